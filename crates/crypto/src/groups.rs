@@ -1,0 +1,145 @@
+//! TLS 1.3 key-exchange groups as rows.
+//!
+//! The order of the table is Outlast's preference: hybrids first. A row's rustls object does the work;
+//! the one that rustls lacks is composed from two that it has, in [`hybrid`].
+
+pub mod hybrid;
+
+use rustls::crypto::SupportedKxGroup;
+use rustls::crypto::aws_lc_rs::kx_group;
+
+/// Whether a group resists a quantum computer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strength {
+    /// An elliptic curve joined with ML-KEM: as strong as the stronger of the two.
+    Hybrid,
+    /// An elliptic curve alone.
+    Classical,
+}
+
+/// One named group.
+#[derive(Debug)]
+pub struct Group {
+    /// Name in the IANA registry "TLS Supported Groups".
+    pub name: &'static str,
+    /// Code point in that registry.
+    pub code_point: u16,
+    /// Hybrid or classical.
+    pub strength: Strength,
+    /// Length in bytes of the client's key share.
+    pub client_share_len: usize,
+    /// Length in bytes of the server's key share.
+    pub server_share_len: usize,
+    /// The implementation.
+    pub key_exchange: &'static dyn SupportedKxGroup,
+}
+
+/// Every group, in order of preference. Hybrids: RFC 10024; curves: RFC 8446 and RFC 8422.
+pub static GROUPS: &[Group] = &[
+    Group {
+        name: "X25519MLKEM768",
+        code_point: 0x11ec,
+        strength: Strength::Hybrid,
+        client_share_len: 1184 + 32,
+        server_share_len: 1088 + 32,
+        key_exchange: kx_group::X25519MLKEM768,
+    },
+    Group {
+        name: "SecP256r1MLKEM768",
+        code_point: 0x11eb,
+        strength: Strength::Hybrid,
+        client_share_len: 65 + 1184,
+        server_share_len: 65 + 1088,
+        key_exchange: kx_group::SECP256R1MLKEM768,
+    },
+    Group {
+        name: "SecP384r1MLKEM1024",
+        code_point: 0x11ed,
+        strength: Strength::Hybrid,
+        client_share_len: 97 + 1568,
+        server_share_len: 97 + 1568,
+        key_exchange: &hybrid::SECP384R1_MLKEM1024,
+    },
+    Group {
+        name: "x25519",
+        code_point: 0x001d,
+        strength: Strength::Classical,
+        client_share_len: 32,
+        server_share_len: 32,
+        key_exchange: kx_group::X25519,
+    },
+    Group {
+        name: "secp256r1",
+        code_point: 0x0017,
+        strength: Strength::Classical,
+        client_share_len: 65,
+        server_share_len: 65,
+        key_exchange: kx_group::SECP256R1,
+    },
+    Group {
+        name: "secp384r1",
+        code_point: 0x0018,
+        strength: Strength::Classical,
+        client_share_len: 97,
+        server_share_len: 97,
+        key_exchange: kx_group::SECP384R1,
+    },
+];
+
+impl Group {
+    /// The row with this IANA code point.
+    pub fn by_code_point(code_point: u16) -> Option<&'static Self> {
+        GROUPS.iter().find(|row| row.code_point == code_point)
+    }
+
+    /// The row with this IANA name; case does not matter, because OpenSSL writes `X25519` and IANA `x25519`.
+    pub fn by_name(name: &str) -> Option<&'static Self> {
+        GROUPS.iter().find(|row| row.name.eq_ignore_ascii_case(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_agrees_with_itself_and_has_the_stated_lengths() {
+        for row in GROUPS {
+            let group = row.key_exchange;
+            assert_eq!(u16::from(group.name()), row.code_point, "{}", row.name);
+            let client = group.start().unwrap();
+            assert_eq!(client.pub_key().len(), row.client_share_len, "{}", row.name);
+            let server = group.start_and_complete(client.pub_key()).unwrap();
+            assert_eq!(server.pub_key.len(), row.server_share_len, "{}", row.name);
+            assert_eq!(u16::from(server.group), row.code_point);
+            let secret = client.complete(&server.pub_key).unwrap();
+            assert_eq!(secret.secret_bytes(), server.secret.secret_bytes(), "{}", row.name);
+            assert_eq!(
+                row.strength == Strength::Hybrid,
+                !group.usable_for_version(rustls::ProtocolVersion::TLSv1_2),
+                "{}: a hybrid is for TLS 1.3 only",
+                row.name
+            );
+        }
+    }
+
+    #[test]
+    fn a_share_of_another_length_is_refused() {
+        for row in GROUPS {
+            for len in [0, 1, row.client_share_len - 1, row.client_share_len + 1] {
+                assert!(
+                    row.key_exchange.start_and_complete(&vec![4; len]).is_err(),
+                    "{} took {len} bytes",
+                    row.name
+                );
+            }
+            let client = row.key_exchange.start().unwrap();
+            assert!(client.complete(&vec![4; row.server_share_len - 1]).is_err());
+        }
+    }
+
+    #[test]
+    fn hybrids_come_first() {
+        assert!(GROUPS.is_sorted_by_key(|row| row.strength == Strength::Classical));
+    }
+}

@@ -1,0 +1,304 @@
+//! Signature algorithms as rows: names, identifiers and verification.
+//!
+//! Signing needs a private key and so is a matter of [`crate::keys`].
+
+use aws_lc_rs::digest as aws_digest;
+use aws_lc_rs::signature::{self as aws, UnparsedPublicKey, VerificationAlgorithm};
+use const_oid::ObjectIdentifier;
+
+use crate::CryptoError;
+use crate::digests::Digest;
+use crate::keys::ml_dsa;
+
+/// What is signed.
+#[derive(Clone, Copy)]
+pub enum Message<'a> {
+    /// The message itself.
+    Raw(&'a [u8]),
+    /// Its digest, made with the algorithm's own hash.
+    Digest(&'a [u8]),
+    /// The 64-byte message representative of ML-DSA (FIPS 204, algorithm 7, line 6).
+    ExternalMu(&'a [u8]),
+}
+
+/// The `parameters` of an X.509 `AlgorithmIdentifier`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parameters {
+    /// Not encoded: ECDSA (RFC 5758, 3.2), ML-DSA (RFC 9881, section 2).
+    Absent,
+    /// ASN.1 NULL: RSA PKCS #1 v1.5 (RFC 4055, section 5).
+    Null,
+}
+
+/// The kind of key that an algorithm signs with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// ML-DSA of one parameter set.
+    MlDsa,
+    /// An elliptic curve of NIST.
+    Ec,
+    /// RSA.
+    Rsa,
+}
+
+/// One signature algorithm.
+pub struct SignatureAlgorithm {
+    /// KMS `SigningAlgorithm`. The three ML-DSA parameter sets share one.
+    pub kms_name: &'static str,
+    /// Private CA `SigningAlgorithm`, where certificates can be signed with it.
+    pub pca_name: Option<&'static str>,
+    /// OID and parameters in X.509 and CMS; `None` for RSASSA-PSS, which Outlast does not put in certificates.
+    pub oid: Option<ObjectIdentifier>,
+    /// Parameters that go with `oid`.
+    pub parameters: Parameters,
+    /// Kind of key.
+    pub family: Family,
+    /// The hash inside; `None` for ML-DSA, which has no digest form (HashML-DSA is not used, RFC 9881, section 2).
+    pub digest: Option<&'static str>,
+    /// Digests that CMS may use with it: the first is what Outlast prefers.
+    /// For ML-DSA: RFC 9882, section 3.3, table 1.
+    pub cms_digests: &'static [&'static str],
+    verifiers: &'static [&'static dyn VerificationAlgorithm],
+    ml_dsa: Option<&'static ml_dsa::ParameterSet>,
+}
+
+impl std::fmt::Debug for SignatureAlgorithm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.pca_name.unwrap_or(self.kms_name))
+    }
+}
+
+impl PartialEq for SignatureAlgorithm {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+const NONE: SignatureAlgorithm = SignatureAlgorithm {
+    kms_name: "",
+    pca_name: None,
+    oid: None,
+    parameters: Parameters::Absent,
+    family: Family::Rsa,
+    digest: None,
+    cms_digests: &[],
+    verifiers: &[],
+    ml_dsa: None,
+};
+
+/// ML-DSA-44 (FIPS 204): signatures of 2420 bytes.
+pub static ML_DSA_44: SignatureAlgorithm = SignatureAlgorithm {
+    kms_name: "ML_DSA_SHAKE_256",
+    pca_name: Some("ML_DSA_44"),
+    oid: Some(oid("2.16.840.1.101.3.4.3.17")),
+    family: Family::MlDsa,
+    cms_digests: &[
+        "sha512", "shake256", "sha384", "sha256", "sha3-512", "sha3-384", "sha3-256", "shake128",
+    ],
+    verifiers: &[&aws::ML_DSA_44],
+    ml_dsa: Some(&ml_dsa::ML_DSA_44),
+    ..NONE
+};
+/// ML-DSA-65: signatures of 3309 bytes.
+pub static ML_DSA_65: SignatureAlgorithm = SignatureAlgorithm {
+    pca_name: Some("ML_DSA_65"),
+    oid: Some(oid("2.16.840.1.101.3.4.3.18")),
+    cms_digests: &["sha512", "shake256", "sha384", "sha3-512", "sha3-384"],
+    verifiers: &[&aws::ML_DSA_65],
+    ml_dsa: Some(&ml_dsa::ML_DSA_65),
+    kms_name: "ML_DSA_SHAKE_256",
+    family: Family::MlDsa,
+    ..NONE
+};
+/// ML-DSA-87: signatures of 4627 bytes.
+pub static ML_DSA_87: SignatureAlgorithm = SignatureAlgorithm {
+    pca_name: Some("ML_DSA_87"),
+    oid: Some(oid("2.16.840.1.101.3.4.3.19")),
+    cms_digests: &["sha512", "shake256", "sha3-512"],
+    verifiers: &[&aws::ML_DSA_87],
+    ml_dsa: Some(&ml_dsa::ML_DSA_87),
+    kms_name: "ML_DSA_SHAKE_256",
+    family: Family::MlDsa,
+    ..NONE
+};
+/// ECDSA with SHA-256; signatures are a DER `ECDSA-Sig-Value`.
+pub static ECDSA_SHA_256: SignatureAlgorithm = SignatureAlgorithm {
+    kms_name: "ECDSA_SHA_256",
+    pca_name: Some("SHA256WITHECDSA"),
+    oid: Some(oid("1.2.840.10045.4.3.2")),
+    family: Family::Ec,
+    digest: Some("sha256"),
+    cms_digests: &["sha256"],
+    verifiers: &[
+        &aws::ECDSA_P256_SHA256_ASN1,
+        &aws::ECDSA_P384_SHA256_ASN1,
+        &aws::ECDSA_P521_SHA256_ASN1,
+    ],
+    ..NONE
+};
+/// ECDSA with SHA-384.
+pub static ECDSA_SHA_384: SignatureAlgorithm = SignatureAlgorithm {
+    kms_name: "ECDSA_SHA_384",
+    pca_name: Some("SHA384WITHECDSA"),
+    oid: Some(oid("1.2.840.10045.4.3.3")),
+    family: Family::Ec,
+    digest: Some("sha384"),
+    cms_digests: &["sha384"],
+    verifiers: &[
+        &aws::ECDSA_P256_SHA384_ASN1,
+        &aws::ECDSA_P384_SHA384_ASN1,
+        &aws::ECDSA_P521_SHA384_ASN1,
+    ],
+    ..NONE
+};
+/// ECDSA with SHA-512.
+pub static ECDSA_SHA_512: SignatureAlgorithm = SignatureAlgorithm {
+    kms_name: "ECDSA_SHA_512",
+    pca_name: Some("SHA512WITHECDSA"),
+    oid: Some(oid("1.2.840.10045.4.3.4")),
+    family: Family::Ec,
+    digest: Some("sha512"),
+    cms_digests: &["sha512"],
+    verifiers: &[
+        &aws::ECDSA_P256_SHA512_ASN1,
+        &aws::ECDSA_P384_SHA512_ASN1,
+        &aws::ECDSA_P521_SHA512_ASN1,
+    ],
+    ..NONE
+};
+/// RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017).
+pub static RSA_PKCS1_SHA_256: SignatureAlgorithm = SignatureAlgorithm {
+    kms_name: "RSASSA_PKCS1_V1_5_SHA_256",
+    pca_name: Some("SHA256WITHRSA"),
+    oid: Some(oid("1.2.840.113549.1.1.11")),
+    parameters: Parameters::Null,
+    digest: Some("sha256"),
+    cms_digests: &["sha256"],
+    verifiers: &[&aws::RSA_PKCS1_2048_8192_SHA256],
+    ..NONE
+};
+/// RSASSA-PKCS1-v1_5 with SHA-384.
+pub static RSA_PKCS1_SHA_384: SignatureAlgorithm = SignatureAlgorithm {
+    kms_name: "RSASSA_PKCS1_V1_5_SHA_384",
+    pca_name: Some("SHA384WITHRSA"),
+    oid: Some(oid("1.2.840.113549.1.1.12")),
+    parameters: Parameters::Null,
+    digest: Some("sha384"),
+    cms_digests: &["sha384"],
+    verifiers: &[&aws::RSA_PKCS1_2048_8192_SHA384],
+    ..NONE
+};
+/// RSASSA-PKCS1-v1_5 with SHA-512.
+pub static RSA_PKCS1_SHA_512: SignatureAlgorithm = SignatureAlgorithm {
+    kms_name: "RSASSA_PKCS1_V1_5_SHA_512",
+    pca_name: Some("SHA512WITHRSA"),
+    oid: Some(oid("1.2.840.113549.1.1.13")),
+    parameters: Parameters::Null,
+    digest: Some("sha512"),
+    cms_digests: &["sha512"],
+    verifiers: &[&aws::RSA_PKCS1_2048_8192_SHA512],
+    ..NONE
+};
+/// RSASSA-PSS with SHA-256 and a salt of 32 bytes.
+pub static RSA_PSS_SHA_256: SignatureAlgorithm = SignatureAlgorithm {
+    kms_name: "RSASSA_PSS_SHA_256",
+    digest: Some("sha256"),
+    verifiers: &[&aws::RSA_PSS_2048_8192_SHA256],
+    ..NONE
+};
+/// RSASSA-PSS with SHA-384 and a salt of 48 bytes.
+pub static RSA_PSS_SHA_384: SignatureAlgorithm = SignatureAlgorithm {
+    kms_name: "RSASSA_PSS_SHA_384",
+    digest: Some("sha384"),
+    verifiers: &[&aws::RSA_PSS_2048_8192_SHA384],
+    ..NONE
+};
+/// RSASSA-PSS with SHA-512 and a salt of 64 bytes.
+pub static RSA_PSS_SHA_512: SignatureAlgorithm = SignatureAlgorithm {
+    kms_name: "RSASSA_PSS_SHA_512",
+    digest: Some("sha512"),
+    verifiers: &[&aws::RSA_PSS_2048_8192_SHA512],
+    ..NONE
+};
+
+/// Every row.
+pub static SIGNATURES: &[&SignatureAlgorithm] = &[
+    &ML_DSA_44,
+    &ML_DSA_65,
+    &ML_DSA_87,
+    &ECDSA_SHA_256,
+    &ECDSA_SHA_384,
+    &ECDSA_SHA_512,
+    &RSA_PSS_SHA_256,
+    &RSA_PSS_SHA_384,
+    &RSA_PSS_SHA_512,
+    &RSA_PKCS1_SHA_256,
+    &RSA_PKCS1_SHA_384,
+    &RSA_PKCS1_SHA_512,
+];
+
+impl SignatureAlgorithm {
+    /// The row with this OID in X.509 and CMS.
+    pub fn by_oid(oid: ObjectIdentifier) -> Option<&'static Self> {
+        SIGNATURES.iter().copied().find(|row| row.oid == Some(oid))
+    }
+
+    /// The row with this Private CA name.
+    pub fn by_pca_name(name: &str) -> Option<&'static Self> {
+        SIGNATURES.iter().copied().find(|row| row.pca_name == Some(name))
+    }
+
+    /// Whether the name is a `SigningAlgorithm` of KMS at all.
+    pub fn is_kms_name(name: &str) -> bool {
+        SIGNATURES.iter().any(|row| row.kms_name == name)
+    }
+
+    /// Verifies `signature` over `message` with the key in `spki`, a DER `SubjectPublicKeyInfo`.
+    ///
+    /// A key of another kind is an invalid signature, too: whoever asks wants to know whether this key made it.
+    pub fn verify(
+        &self,
+        spki: &[u8],
+        message: Message<'_>,
+        signature: &[u8],
+    ) -> Result<(), CryptoError> {
+        let valid = match message {
+            Message::Raw(message) => self
+                .verifiers
+                .iter()
+                .any(|row| UnparsedPublicKey::new(*row, spki).verify(message, signature).is_ok()),
+            Message::Digest(digest) => {
+                let digest = self.import_digest(digest)?;
+                self.verifiers.iter().any(|row| {
+                    UnparsedPublicKey::new(*row, spki).verify_digest(&digest, signature).is_ok()
+                })
+            }
+            Message::ExternalMu(mu) => {
+                let set = self.ml_dsa.ok_or(CryptoError::UnsupportedAlgorithm)?;
+                set.verify_mu(spki, mu, signature)?
+            }
+        };
+        if valid { Ok(()) } else { Err(CryptoError::InvalidSignature) }
+    }
+
+    /// Length in bytes of the digest that [`Message::Digest`] takes, if the algorithm has one.
+    pub fn digest_len(&self) -> Option<usize> {
+        self.digest.and_then(Digest::by_name).map(|row| row.output_len)
+    }
+
+    /// Wraps a finished digest for AWS-LC.
+    pub(crate) fn import_digest(&self, bytes: &[u8]) -> Result<aws_digest::Digest, CryptoError> {
+        let algorithm = match self.digest {
+            Some("sha256") => &aws_digest::SHA256,
+            Some("sha384") => &aws_digest::SHA384,
+            Some("sha512") => &aws_digest::SHA512,
+            _ => return Err(CryptoError::UnsupportedAlgorithm),
+        };
+        aws_digest::Digest::import_less_safe(bytes, algorithm)
+            .map_err(|_| CryptoError::InvalidLength)
+    }
+}
+
+const fn oid(text: &str) -> ObjectIdentifier {
+    ObjectIdentifier::new_unwrap(text)
+}

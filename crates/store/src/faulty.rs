@@ -1,0 +1,83 @@
+//! A store that fails on demand: shows in tests that nothing is answered which was not written.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::{Completion, Event, Record, Store, StoreError, Transaction};
+
+/// Passes everything on to `inner`, until told to fail.
+pub struct FaultyStore<S> {
+    inner: S,
+    fail_writes: AtomicBool,
+    fail_reads: AtomicBool,
+    conflicts: AtomicU64,
+}
+
+impl<S: Store> FaultyStore<S> {
+    /// Wraps a store; nothing fails yet.
+    pub fn new(inner: S) -> Self {
+        Self {
+            inner,
+            fail_writes: AtomicBool::new(false),
+            fail_reads: AtomicBool::new(false),
+            conflicts: AtomicU64::new(0),
+        }
+    }
+
+    /// From now on every commit fails as on a full disk (or no longer does).
+    pub fn fail_writes(&self, fail: bool) {
+        self.fail_writes.store(fail, Ordering::SeqCst);
+    }
+
+    /// From now on every read fails (or no longer does).
+    pub fn fail_reads(&self, fail: bool) {
+        self.fail_reads.store(fail, Ordering::SeqCst);
+    }
+
+    /// The next `count` commits meet a conflict.
+    pub fn conflict_next(&self, count: u64) {
+        self.conflicts.store(count, Ordering::SeqCst);
+    }
+
+    fn readable(&self) -> Result<(), StoreError> {
+        if self.fail_reads.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable("injected read error".into()));
+        }
+        Ok(())
+    }
+}
+
+impl<S: Store> Store for FaultyStore<S> {
+    fn read(&self, key: &str) -> Result<Option<Record>, StoreError> {
+        self.readable()?;
+        self.inner.read(key)
+    }
+
+    fn scan(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<(String, Record)>, StoreError> {
+        self.readable()?;
+        self.inner.scan(prefix, after, limit)
+    }
+
+    fn commit(&self, transaction: Transaction, done: Completion) {
+        if self.fail_writes.load(Ordering::SeqCst) {
+            return done(Err(StoreError::Full));
+        }
+        let injected = self
+            .conflicts
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1))
+            .is_ok();
+        if injected {
+            return done(Err(StoreError::Conflict));
+        }
+        self.inner.commit(transaction, done);
+    }
+
+    fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
+        self.readable()?;
+        self.inner.events(after, limit)
+    }
+}

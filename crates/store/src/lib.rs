@@ -1,0 +1,117 @@
+//! Durable records and the rules of how they change.
+//!
+//! A store holds opaque records under text keys, each with a version, and an append-only list of events.
+//! Everything changes through [`Store::commit`]: a [`Transaction`] says which versions it relied on, what it
+//! writes and which events it appends; it happens as a whole or not at all, and its completion is called
+//! only when it is on disk.
+//!
+//! This crate never sees a plaintext secret, knows no AWS name and has no clock.
+
+pub mod faulty;
+pub mod lock;
+pub mod memory;
+pub mod sqlite;
+
+use std::sync::mpsc;
+
+/// A record as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Changes with every write of the record; never 0.
+    pub version: u64,
+    /// The bytes, opaque to the store.
+    pub value: Vec<u8>,
+}
+
+/// An event as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Position in the list, from 1, without gaps.
+    pub sequence: u64,
+    /// The bytes, opaque to the store.
+    pub body: Vec<u8>,
+}
+
+/// A set of changes that happens as a whole or not at all.
+#[derive(Debug, Default, Clone)]
+pub struct Transaction {
+    /// Versions that must still hold; `None` says that there must be no such record.
+    pub expectations: Vec<(String, Option<u64>)>,
+    /// New values; `None` deletes.
+    pub writes: Vec<(String, Option<Vec<u8>>)>,
+    /// Events to append.
+    pub events: Vec<Vec<u8>>,
+}
+
+/// What the store can answer instead of doing as asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// Somebody else changed a record that the transaction relied on. Nothing was written; start over.
+    #[error("a record changed meanwhile")]
+    Conflict,
+    /// The disk is full. Nothing was written.
+    #[error("the disk that holds the store is full")]
+    Full,
+    /// Reading or writing failed; nothing was written.
+    #[error("the store cannot be read or written: {0}")]
+    Unavailable(String),
+    /// The database was written by a newer version of Outlast.
+    #[error(
+        "the store has schema version {found}, and this version of outlast knows up to {known}"
+    )]
+    TooNew {
+        /// Version in the database.
+        found: u32,
+        /// Newest version known to this build.
+        known: u32,
+    },
+    /// The file is not a store of Outlast.
+    #[error("{0} is not an outlast store")]
+    Foreign(String),
+    /// Another process has the store open.
+    #[error("{0} is in use by another outlast process")]
+    InUse(String),
+}
+
+/// Called once when a transaction is durable, or has failed.
+pub type Completion = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
+
+/// A place where records are kept.
+pub trait Store: Send + Sync {
+    /// The record under `key`, as of the last completed commit.
+    fn read(&self, key: &str) -> Result<Option<Record>, StoreError>;
+
+    /// Up to `limit` records whose key starts with `prefix` and is greater than `after`, in order of key.
+    fn scan(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<(String, Record)>, StoreError>;
+
+    /// Commits, and calls `done` when the outcome is certain. Does not wait for the disk.
+    fn commit(&self, transaction: Transaction, done: Completion);
+
+    /// Up to `limit` events with a sequence greater than `after`.
+    fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, StoreError>;
+
+    /// Commits and waits for the outcome.
+    fn commit_and_wait(&self, transaction: Transaction) -> Result<(), StoreError> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.commit(
+            transaction,
+            Box::new(move |outcome| {
+                // The receiver lives until this call; nobody is left to tell otherwise.
+                let _ = sender.send(outcome);
+            }),
+        );
+        receiver
+            .recv()
+            .unwrap_or_else(|_| Err(StoreError::Unavailable("the writer has stopped".into())))
+    }
+}
+
+/// The first key after all that start with `prefix`; keys are ASCII.
+fn prefix_end(prefix: &str) -> String {
+    format!("{prefix}\u{7f}")
+}

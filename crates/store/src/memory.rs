@@ -1,0 +1,104 @@
+//! A store in memory: for tests, and the yardstick that the durable ones are tested against.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::{Completion, Event, Record, Store, StoreError, Transaction, prefix_end};
+
+/// Keeps everything in memory; durable for as long as the process is.
+#[derive(Default)]
+pub struct MemoryStore {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    records: BTreeMap<String, Record>,
+    events: Vec<Event>,
+    next_version: u64,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic while the lock was held cannot leave the maps half-changed: every change is one insert.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn apply(&self, transaction: Transaction) -> Result<(), StoreError> {
+        let mut state = self.state();
+        for (key, expected) in &transaction.expectations {
+            if state.records.get(key).map(|record| record.version) != *expected {
+                return Err(StoreError::Conflict);
+            }
+        }
+        for (key, value) in transaction.writes {
+            match value {
+                Some(value) => {
+                    state.next_version += 1;
+                    let version = state.next_version;
+                    state.records.insert(key, Record { version, value });
+                }
+                None => {
+                    state.records.remove(&key);
+                }
+            }
+        }
+        for body in transaction.events {
+            let sequence = state.events.len() as u64 + 1;
+            state.events.push(Event { sequence, body });
+        }
+        Ok(())
+    }
+}
+
+impl Store for MemoryStore {
+    fn read(&self, key: &str) -> Result<Option<Record>, StoreError> {
+        Ok(self.state().records.get(key).cloned())
+    }
+
+    fn scan(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<(String, Record)>, StoreError> {
+        let end = prefix_end(prefix);
+        let start = if after > prefix {
+            Bound::Excluded(after.to_owned())
+        } else {
+            Bound::Included(prefix.to_owned())
+        };
+        if after >= end.as_str() {
+            return Ok(Vec::new());
+        }
+        Ok(self
+            .state()
+            .records
+            .range((start, Bound::Excluded(end)))
+            .take(limit)
+            .map(|(key, record)| (key.clone(), record.clone()))
+            .collect())
+    }
+
+    fn commit(&self, transaction: Transaction, done: Completion) {
+        let outcome = self.apply(transaction);
+        done(outcome);
+    }
+
+    fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
+        Ok(self
+            .state()
+            .events
+            .iter()
+            .filter(|event| event.sequence > after)
+            .take(limit)
+            .cloned()
+            .collect())
+    }
+}

@@ -1,0 +1,302 @@
+//! The embedded store: SQLite in WAL mode with full synchronisation.
+//!
+//! One thread writes. It takes all transactions that wait, checks and applies them one after the other
+//! inside one SQLite transaction, and completes them when that is on disk, so that many clients share one
+//! sync (group commit). Readers have connections of their own and see the last completed commit.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
+
+use crate::{Completion, Event, Record, Store, StoreError, Transaction, prefix_end};
+
+/// "Outl" in ASCII: SQLite's application id of our databases.
+const APPLICATION_ID: i32 = 0x4f75_746c;
+/// The schema that this build writes. Each migration raises it by one.
+const SCHEMA_VERSION: u32 = 1;
+/// Statements that bring schema version `index` to `index + 1`.
+const MIGRATIONS: &[&str] = &["
+    CREATE TABLE record (key TEXT PRIMARY KEY, version INTEGER NOT NULL, value BLOB NOT NULL) WITHOUT ROWID;
+    CREATE TABLE event (sequence INTEGER PRIMARY KEY, body BLOB NOT NULL);
+    CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+    INSERT INTO counter VALUES ('version', 0);
+"];
+
+/// Transactions that may wait for the writer before [`Store::commit`] blocks.
+const QUEUE: usize = 4096;
+/// Transactions that share one sync at most.
+const GROUP: usize = 512;
+const READERS: usize = 4;
+
+/// A store in one SQLite file.
+pub struct SqliteStore {
+    readers: Vec<Mutex<Connection>>,
+    next_reader: AtomicUsize,
+    queue: Option<mpsc::SyncSender<(Transaction, Completion)>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl SqliteStore {
+    /// Opens the store at `path`, or makes a new one there; an older schema is upgraded first.
+    ///
+    /// # Errors
+    /// [`StoreError::TooNew`] and [`StoreError::Foreign`] leave the file as it was.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Self::open_limited(path, None)
+    }
+
+    /// Like [`SqliteStore::open`], with a limit on the size of the database in pages of 4096 bytes: a store
+    /// on a disk that is nearly full.
+    pub fn open_limited(path: &Path, max_pages: Option<u32>) -> Result<Self, StoreError> {
+        let mut connection = connect(path, OpenFlags::default())?;
+        prepare(&mut connection, path)?;
+        if let Some(pages) = max_pages {
+            connection.pragma_update(None, "max_page_count", pages).map_err(failed)?;
+        }
+        let readers = (0..READERS)
+            .map(|_| {
+                connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+                    .map(Mutex::new)
+            })
+            .collect::<Result<_, _>>()?;
+        let (queue, jobs) = mpsc::sync_channel(QUEUE);
+        let writer = std::thread::Builder::new()
+            .name("store-writer".into())
+            .spawn(move || write(&mut connection, &jobs))
+            .map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        Ok(Self {
+            readers,
+            next_reader: AtomicUsize::new(0),
+            queue: Some(queue),
+            writer: Some(writer),
+        })
+    }
+
+    fn reader(&self) -> MutexGuard<'_, Connection> {
+        let start = self.next_reader.fetch_add(1, Ordering::Relaxed);
+        for offset in 0..READERS {
+            if let Ok(reader) = self.readers[(start + offset) % READERS].try_lock() {
+                return reader;
+            }
+        }
+        self.readers[start % READERS].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        // Closing the queue ends the writer after what still waits.
+        self.queue = None;
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Store for SqliteStore {
+    fn read(&self, key: &str) -> Result<Option<Record>, StoreError> {
+        self.reader()
+            .prepare_cached("SELECT version, value FROM record WHERE key = ?1")
+            .and_then(|mut statement| {
+                statement
+                    .query_row([key], |row| {
+                        Ok(Record {
+                            version: row.get::<_, i64>(0)?.unsigned_abs(),
+                            value: row.get(1)?,
+                        })
+                    })
+                    .optional()
+            })
+            .map_err(failed)
+    }
+
+    fn scan(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<(String, Record)>, StoreError> {
+        let reader = self.reader();
+        let mut statement = reader
+            .prepare_cached(
+                "SELECT key, version, value FROM record
+                 WHERE key >= ?1 AND key < ?2 AND key > ?3 ORDER BY key LIMIT ?4",
+            )
+            .map_err(failed)?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = statement
+            .query_map(params![prefix.max(after), prefix_end(prefix), after, limit], |row| {
+                let version = row.get::<_, i64>(1)?.unsigned_abs();
+                Ok((row.get(0)?, Record { version, value: row.get(2)? }))
+            })
+            .map_err(failed)?;
+        rows.collect::<Result<_, _>>().map_err(failed)
+    }
+
+    fn commit(&self, transaction: Transaction, done: Completion) {
+        let Some(queue) = &self.queue else {
+            return done(Err(StoreError::Unavailable("the store is closed".into())));
+        };
+        if let Err(mpsc::SendError((_, done))) = queue.send((transaction, done)) {
+            done(Err(StoreError::Unavailable("the writer has stopped".into())));
+        }
+    }
+
+    fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
+        let reader = self.reader();
+        let mut statement = reader
+            .prepare_cached(
+                "SELECT sequence, body FROM event WHERE sequence > ?1 ORDER BY sequence LIMIT ?2",
+            )
+            .map_err(failed)?;
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = statement
+            .query_map([after, limit], |row| {
+                Ok(Event { sequence: row.get::<_, i64>(0)?.unsigned_abs(), body: row.get(1)? })
+            })
+            .map_err(failed)?;
+        rows.collect::<Result<_, _>>().map_err(failed)
+    }
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
+    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.busy_timeout(Duration::from_secs(5)).map_err(failed)?;
+    // 2 MiB of page cache for each connection keeps an idle server small.
+    connection.pragma_update(None, "cache_size", -2048).map_err(failed)?;
+    connection.set_prepared_statement_cache_capacity(16);
+    Ok(connection)
+}
+
+/// Makes a new database, upgrades an old one, and refuses what is not ours or too new.
+fn prepare(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let foreign = || StoreError::Foreign(path.display().to_string());
+    let pragma = |connection: &Connection, name: &str| {
+        connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(failed)
+    };
+    let application = pragma(connection, "application_id")?;
+    let found = u32::try_from(pragma(connection, "user_version")?).map_err(|_| foreign())?;
+    let tables: i64 = connection
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(failed)?;
+    if application != i64::from(APPLICATION_ID) && (application != 0 || tables != 0) {
+        return Err(foreign());
+    }
+    if found > SCHEMA_VERSION {
+        return Err(StoreError::TooNew { found, known: SCHEMA_VERSION });
+    }
+    connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
+    // FULL: the write-ahead log is synced before a commit returns.
+    connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
+    let upgrade = connection.transaction().map_err(failed)?;
+    for statements in MIGRATIONS.iter().skip(found as usize) {
+        upgrade.execute_batch(statements).map_err(failed)?;
+    }
+    upgrade.pragma_update(None, "application_id", APPLICATION_ID).map_err(failed)?;
+    upgrade.pragma_update(None, "user_version", SCHEMA_VERSION).map_err(failed)?;
+    upgrade.commit().map_err(failed)
+}
+
+/// The writer's loop: ends when the store is dropped.
+fn write(connection: &mut Connection, jobs: &mpsc::Receiver<(Transaction, Completion)>) {
+    while let Ok(first) = jobs.recv() {
+        let mut group = vec![first];
+        while group.len() < GROUP {
+            match jobs.try_recv() {
+                Ok(job) => group.push(job),
+                Err(_) => break,
+            }
+        }
+        let (transactions, completions): (Vec<_>, Vec<_>) = group.into_iter().unzip();
+        match apply(connection, &transactions) {
+            Ok(outcomes) => {
+                for (done, outcome) in completions.into_iter().zip(outcomes) {
+                    done(outcome);
+                }
+            }
+            Err(error) => {
+                tracing::error!(%error, "a group of commits failed and was rolled back");
+                for done in completions {
+                    done(Err(error.clone()));
+                }
+            }
+        }
+    }
+}
+
+/// Applies a group in one SQLite transaction. A conflict concerns one of them, an error all.
+fn apply(
+    connection: &mut Connection,
+    group: &[Transaction],
+) -> Result<Vec<Result<(), StoreError>>, StoreError> {
+    let sql = connection
+        .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+        .map_err(failed)?;
+    let mut outcomes = Vec::with_capacity(group.len());
+    {
+        let mut version_of =
+            sql.prepare_cached("SELECT version FROM record WHERE key = ?1").map_err(failed)?;
+        let mut put = sql
+            .prepare_cached(
+                "INSERT INTO record VALUES (?1, ?2, ?3)
+                 ON CONFLICT (key) DO UPDATE SET version = ?2, value = ?3",
+            )
+            .map_err(failed)?;
+        let mut delete = sql.prepare_cached("DELETE FROM record WHERE key = ?1").map_err(failed)?;
+        let mut append =
+            sql.prepare_cached("INSERT INTO event (body) VALUES (?1)").map_err(failed)?;
+        // Versions are never used twice, so that a record deleted and made again is a different one.
+        let mut next_version: i64 = sql
+            .prepare_cached("SELECT value FROM counter WHERE name = 'version'")
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+            .map_err(failed)?;
+        let first_version = next_version;
+        for transaction in group {
+            let mut conflict = false;
+            for (key, expected) in &transaction.expectations {
+                let found: Option<i64> =
+                    version_of.query_row([key], |row| row.get(0)).optional().map_err(failed)?;
+                conflict |= found.map(i64::unsigned_abs) != *expected;
+            }
+            if conflict {
+                outcomes.push(Err(StoreError::Conflict));
+                continue;
+            }
+            for (key, value) in &transaction.writes {
+                match value {
+                    Some(value) => {
+                        next_version += 1;
+                        put.execute(params![key, next_version, value]).map_err(failed)?;
+                    }
+                    None => {
+                        delete.execute([key]).map_err(failed)?;
+                    }
+                }
+            }
+            for body in &transaction.events {
+                append.execute([body]).map_err(failed)?;
+            }
+            outcomes.push(Ok(()));
+        }
+        if next_version != first_version {
+            sql.prepare_cached("UPDATE counter SET value = ?1 WHERE name = 'version'")
+                .and_then(|mut statement| statement.execute([next_version]))
+                .map_err(failed)?;
+        }
+    }
+    sql.commit().map_err(failed)?;
+    Ok(outcomes)
+}
+
+fn failed(error: rusqlite::Error) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => StoreError::Full,
+        Some(ErrorCode::NotADatabase) => StoreError::Foreign("the database file".into()),
+        _ => StoreError::Unavailable(error.to_string()),
+    }
+}
