@@ -74,6 +74,8 @@ impl PartialEq for SignatureAlgorithm {
     }
 }
 
+impl Eq for SignatureAlgorithm {}
+
 const NONE: SignatureAlgorithm = SignatureAlgorithm {
     kms_name: "",
     pca_name: None,

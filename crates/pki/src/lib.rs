@@ -1,1 +1,17 @@
-//! x
+//! DER in and out: X.509 certificates and requests, CMS signatures, path validation.
+//!
+//! No socket, no file, no clock: bytes and times (seconds since 1970 in UTC) come as arguments. Signing is
+//! done in two steps everywhere, to-be-signed bytes out and the signature back in, so that the private key
+//! can live anywhere.
+
+pub mod certificate;
+pub mod cms;
+pub mod csr;
+mod error;
+pub mod name;
+pub mod path;
+pub mod pem;
+pub mod templates;
+pub mod time;
+
+pub use error::PkiError;

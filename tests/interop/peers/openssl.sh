@@ -87,15 +87,15 @@ for source in "$work"/sources/*; do
 done
 [ -n "$found" ] || die "could not download the packages of Debian '$suite' with apt (see above)"
 
-mkdir "$dest/root" "$dest/bin"
+mkdir "$dest/tree" "$dest/bin"
 for deb in "$work"/debs/*.deb; do
-    dpkg-deb -x "$deb" "$dest/root"
+    dpkg-deb -x "$deb" "$dest/tree"
 done
 
 # locate test...: the first match of the find tests, relative to DEST.
 locate() {
     local match
-    match=$(cd "$dest" && find root "$@" -print | sort | head -n 1)
+    match=$(cd "$dest" && find tree "$@" -print | sort | head -n 1)
     [ -n "$match" ] || die "nothing in the packages matches: $*"
     printf '%s' "$match"
 }

@@ -12,6 +12,7 @@ import java.security.SecureRandom;
 import java.security.Signature;
 import java.security.cert.X509Certificate;
 import java.security.spec.X509EncodedKeySpec;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
@@ -40,6 +41,7 @@ import org.bouncycastle.operator.jcajce.JcaDigestCalculatorProviderBuilder;
 import org.bouncycastle.pkcs.PKCS10CertificationRequest;
 import org.bouncycastle.pkcs.PKCS10CertificationRequestBuilder;
 import software.amazon.awssdk.core.SdkBytes;
+import software.amazon.awssdk.core.client.config.ClientOverrideConfiguration;
 import software.amazon.awssdk.http.SdkHttpClient;
 import software.amazon.awssdk.http.crt.AwsCrtHttpClient;
 import software.amazon.awssdk.services.acmpca.AcmPcaClient;
@@ -135,9 +137,11 @@ final class AwsSdk {
                 throw new IllegalArgumentException("the environment lacks " + name);
             }
         }
+        ClientOverrideConfiguration timeout =
+                ClientOverrideConfiguration.builder().apiCallTimeout(Duration.ofSeconds(60)).build();
         try (SdkHttpClient http = AwsCrtHttpClient.builder().postQuantumTlsEnabled(true).build();
-                KmsClient kms = KmsClient.builder().httpClient(http).build();
-                AcmPcaClient pca = AcmPcaClient.builder().httpClient(http).build()) {
+                KmsClient kms = KmsClient.builder().httpClient(http).overrideConfiguration(timeout).build();
+                AcmPcaClient pca = AcmPcaClient.builder().httpClient(http).overrideConfiguration(timeout).build()) {
             return new AwsSdk(kms, pca, prefix).all(existing);
         }
     }

@@ -1,0 +1,338 @@
+//! X.509 certificates: reading, and building in two steps around a signer that is somewhere else.
+
+use const_oid::ObjectIdentifier;
+use der::asn1::{BitString, OctetString};
+use der::{Decode, Encode};
+use outlast_crypto::digests;
+use outlast_crypto::signatures::{Message, Parameters, SignatureAlgorithm};
+use spki::{
+    AlgorithmIdentifierOwned, DynSignatureAlgorithmIdentifier, EncodePublicKey,
+    SubjectPublicKeyInfoOwned, SubjectPublicKeyInfoRef,
+};
+use x509_cert::builder::profile::BuilderProfile;
+use x509_cert::builder::{Builder, CertificateBuilder};
+use x509_cert::certificate::TbsCertificate;
+use x509_cert::ext::Extension;
+use x509_cert::ext::pkix::{
+    BasicConstraints, ExtendedKeyUsage, KeyUsage, SubjectAltName, SubjectKeyIdentifier,
+};
+use x509_cert::name::Name;
+use x509_cert::serial_number::SerialNumber;
+use x509_cert::time::Validity;
+
+use crate::time::{unix_time, x509_time};
+use crate::{PkiError, pem};
+
+/// Length of the serial numbers that Outlast gives, in bytes (RFC 5280, 4.1.2.2: at most 20).
+pub const SERIAL_LEN: usize = 16;
+
+/// A certificate that has been read.
+#[derive(Debug, Clone)]
+pub struct Certificate {
+    der: Vec<u8>,
+    parsed: x509_cert::Certificate,
+}
+
+impl Certificate {
+    /// Reads one certificate in DER.
+    pub fn parse(der: &[u8]) -> Result<Self, PkiError> {
+        let parsed = x509_cert::Certificate::from_der(der)
+            .map_err(|error| PkiError::malformed("certificate", &error))?;
+        Ok(Self { der: der.to_vec(), parsed })
+    }
+
+    /// Reads exactly one certificate from PEM or DER.
+    pub fn parse_one(bytes: &[u8]) -> Result<Self, PkiError> {
+        match pem::read_certificates(bytes)?.as_slice() {
+            [one] => Self::parse(one),
+            several => Err(PkiError::Malformed {
+                what: "certificate",
+                reason: format!("there are {} of them, one is wanted", several.len()),
+            }),
+        }
+    }
+
+    /// The DER that was read.
+    pub fn der(&self) -> &[u8] {
+        &self.der
+    }
+
+    fn tbs(&self) -> &TbsCertificate {
+        self.parsed.tbs_certificate()
+    }
+
+    /// Subject.
+    pub fn subject(&self) -> &Name {
+        self.tbs().subject()
+    }
+
+    /// Issuer.
+    pub fn issuer(&self) -> &Name {
+        self.tbs().issuer()
+    }
+
+    /// Serial number, big-endian without leading zeros.
+    pub fn serial(&self) -> &[u8] {
+        let bytes = self.tbs().serial_number().as_bytes();
+        let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+        &bytes[zeros.min(bytes.len().saturating_sub(1))..]
+    }
+
+    /// The serial number as DER has it.
+    pub fn serial_number(&self) -> &SerialNumber {
+        self.tbs().serial_number()
+    }
+
+    /// Start of validity, seconds since 1970.
+    pub fn not_before(&self) -> i64 {
+        unix_time(&self.tbs().validity().not_before)
+    }
+
+    /// End of validity, seconds since 1970.
+    pub fn not_after(&self) -> i64 {
+        unix_time(&self.tbs().validity().not_after)
+    }
+
+    /// DER `SubjectPublicKeyInfo`.
+    pub fn public_key(&self) -> Result<Vec<u8>, PkiError> {
+        self.tbs()
+            .subject_public_key_info()
+            .to_der()
+            .map_err(|error| PkiError::malformed("certificate", &error))
+    }
+
+    /// OID of the public key's algorithm.
+    pub fn public_key_algorithm(&self) -> ObjectIdentifier {
+        self.tbs().subject_public_key_info().algorithm.oid
+    }
+
+    /// OID of the algorithm that the issuer signed with.
+    pub fn signature_algorithm(&self) -> ObjectIdentifier {
+        self.parsed.signature_algorithm().oid
+    }
+
+    /// Subject key identifier, if there is one.
+    pub fn subject_key_identifier(&self) -> Option<Vec<u8>> {
+        self.extension::<SubjectKeyIdentifier>().map(|(_, id)| id.0.as_bytes().to_vec())
+    }
+
+    /// Basic constraints, if there are any.
+    pub fn basic_constraints(&self) -> Option<BasicConstraints> {
+        self.extension::<BasicConstraints>().map(|(_, value)| value)
+    }
+
+    /// Key usage, and whether it is critical.
+    pub fn key_usage(&self) -> Option<(bool, KeyUsage)> {
+        self.extension::<KeyUsage>()
+    }
+
+    /// Extended key usage, and whether it is critical.
+    pub fn extended_key_usage(&self) -> Option<(bool, Vec<ObjectIdentifier>)> {
+        self.extension::<ExtendedKeyUsage>().map(|(critical, value)| (critical, value.0))
+    }
+
+    /// All extensions.
+    pub fn extensions(&self) -> &[Extension] {
+        self.tbs().extensions().map_or(&[], Vec::as_slice)
+    }
+
+    /// Subject alternative names, as text for people.
+    pub fn subject_alternative_names(&self) -> Vec<String> {
+        self.extension::<SubjectAltName>().map_or_else(Vec::new, |(_, names)| {
+            names.0.iter().map(|name| format!("{name:?}")).collect()
+        })
+    }
+
+    fn extension<'a, T: Decode<'a> + const_oid::AssociatedOid>(&'a self) -> Option<(bool, T)> {
+        self.tbs().get_extension::<T>().ok().flatten()
+    }
+
+    /// Whether `issuer`'s key signed this certificate. Says nothing about validity or constraints.
+    pub fn signed_by(&self, issuer: &Self) -> bool {
+        let signed = || {
+            let algorithm = SignatureAlgorithm::by_oid(self.signature_algorithm())?;
+            let tbs = raw_tbs(&self.der)?;
+            let signature = self.parsed.signature().as_bytes()?;
+            algorithm.verify(&issuer.public_key().ok()?, Message::Raw(tbs), signature).ok()
+        };
+        self.issuer() == issuer.subject() && signed().is_some()
+    }
+}
+
+/// The to-be-signed bytes exactly as they stand in a certificate or request.
+pub(crate) fn raw_tbs(der: &[u8]) -> Option<&[u8]> {
+    use der::Reader;
+    let mut reader = der::SliceReader::new(der).ok()?;
+    reader
+        .sequence(|inner| {
+            let tbs = inner.tlv_bytes()?;
+            inner.drain(inner.remaining_len())?;
+            Ok::<_, der::Error>(tbs)
+        })
+        .ok()
+}
+
+/// Leftmost 160 bits of the SHA-256 of the public key's BIT STRING (RFC 7093, section 2, method 1, as
+/// RFC 9881 uses it): 20 bytes.
+pub fn key_identifier(spki: &[u8]) -> Result<Vec<u8>, PkiError> {
+    let parsed = SubjectPublicKeyInfoRef::from_der(spki)
+        .map_err(|error| PkiError::malformed("public key", &error))?;
+    Ok(digests::sha256(parsed.subject_public_key.raw_bytes())[..20].to_vec())
+}
+
+/// An extension with the criticality that is asked for.
+pub fn extension(
+    oid: ObjectIdentifier,
+    critical: bool,
+    value: &impl Encode,
+) -> Result<Extension, PkiError> {
+    let encode = || OctetString::new(value.to_der()?);
+    Ok(Extension {
+        extn_id: oid,
+        critical,
+        extn_value: encode().map_err(|error| PkiError::malformed("extension", &error))?,
+    })
+}
+
+/// The `AlgorithmIdentifier` of a signature.
+pub fn algorithm_identifier(
+    algorithm: &SignatureAlgorithm,
+) -> Result<AlgorithmIdentifierOwned, PkiError> {
+    let oid = algorithm
+        .oid
+        .ok_or_else(|| PkiError::UnsupportedAlgorithm(algorithm.kms_name.to_owned()))?;
+    let parameters = match algorithm.parameters {
+        Parameters::Absent => None,
+        Parameters::Null => Some(der::asn1::Any::null()),
+    };
+    Ok(AlgorithmIdentifierOwned { oid, parameters })
+}
+
+/// What goes into a certificate.
+pub struct Content {
+    /// Serial number, big-endian; its top bit is cleared before use.
+    pub serial: [u8; SERIAL_LEN],
+    /// Issuer.
+    pub issuer: Name,
+    /// Subject.
+    pub subject: Name,
+    /// DER `SubjectPublicKeyInfo`.
+    pub public_key: Vec<u8>,
+    /// Seconds since 1970.
+    pub not_before: i64,
+    /// Seconds since 1970.
+    pub not_after: i64,
+    /// Extensions, in order.
+    pub extensions: Vec<Extension>,
+}
+
+/// A certificate that waits for its signature.
+pub struct Unsigned {
+    builder: CertificateBuilder<Profile>,
+    signer: RemoteSigner,
+    /// The bytes to sign.
+    pub to_be_signed: Vec<u8>,
+}
+
+impl Content {
+    /// Encodes the content; `issuer_key` is the issuer's DER `SubjectPublicKeyInfo`.
+    pub fn prepare(
+        mut self,
+        algorithm: &SignatureAlgorithm,
+        issuer_key: &[u8],
+    ) -> Result<Unsigned, PkiError> {
+        let malformed = |error: x509_cert::builder::Error| PkiError::Malformed {
+            what: "certificate",
+            reason: error.to_string(),
+        };
+        let public_key = |der: &[u8]| {
+            SubjectPublicKeyInfoOwned::from_der(der)
+                .map_err(|error| PkiError::malformed("public key", &error))
+        };
+        // RFC 5280, 4.1.2.2: positive and not zero. The second highest bit keeps the length constant.
+        self.serial[0] = (self.serial[0] & 0x7f) | 0x40;
+        let signer = RemoteSigner {
+            algorithm: algorithm_identifier(algorithm)?,
+            key: PublicKey(public_key(issuer_key)?),
+        };
+        let validity = Validity::new(x509_time(self.not_before)?, x509_time(self.not_after)?);
+        let serial = SerialNumber::new(&self.serial)
+            .map_err(|error| PkiError::malformed("serial number", &error))?;
+        let subject_key = public_key(&self.public_key)?;
+        let profile =
+            Profile { issuer: self.issuer, subject: self.subject, extensions: self.extensions };
+        let mut builder =
+            CertificateBuilder::new(profile, serial, validity, subject_key).map_err(malformed)?;
+        let to_be_signed = builder.finalize(&signer).map_err(malformed)?;
+        Ok(Unsigned { builder, signer, to_be_signed })
+    }
+}
+
+impl Unsigned {
+    /// Adds the signature and gives the certificate in DER.
+    pub fn assemble(self, signature: &[u8]) -> Result<Vec<u8>, PkiError> {
+        let malformed = |reason: String| PkiError::Malformed { what: "certificate", reason };
+        let bits =
+            BitString::from_bytes(signature).map_err(|error| malformed(error.to_string()))?;
+        self.builder
+            .assemble(bits, &self.signer)
+            .map_err(|error| malformed(error.to_string()))?
+            .to_der()
+            .map_err(|error| malformed(error.to_string()))
+    }
+}
+
+/// Hands our own extensions to the builder, in our order and with our criticality.
+struct Profile {
+    issuer: Name,
+    subject: Name,
+    extensions: Vec<Extension>,
+}
+
+impl BuilderProfile for Profile {
+    fn get_issuer(&self, _: &Name) -> Name {
+        self.issuer.clone()
+    }
+
+    fn get_subject(&self) -> Name {
+        self.subject.clone()
+    }
+
+    fn build_extensions(
+        &self,
+        _: SubjectPublicKeyInfoRef<'_>,
+        _: SubjectPublicKeyInfoRef<'_>,
+        _: &TbsCertificate,
+    ) -> x509_cert::builder::Result<Vec<Extension>> {
+        Ok(self.extensions.clone())
+    }
+}
+
+/// Tells the builder who will sign; the key itself is elsewhere.
+struct RemoteSigner {
+    algorithm: AlgorithmIdentifierOwned,
+    key: PublicKey,
+}
+
+#[derive(Clone)]
+struct PublicKey(SubjectPublicKeyInfoOwned);
+
+impl signature::Keypair for RemoteSigner {
+    type VerifyingKey = PublicKey;
+
+    fn verifying_key(&self) -> PublicKey {
+        self.key.clone()
+    }
+}
+
+impl DynSignatureAlgorithmIdentifier for RemoteSigner {
+    fn signature_algorithm_identifier(&self) -> spki::Result<AlgorithmIdentifierOwned> {
+        Ok(self.algorithm.clone())
+    }
+}
+
+impl EncodePublicKey for PublicKey {
+    fn to_public_key_der(&self) -> spki::Result<der::Document> {
+        Ok(der::Document::try_from(self.0.to_der()?)?)
+    }
+}

@@ -1,0 +1,38 @@
+//! What can be wrong with a PKI object.
+
+/// An error of this crate. The text is for people; it never contains key material.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PkiError {
+    /// The bytes are not the DER or PEM object they should be.
+    #[error("not a valid {what}: {reason}")]
+    Malformed {
+        /// What was expected: `certificate`, `certificate request`.
+        what: &'static str,
+        /// What the parser said.
+        reason: String,
+    },
+    /// A certificate request whose own signature does not verify.
+    #[error("the signature on the certificate request is not valid")]
+    RequestSignature,
+    /// A key or signature algorithm without a row in the tables.
+    #[error("the algorithm {0} is not supported")]
+    UnsupportedAlgorithm(String),
+    /// A subject field that cannot be encoded.
+    #[error("the subject's {field} cannot be encoded: {reason}")]
+    Subject {
+        /// AWS's name of the field.
+        field: String,
+        /// Why.
+        reason: String,
+    },
+    /// A time outside what X.509 can say.
+    #[error("the time is outside the years 1970 to 9999")]
+    Time,
+}
+
+impl PkiError {
+    pub(crate) fn malformed(what: &'static str, error: &der::Error) -> Self {
+        Self::Malformed { what, reason: error.to_string() }
+    }
+}

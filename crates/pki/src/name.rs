@@ -1,0 +1,95 @@
+//! Distinguished names from the fields that AWS's `ASN1Subject` has.
+
+use const_oid::ObjectIdentifier;
+use der::asn1::{Any, PrintableStringRef, SetOfVec, Utf8StringRef};
+use der::{Decode, Encode};
+use x509_cert::attr::AttributeTypeAndValue;
+use x509_cert::name::{Name, RdnSequence, RelativeDistinguishedName};
+
+use crate::PkiError;
+
+/// One field of a subject.
+#[derive(Debug)]
+pub struct Field {
+    /// Name in AWS's `ASN1Subject`.
+    pub name: &'static str,
+    /// X.520 attribute type.
+    pub oid: ObjectIdentifier,
+    /// Most characters (RFC 5280, appendix A, and AWS's model).
+    pub max: usize,
+    printable: bool,
+}
+
+/// The fields, in the order in which they are encoded.
+pub static FIELDS: &[Field] = &[
+    Field { name: "Country", oid: oid("2.5.4.6"), max: 2, printable: true },
+    Field { name: "Organization", oid: oid("2.5.4.10"), max: 64, printable: false },
+    Field { name: "OrganizationalUnit", oid: oid("2.5.4.11"), max: 64, printable: false },
+    Field { name: "DistinguishedNameQualifier", oid: oid("2.5.4.46"), max: 64, printable: true },
+    Field { name: "State", oid: oid("2.5.4.8"), max: 128, printable: false },
+    Field { name: "CommonName", oid: oid("2.5.4.3"), max: 64, printable: false },
+    Field { name: "SerialNumber", oid: oid("2.5.4.5"), max: 64, printable: true },
+    Field { name: "Locality", oid: oid("2.5.4.7"), max: 128, printable: false },
+    Field { name: "Title", oid: oid("2.5.4.12"), max: 64, printable: false },
+    Field { name: "Surname", oid: oid("2.5.4.4"), max: 40, printable: false },
+    Field { name: "GivenName", oid: oid("2.5.4.42"), max: 16, printable: false },
+    Field { name: "Initials", oid: oid("2.5.4.43"), max: 5, printable: false },
+    Field { name: "Pseudonym", oid: oid("2.5.4.65"), max: 128, printable: false },
+    Field { name: "GenerationQualifier", oid: oid("2.5.4.44"), max: 3, printable: false },
+];
+
+const fn oid(text: &str) -> ObjectIdentifier {
+    ObjectIdentifier::new_unwrap(text)
+}
+
+/// A name from (field, value) pairs, encoded in the order of [`FIELDS`].
+///
+/// `custom` holds attributes by OID, which AWS allows only instead of the named fields; the caller checks that.
+pub fn name(fields: &[(&str, &str)], custom: &[(String, String)]) -> Result<Name, PkiError> {
+    let mut sequence = RdnSequence::default();
+    for row in FIELDS {
+        let Some((_, value)) = fields.iter().find(|(name, _)| *name == row.name) else { continue };
+        sequence.push(attribute(row.name, row.oid, row.max, row.printable, value)?);
+    }
+    for (dotted, value) in custom {
+        let oid = ObjectIdentifier::new(dotted).map_err(|_| PkiError::Subject {
+            field: "CustomAttributes".into(),
+            reason: format!("{dotted} is not an object identifier"),
+        })?;
+        let row = FIELDS.iter().find(|row| row.oid == oid);
+        let (max, printable) = row.map_or((256, false), |row| (row.max, row.printable));
+        sequence.push(attribute(dotted, oid, max, printable, value)?);
+    }
+    let failed = |error: der::Error| PkiError::malformed("name", &error);
+    Name::from_der(&sequence.to_der().map_err(failed)?).map_err(failed)
+}
+
+/// A name of a common name only.
+pub fn common_name(value: &str) -> Result<Name, PkiError> {
+    name(&[("CommonName", value)], &[])
+}
+
+fn attribute(
+    field: &str,
+    oid: ObjectIdentifier,
+    max: usize,
+    printable: bool,
+    value: &str,
+) -> Result<RelativeDistinguishedName, PkiError> {
+    let failed = |reason: &str| PkiError::Subject { field: field.into(), reason: reason.into() };
+    if value.is_empty() || value.chars().count() > max {
+        return Err(failed(&format!("it must have 1 to {max} characters")));
+    }
+    let value = if printable {
+        PrintableStringRef::new(value)
+            .and_then(|text| Any::encode_from(&text))
+            .map_err(|_| failed("only letters, digits and '()+,-./:=? are allowed"))?
+    } else {
+        Utf8StringRef::new(value)
+            .and_then(|text| Any::encode_from(&text))
+            .map_err(|error| failed(&error.to_string()))?
+    };
+    let set = SetOfVec::try_from(vec![AttributeTypeAndValue { oid, value }])
+        .map_err(|error| failed(&error.to_string()))?;
+    RelativeDistinguishedName::try_from(set.into_vec()).map_err(|error| failed(&error.to_string()))
+}

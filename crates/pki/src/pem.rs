@@ -1,0 +1,79 @@
+//! PEM (RFC 7468) around DER.
+
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, CertificateSigningRequestDer};
+
+use crate::PkiError;
+
+/// One certificate as PEM text, lines of 64 characters.
+pub fn certificate(der: &[u8]) -> String {
+    encode("CERTIFICATE", der)
+}
+
+/// A certificate request as PEM text.
+pub fn certificate_request(der: &[u8]) -> String {
+    encode("CERTIFICATE REQUEST", der)
+}
+
+/// A CMS message as PEM text.
+pub fn cms(der: &[u8]) -> String {
+    encode("CMS", der)
+}
+
+/// A PKCS #8 private key as PEM text.
+pub fn private_key(der: &[u8]) -> String {
+    encode("PRIVATE KEY", der)
+}
+
+/// Several certificates, one after the other.
+pub fn chain<'a>(certificates: impl IntoIterator<Item = &'a [u8]>) -> String {
+    certificates.into_iter().map(certificate).collect()
+}
+
+/// All certificates in PEM text, in order; or the one that the bytes are, if they are DER.
+pub fn read_certificates(bytes: &[u8]) -> Result<Vec<Vec<u8>>, PkiError> {
+    let malformed = |reason: String| PkiError::Malformed { what: "certificate", reason };
+    let found = if bytes.first() == Some(&0x30) {
+        vec![bytes.to_vec()]
+    } else {
+        CertificateDer::pem_slice_iter(bytes)
+            .map(|certificate| certificate.map(|der| der.to_vec()))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| malformed(error.to_string()))?
+    };
+    if found.is_empty() {
+        return Err(malformed("there is no CERTIFICATE block in it".into()));
+    }
+    for der in &found {
+        crate::certificate::Certificate::parse(der)?;
+    }
+    Ok(found)
+}
+
+/// The certificate request in PEM text or DER.
+pub fn read_certificate_request(bytes: &[u8]) -> Result<Vec<u8>, PkiError> {
+    if bytes.first() == Some(&0x30) {
+        return Ok(bytes.to_vec());
+    }
+    CertificateSigningRequestDer::from_pem_slice(bytes).map(|der| der.to_vec()).map_err(|error| {
+        PkiError::Malformed { what: "certificate request", reason: error.to_string() }
+    })
+}
+
+/// The CMS message in PEM text (labels CMS and PKCS7) or BER.
+pub(crate) fn read_cms(bytes: &[u8]) -> Result<Vec<u8>, PkiError> {
+    if bytes.first() == Some(&0x30) {
+        return Ok(bytes.to_vec());
+    }
+    let malformed = |reason: String| PkiError::Malformed { what: "CMS message", reason };
+    let (label, der) = der::pem::decode_vec(bytes).map_err(|error| malformed(error.to_string()))?;
+    match label {
+        "CMS" | "PKCS7" => Ok(der),
+        other => Err(malformed(format!("the PEM label is {other}"))),
+    }
+}
+
+fn encode(label: &str, der: &[u8]) -> String {
+    // Only an invalid label can fail, and the labels are ours.
+    der::pem::encode_string(label, der::pem::LineEnding::LF, der).unwrap_or_default()
+}

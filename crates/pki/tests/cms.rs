@@ -1,0 +1,186 @@
+//! Detached signatures: what is signed verifies, what was changed does not, and nothing panics.
+
+mod common;
+
+use common::{Hierarchy, START, YEAR, hierarchy, issue};
+use outlast_crypto::digests::{DIGESTS, Digest};
+use outlast_crypto::keys::KEY_SPECS;
+use outlast_crypto::signatures::Message;
+use outlast_pki::cms::sign::{Request, Unsigned};
+use outlast_pki::cms::verify::{SignedMessage, ValidAt, VerifyError};
+use outlast_pki::path::PathError;
+use outlast_pki::pem;
+use proptest::prelude::*;
+
+const FILE: &[u8] = b"the file to be signed";
+const NOW: ValidAt = ValidAt::SigningTime { now: START + 1000 };
+
+fn sign(h: &Hierarchy, digest: &'static Digest, signing_time: i64) -> Vec<u8> {
+    let chain = [h.subordinate.certificate.der().to_vec()];
+    let message_digest = digest.digest(FILE);
+    let unsigned = Unsigned::new(&Request {
+        message_digest: &message_digest,
+        digest,
+        algorithm: h.leaf.algorithm,
+        signing_time,
+        signer: &h.leaf.certificate,
+        chain: &chain,
+    })
+    .unwrap();
+    assert!(unsigned.to_be_signed.len() < 256, "the attributes fit any service's limit");
+    let signature =
+        h.leaf.key.sign(h.leaf.algorithm, Message::Raw(&unsigned.to_be_signed)).unwrap();
+    unsigned.assemble(&signature).unwrap()
+}
+
+fn verify(p7s: &[u8], file: &[u8], root: &[u8], at: ValidAt) -> Result<(), VerifyError> {
+    let message = SignedMessage::parse(p7s)?;
+    let digests: Vec<_> = message.digests()?.iter().map(|row| row.digest(file)).collect();
+    message.verify(&digests, &[root.to_vec()], &[], at).map(|_| ())
+}
+
+#[test]
+fn every_signing_key_type_with_every_suitable_digest() {
+    for spec in KEY_SPECS.iter().filter(|spec| !spec.signing.is_empty()) {
+        let h = hierarchy(spec.name);
+        let root = h.root.certificate.der();
+        for digest in DIGESTS {
+            let p7s = sign(&h, digest, START + 100);
+            let outcome = verify(&p7s, FILE, root, NOW);
+            if h.leaf.algorithm.cms_digests.contains(&digest.name) {
+                assert_eq!(outcome, Ok(()), "{} {}", spec.name, digest.name);
+            } else {
+                assert!(
+                    matches!(outcome, Err(VerifyError::UnsuitableDigest { .. })),
+                    "{} {}: {outcome:?}",
+                    spec.name,
+                    digest.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_attributes_of_an_ml_dsa_signature_take_183_bytes() {
+    let h = hierarchy("ML_DSA_65");
+    let digest = Digest::by_name("sha512").unwrap();
+    let request = Request {
+        message_digest: &[0; 64],
+        digest,
+        algorithm: h.leaf.algorithm,
+        signing_time: START,
+        signer: &h.leaf.certificate,
+        chain: &[],
+    };
+    assert_eq!(Unsigned::new(&request).unwrap().to_be_signed.len(), 183);
+}
+
+#[test]
+fn each_change_is_refused_with_its_reason() {
+    let h = hierarchy("ML_DSA_65");
+    let other = hierarchy("ML_DSA_65");
+    let sha512 = Digest::by_name("sha512").unwrap();
+    let p7s = sign(&h, sha512, START + 100);
+    let root = h.root.certificate.der();
+    assert_eq!(verify(&p7s, FILE, root, NOW), Ok(()));
+    assert_eq!(verify(pem::cms(&p7s).as_bytes(), FILE, root, NOW), Ok(()));
+    assert_eq!(verify(&p7s, b"another file", root, NOW), Err(VerifyError::DigestMismatch));
+    let mut bad = p7s.clone();
+    *bad.last_mut().unwrap() ^= 1;
+    assert_eq!(verify(&bad, FILE, root, NOW), Err(VerifyError::Signature));
+    let path = |outcome: Result<(), VerifyError>| match outcome {
+        Err(VerifyError::Path(error)) => error,
+        other => panic!("{other:?}"),
+    };
+    // The other root has the same name and another key.
+    let wrong = path(verify(&p7s, FILE, other.root.certificate.der(), NOW));
+    assert_eq!(wrong, PathError::Signature);
+    let stranger = issue("ML_DSA_65", "Stranger", "RootCACertificate", 10, None);
+    let unknown = path(verify(&p7s, FILE, stranger.certificate.der(), NOW));
+    assert!(matches!(unknown, PathError::UnknownIssuer { .. }), "{unknown}");
+    for cut in [0, 1, 10, 100, p7s.len() / 2, p7s.len() - 1] {
+        let outcome = verify(&p7s[..cut], FILE, root, NOW);
+        assert!(matches!(outcome, Err(VerifyError::NotCms(_))), "cut at {cut}: {outcome:?}");
+    }
+    for garbage in [&b"hello"[..], b"-----BEGIN CMS-----\nAAAA\n-----END CMS-----\n", &[0x30, 0x80]]
+    {
+        assert!(matches!(verify(garbage, FILE, root, NOW), Err(VerifyError::NotCms(_))));
+    }
+    assert!(matches!(
+        verify(&p7s, FILE, root, ValidAt::SigningTime { now: START - 10_000 }),
+        Err(VerifyError::FutureSigningTime(_))
+    ));
+}
+
+#[test]
+fn the_chain_is_validated_at_the_signing_time() {
+    let h = hierarchy("ML_DSA_44");
+    let root = h.root.certificate.der();
+    let sha512 = Digest::by_name("sha512").unwrap();
+    let late = ValidAt::SigningTime { now: START + 20 * YEAR };
+    assert_eq!(verify(&sign(&h, sha512, START + 100), FILE, root, late), Ok(()));
+    let expired = verify(&sign(&h, sha512, START + 2 * YEAR), FILE, root, late);
+    assert!(matches!(expired, Err(VerifyError::Path(PathError::Expired { .. }))), "{expired:?}");
+    let early = verify(&sign(&h, sha512, START - 100), FILE, root, late);
+    assert!(matches!(early, Err(VerifyError::Path(PathError::NotYetValid { .. }))), "{early:?}");
+    let at = ValidAt::Time(START + 2 * YEAR);
+    assert!(verify(&sign(&h, sha512, START + 100), FILE, root, at).is_err());
+}
+
+#[test]
+fn only_a_code_signing_leaf_may_sign_code() {
+    let root = issue("ML_DSA_44", "Root", "RootCACertificate", 10, None);
+    let subordinate =
+        issue("ML_DSA_44", "Sub", "SubordinateCACertificate_PathLen0", 5, Some(&root));
+    for row in
+        ["EndEntityCertificate", "OCSPSigningCertificate", "SubordinateCACertificate_PathLen0"]
+    {
+        let leaf = issue("ML_DSA_44", "Leaf", row, 1, Some(&subordinate));
+        let h = Hierarchy {
+            root: issue("ML_DSA_44", "unused", "RootCACertificate", 1, None),
+            subordinate: Party { ..take(&subordinate) },
+            leaf,
+        };
+        let p7s = sign(&h, Digest::by_name("sha512").unwrap(), START + 100);
+        let outcome = verify(&p7s, FILE, root.certificate.der(), NOW);
+        assert!(
+            matches!(outcome, Err(VerifyError::Path(PathError::Purpose(_)))),
+            "{row}: {outcome:?}"
+        );
+    }
+}
+
+use common::Party;
+
+/// A party with the same certificate; its key is not used.
+fn take(party: &Party) -> Party {
+    let fresh = issue("ML_DSA_44", "unused", "RootCACertificate", 1, None);
+    Party { certificate: party.certificate.clone(), ..fresh }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// No bytes from outside make the reader panic, whether they look like CMS or not.
+    #[test]
+    fn damaged_messages_never_panic(at in 0usize..15_000, value in any::<u8>(), cut in 0usize..15_000) {
+        use std::sync::LazyLock;
+        static SIGNED: LazyLock<(Vec<u8>, Vec<u8>)> = LazyLock::new(|| {
+            let h = hierarchy("ML_DSA_65");
+            let p7s = sign(&h, Digest::by_name("sha512").unwrap(), START + 100);
+            (p7s, h.root.certificate.der().to_vec())
+        });
+        let (p7s, root) = &*SIGNED;
+        let mut bad = p7s.clone();
+        let at = at % bad.len();
+        bad[at] = value;
+        let _ = verify(&bad, FILE, root, NOW);
+        let _ = verify(&bad[..cut.min(bad.len())], FILE, root, NOW);
+    }
+
+    #[test]
+    fn random_bytes_are_not_cms(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        prop_assert!(SignedMessage::parse(&bytes).is_err());
+    }
+}

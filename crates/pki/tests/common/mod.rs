@@ -1,0 +1,71 @@
+//! A small code-signing hierarchy, made with the crate's own parts.
+
+use outlast_crypto::keys::{Key, KeySpec};
+use outlast_crypto::signatures::{Message, SignatureAlgorithm};
+use outlast_pki::certificate::{Certificate, Content, key_identifier};
+use outlast_pki::name::common_name;
+use outlast_pki::templates::{TEMPLATES, Template};
+
+/// 2026-11-01T00:00:00Z
+pub const START: i64 = 1_793_491_200;
+pub const YEAR: i64 = 365 * 86_400;
+
+pub struct Party {
+    pub key: Box<dyn Key>,
+    pub algorithm: &'static SignatureAlgorithm,
+    pub certificate: Certificate,
+}
+
+pub fn template(name: &str) -> &'static Template {
+    TEMPLATES.iter().find(|row| row.name == name).expect(name)
+}
+
+pub fn issue(spec: &str, name: &str, row: &str, years: i64, issuer: Option<&Party>) -> Party {
+    let spec = KeySpec::by_name(spec).unwrap();
+    let key = spec.load(&spec.generate().unwrap()).unwrap();
+    let algorithm = *spec.signing.iter().find(|row| row.oid.is_some()).unwrap();
+    let public_key = key.public_key().unwrap().to_vec();
+    let subject = common_name(name).unwrap();
+    let (issuer_name, issuer_key, issuer_algorithm, issuer_key_id) = match issuer {
+        Some(party) => (
+            party.certificate.subject().clone(),
+            party.certificate.public_key().unwrap(),
+            party.algorithm,
+            party.certificate.subject_key_identifier(),
+        ),
+        None => (subject.clone(), public_key.clone(), algorithm, None),
+    };
+    if issuer.is_some() {
+        assert_eq!(issuer_key_id.clone().unwrap(), key_identifier(&issuer_key).unwrap());
+    }
+    let extensions =
+        template(row).extensions(&public_key, issuer_key_id.as_deref(), &[], false).unwrap();
+    let unsigned = Content {
+        serial: [0x11; 16],
+        issuer: issuer_name,
+        subject,
+        public_key,
+        not_before: START,
+        not_after: START + years * YEAR,
+        extensions,
+    }
+    .prepare(issuer_algorithm, &issuer_key)
+    .unwrap();
+    let signer = issuer.map_or(&key, |party| &party.key);
+    let signature = signer.sign(issuer_algorithm, Message::Raw(&unsigned.to_be_signed)).unwrap();
+    let certificate = Certificate::parse(&unsigned.assemble(&signature).unwrap()).unwrap();
+    Party { key, algorithm, certificate }
+}
+
+pub struct Hierarchy {
+    pub root: Party,
+    pub subordinate: Party,
+    pub leaf: Party,
+}
+
+pub fn hierarchy(spec: &str) -> Hierarchy {
+    let root = issue(spec, "Root", "RootCACertificate", 10, None);
+    let subordinate = issue(spec, "Sub", "SubordinateCACertificate_PathLen0", 5, Some(&root));
+    let leaf = issue(spec, "Signer", "CodeSigningCertificate", 1, Some(&subordinate));
+    Hierarchy { root, subordinate, leaf }
+}
