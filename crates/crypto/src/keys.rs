@@ -58,6 +58,7 @@ pub struct KeySpec {
     pub slow_to_generate: bool,
     generate: fn() -> Result<Secret, CryptoError>,
     load: fn(&Secret) -> Result<Box<dyn Key>, CryptoError>,
+    to_pkcs8: fn(&Secret) -> Result<Secret, CryptoError>,
 }
 
 impl std::fmt::Debug for KeySpec {
@@ -112,6 +113,7 @@ const NONE: KeySpec = KeySpec {
     slow_to_generate: false,
     generate: || Err(CryptoError::UnsupportedAlgorithm),
     load: |_| Err(CryptoError::UnsupportedAlgorithm),
+    to_pkcs8: |_| Err(CryptoError::UnsupportedAlgorithm),
 };
 
 /// Every key type.
@@ -131,6 +133,7 @@ pub static KEY_SPECS: &[KeySpec] = &[
         signing: &[&sig::ML_DSA_44],
         generate: ml_dsa::generate,
         load: |seed| ml_dsa::ML_DSA_44.load(seed),
+        to_pkcs8: |seed| ml_dsa::ML_DSA_44.to_pkcs8(seed),
         ..NONE
     },
     KeySpec {
@@ -140,6 +143,7 @@ pub static KEY_SPECS: &[KeySpec] = &[
         signing: &[&sig::ML_DSA_65],
         generate: ml_dsa::generate,
         load: |seed| ml_dsa::ML_DSA_65.load(seed),
+        to_pkcs8: |seed| ml_dsa::ML_DSA_65.to_pkcs8(seed),
         ..NONE
     },
     KeySpec {
@@ -149,6 +153,7 @@ pub static KEY_SPECS: &[KeySpec] = &[
         signing: &[&sig::ML_DSA_87],
         generate: ml_dsa::generate,
         load: |seed| ml_dsa::ML_DSA_87.load(seed),
+        to_pkcs8: |seed| ml_dsa::ML_DSA_87.to_pkcs8(seed),
         ..NONE
     },
     KeySpec {
@@ -158,6 +163,7 @@ pub static KEY_SPECS: &[KeySpec] = &[
         signing: &[&sig::ECDSA_SHA_256],
         generate: || ec::P256.generate(),
         load: |pkcs8| ec::P256.load(pkcs8),
+        to_pkcs8: already_pkcs8,
         ..NONE
     },
     KeySpec {
@@ -167,6 +173,7 @@ pub static KEY_SPECS: &[KeySpec] = &[
         signing: &[&sig::ECDSA_SHA_384],
         generate: || ec::P384.generate(),
         load: |pkcs8| ec::P384.load(pkcs8),
+        to_pkcs8: already_pkcs8,
         ..NONE
     },
     KeySpec {
@@ -176,6 +183,7 @@ pub static KEY_SPECS: &[KeySpec] = &[
         signing: &[&sig::ECDSA_SHA_512],
         generate: || ec::P521.generate(),
         load: |pkcs8| ec::P521.load(pkcs8),
+        to_pkcs8: already_pkcs8,
         ..NONE
     },
     KeySpec {
@@ -187,6 +195,7 @@ pub static KEY_SPECS: &[KeySpec] = &[
         slow_to_generate: true,
         generate: || rsa::generate(aws_lc_rs::rsa::KeySize::Rsa2048),
         load: rsa::load,
+        to_pkcs8: already_pkcs8,
         ..NONE
     },
     KeySpec {
@@ -198,6 +207,7 @@ pub static KEY_SPECS: &[KeySpec] = &[
         slow_to_generate: true,
         generate: || rsa::generate(aws_lc_rs::rsa::KeySize::Rsa3072),
         load: rsa::load,
+        to_pkcs8: already_pkcs8,
         ..NONE
     },
     KeySpec {
@@ -209,6 +219,7 @@ pub static KEY_SPECS: &[KeySpec] = &[
         slow_to_generate: true,
         generate: || rsa::generate(aws_lc_rs::rsa::KeySize::Rsa4096),
         load: rsa::load,
+        to_pkcs8: already_pkcs8,
         ..NONE
     },
     KeySpec {
@@ -258,10 +269,19 @@ impl KeySpec {
         (self.load)(stored)
     }
 
+    /// The private key as PKCS #8 DER, from its stored form; ML-DSA's is the form with the seed.
+    pub fn to_pkcs8(&self, stored: &Secret) -> Result<Secret, CryptoError> {
+        (self.to_pkcs8)(stored)
+    }
+
     /// The row of this key type with the given KMS `SigningAlgorithm`.
     pub fn signing_algorithm(&self, kms_name: &str) -> Option<&'static SignatureAlgorithm> {
         self.signing.iter().copied().find(|row| row.kms_name == kms_name)
     }
+}
+
+fn already_pkcs8(stored: &Secret) -> Result<Secret, CryptoError> {
+    Ok(Secret::new(stored.expose().to_vec()))
 }
 
 #[cfg(test)]

@@ -1,1 +1,18 @@
-//! x
+//! What things mean: keys, certificate authorities, identities, and what may be done with them.
+//!
+//! No AWS wire format, no async runtime, no clock, no socket. Every change goes through a [`work::Work`],
+//! which collects reads and writes and becomes one store transaction; nothing changes without an
+//! [`identity::Allowed`], which only [`identity::authorize`] makes.
+
+pub mod arn;
+pub mod ca;
+mod fault;
+pub mod identity;
+pub mod ids;
+pub mod keyring;
+pub mod kms;
+pub mod limits;
+pub mod seal;
+pub mod work;
+
+pub use fault::Fault;

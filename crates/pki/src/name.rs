@@ -4,7 +4,8 @@ use const_oid::ObjectIdentifier;
 use der::asn1::{Any, PrintableStringRef, SetOfVec, Utf8StringRef};
 use der::{Decode, Encode};
 use x509_cert::attr::AttributeTypeAndValue;
-use x509_cert::name::{Name, RdnSequence, RelativeDistinguishedName};
+pub use x509_cert::name::Name;
+use x509_cert::name::{RdnSequence, RelativeDistinguishedName};
 
 use crate::PkiError;
 

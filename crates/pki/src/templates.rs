@@ -48,7 +48,8 @@ pub struct Template {
     extended_key_usage_critical: bool,
 }
 
-const CA_KEY_USAGE: &[KeyUsages] =
+/// What a CA's key is for.
+pub const CA_KEY_USAGE: &[KeyUsages] =
     &[KeyUsages::DigitalSignature, KeyUsages::KeyCertSign, KeyUsages::CRLSign];
 const TLS_KEY_USAGE: &[KeyUsages] = &[KeyUsages::DigitalSignature, KeyUsages::KeyEncipherment];
 
@@ -124,11 +125,7 @@ impl Template {
             der::asn1::OctetString::new(bytes)
                 .map_err(|error| PkiError::malformed("extension", &error))
         };
-        let constraints = match self.kind {
-            Kind::Root => BasicConstraints { ca: true, path_len_constraint: None },
-            Kind::Subordinate(len) => BasicConstraints { ca: true, path_len_constraint: Some(len) },
-            Kind::EndEntity => BasicConstraints { ca: false, path_len_constraint: None },
-        };
+        let constraints = basic_constraints(self.kind);
         let is_ca = self.kind != Kind::EndEntity;
         let mut out = vec![extension(id::ID_CE_BASIC_CONSTRAINTS, is_ca, &constraints)?];
         if let Some(id) = issuer_key_id {
@@ -140,14 +137,11 @@ impl Template {
         }
         let ski = SubjectKeyIdentifier(octets(&key_identifier(public_key)?)?);
         out.push(extension(id::ID_CE_SUBJECT_KEY_IDENTIFIER, false, &ski)?);
-        let mut usage = FlagSet::default();
-        for flag in self.key_usage {
-            // RFC 9881, section 5 (ML-DSA), and RFC 8813 (EC): a signature key never enciphers keys.
-            if *flag != KeyUsages::KeyEncipherment || encipherment_allowed {
-                usage |= *flag;
-            }
-        }
-        out.push(extension(id::ID_CE_KEY_USAGE, true, &KeyUsage(usage))?);
+        // RFC 9881, section 5 (ML-DSA), and RFC 8813 (EC): a signature key never enciphers keys.
+        let allowed =
+            |flag: &&KeyUsages| **flag != KeyUsages::KeyEncipherment || encipherment_allowed;
+        let usage: Vec<_> = self.key_usage.iter().filter(allowed).copied().collect();
+        out.push(key_usage(&usage)?);
         if !self.extended_key_usage.is_empty() {
             let value = ExtendedKeyUsage(self.extended_key_usage.to_vec());
             out.push(extension(id::ID_CE_EXT_KEY_USAGE, self.extended_key_usage_critical, &value)?);
@@ -155,6 +149,24 @@ impl Template {
         out.extend(requested.iter().filter(|ext| ext.extn_id == SUBJECT_ALT_NAME).cloned());
         Ok(out)
     }
+}
+
+/// The basic constraints of a certificate of this kind.
+pub fn basic_constraints(kind: Kind) -> BasicConstraints {
+    match kind {
+        Kind::Root => BasicConstraints { ca: true, path_len_constraint: None },
+        Kind::Subordinate(len) => BasicConstraints { ca: true, path_len_constraint: Some(len) },
+        Kind::EndEntity => BasicConstraints { ca: false, path_len_constraint: None },
+    }
+}
+
+/// A critical key usage extension.
+pub fn key_usage(flags: &[KeyUsages]) -> Result<Extension, PkiError> {
+    let mut usage = FlagSet::default();
+    for flag in flags {
+        usage |= *flag;
+    }
+    extension(const_oid::db::rfc5280::ID_CE_KEY_USAGE, true, &KeyUsage(usage))
 }
 
 #[cfg(test)]

@@ -90,6 +90,11 @@ impl ParameterSet {
         Ok(Box::new(MlDsaKey { set: self, pair, seed, spki }))
     }
 
+    pub(super) fn to_pkcs8(&'static self, seed: &Secret) -> Result<Secret, CryptoError> {
+        let pair = PqdsaKeyPair::from_seed(self.algorithm, seed.expose())?;
+        Ok(Secret::new(pair.to_pkcs8v1()?.as_ref().to_vec()))
+    }
+
     pub(crate) fn verify_mu(
         &self,
         spki: &[u8],

@@ -1,0 +1,133 @@
+//! Audit events in the shape of AWS CloudTrail records.
+//!
+//! Source: "CloudTrail record contents", AWS CloudTrail user guide. Every call of an authenticated principal
+//! leaves one, in the same durable step as what it changed.
+
+use outlast_domain::identity::Principal;
+use serde_json::{Map, Value, json};
+
+use crate::wire::ApiError;
+
+/// What the connection negotiated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsDetails {
+    /// `TLSv1.3`
+    pub version: String,
+    /// IANA name of the cipher suite.
+    pub cipher_suite: String,
+    /// IANA name of the key-exchange group; on a resumed TLS 1.2 session there is none.
+    pub key_exchange: Option<String>,
+}
+
+/// What an operation notes for the record while it runs. No plaintext and no key material goes here.
+#[derive(Debug, Default)]
+pub struct Notes {
+    parameters: Map<String, Value>,
+    response: Map<String, Value>,
+    resources: Vec<(String, &'static str)>,
+}
+
+impl Notes {
+    /// A request parameter.
+    pub fn parameter(&mut self, name: &str, value: impl Into<Value>) {
+        self.parameters.insert(name.to_owned(), value.into());
+    }
+
+    /// A response element.
+    pub fn response(&mut self, name: &str, value: impl Into<Value>) {
+        self.response.insert(name.to_owned(), value.into());
+    }
+
+    /// A resource that was used, with its CloudTrail type, as in `AWS::KMS::Key`.
+    pub fn resource(&mut self, arn: String, kind: &'static str) {
+        self.resources.push((arn, kind));
+    }
+}
+
+/// Everything that goes into one record.
+pub struct Event<'a> {
+    /// Time of the request, milliseconds since 1970.
+    pub now_ms: i64,
+    /// Random id of the record, a UUID.
+    pub event_id: &'a str,
+    /// Id that the response carries, a UUID.
+    pub request_id: &'a str,
+    /// Service's host name as AWS has it: `kms.amazonaws.com`.
+    pub source: &'a str,
+    /// Operation.
+    pub name: &'a str,
+    /// Region.
+    pub region: &'a str,
+    /// Whether the operation changes nothing.
+    pub read_only: bool,
+    /// Who called.
+    pub principal: &'a Principal,
+    /// Address that the request came from.
+    pub source_ip: &'a str,
+    /// `User-Agent` header.
+    pub user_agent: &'a str,
+    /// `Host` header.
+    pub host: &'a str,
+    /// What the connection negotiated, unless the call was made inside the process.
+    pub tls: Option<&'a TlsDetails>,
+    /// What the operation noted.
+    pub notes: &'a Notes,
+    /// The error, if it failed.
+    pub error: Option<&'a ApiError>,
+}
+
+impl Event<'_> {
+    /// The record as JSON text.
+    pub fn to_json(&self) -> Vec<u8> {
+        let some = |map: &Map<String, Value>| {
+            if map.is_empty() { Value::Null } else { Value::Object(map.clone()) }
+        };
+        let account = &self.principal.account;
+        let resources: Vec<_> = self
+            .notes
+            .resources
+            .iter()
+            .map(|(arn, kind)| json!({ "accountId": account, "type": kind, "ARN": arn }))
+            .collect();
+        let mut event = json!({
+            "eventVersion": "1.11",
+            "userIdentity": {
+                "type": "IAMUser",
+                "principalId": self.principal.user_id,
+                "arn": self.principal.arn(),
+                "accountId": account,
+                "accessKeyId": self.principal.access_key_id,
+                "userName": self.principal.user,
+            },
+            "eventTime": outlast_pki::time::rfc3339(self.now_ms.div_euclid(1000)),
+            "eventSource": self.source,
+            "eventName": self.name,
+            "awsRegion": self.region,
+            "sourceIPAddress": self.source_ip,
+            "userAgent": self.user_agent,
+            "requestParameters": some(&self.notes.parameters),
+            "responseElements": some(&self.notes.response),
+            "requestID": self.request_id,
+            "eventID": self.event_id,
+            "readOnly": self.read_only,
+            "resources": resources,
+            "eventType": "AwsApiCall",
+            "managementEvent": true,
+            "recipientAccountId": account,
+            "eventCategory": "Management",
+        });
+        if let Some(tls) = self.tls {
+            event["tlsDetails"] = json!({
+                "tlsVersion": tls.version,
+                "cipherSuite": tls.cipher_suite,
+                "clientProvidedHostHeader": self.host,
+                "keyExchange": tls.key_exchange,
+            });
+        }
+        if let Some(error) = self.error {
+            event["errorCode"] = error.code.into();
+            event["errorMessage"] = error.message.as_str().into();
+        }
+        event.to_string().into_bytes()
+    }
+}

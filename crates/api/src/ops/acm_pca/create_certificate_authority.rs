@@ -1,0 +1,114 @@
+//! `CreateCertificateAuthority`: makes a root or subordinate CA with its key and certificate request.
+//!
+//! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_CreateCertificateAuthority.html>
+
+use outlast_crypto::keys::{KEY_SPECS, KeySpec};
+use outlast_crypto::signatures::{SIGNATURES, SignatureAlgorithm};
+use outlast_domain::ca;
+use serde::{Deserialize, Serialize};
+
+use crate::model::acm_pca::{Configuration, Tag, check_token, revocation, tags};
+use crate::ops::{ACM_PCA, Call, Operation, ServiceRow};
+use crate::wire::{ApiError, validate};
+
+/// The operation.
+pub struct CreateCertificateAuthority;
+
+/// Request body.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Input {
+    pub certificate_authority_configuration: Configuration,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revocation_configuration: Option<serde_json::Value>,
+    pub certificate_authority_type: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_token: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_storage_security_standard: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<Tag>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage_mode: Option<String>,
+}
+
+/// Response body.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Output {
+    pub certificate_authority_arn: String,
+}
+
+impl Operation for CreateCertificateAuthority {
+    const NAME: &'static str = "CreateCertificateAuthority";
+    const READ_ONLY: bool = false;
+    const SLOW: bool = true;
+    const SERVICE: &'static ServiceRow = &ACM_PCA;
+    type Input = Input;
+    type Output = Output;
+
+    fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
+        let configuration = input.certificate_authority_configuration;
+        if configuration.csr_extensions.is_some() {
+            return Err(ApiError::new(
+                "InvalidArgsException",
+                "CsrExtensions is not supported by this version of outlast",
+            ));
+        }
+        let key_names: Vec<_> = KEY_SPECS.iter().filter_map(|row| row.pca_name).collect();
+        validate::one_of("KeyAlgorithm", &configuration.key_algorithm, &key_names)?;
+        let signing_names: Vec<_> = SIGNATURES.iter().filter_map(|row| row.pca_name).collect();
+        validate::one_of("SigningAlgorithm", &configuration.signing_algorithm, &signing_names)?;
+        validate::one_of(
+            "CertificateAuthorityType",
+            &input.certificate_authority_type,
+            &["ROOT", "SUBORDINATE"],
+        )?;
+        check_token(input.idempotency_token.as_deref())?;
+        let usage_mode = input.usage_mode.unwrap_or_else(|| "GENERAL_PURPOSE".into());
+        validate::one_of(
+            "UsageMode",
+            &usage_mode,
+            &["GENERAL_PURPOSE", "SHORT_LIVED_CERTIFICATE"],
+        )?;
+        let key_storage = input
+            .key_storage_security_standard
+            .unwrap_or_else(|| "FIPS_140_2_LEVEL_3_OR_HIGHER".into());
+        validate::one_of(
+            "KeyStorageSecurityStandard",
+            &key_storage,
+            &[
+                "FIPS_140_2_LEVEL_2_OR_HIGHER",
+                "FIPS_140_2_LEVEL_3_OR_HIGHER",
+                "CCPC_LEVEL_1_OR_HIGHER",
+            ],
+        )?;
+        let unknown = || ApiError::validation("the algorithm is not known");
+        call.notes.parameter("certificateAuthorityType", input.certificate_authority_type.as_str());
+        call.notes.parameter("keyAlgorithm", configuration.key_algorithm.as_str());
+        let resource = call.scope.arn("acm-pca", "certificate-authority/*");
+        let allowed = call.authorize("acm-pca:CreateCertificateAuthority", &resource)?;
+        let new = ca::NewAuthority {
+            kind: match input.certificate_authority_type.as_str() {
+                "ROOT" => ca::Kind::Root,
+                _ => ca::Kind::Subordinate,
+            },
+            spec: KeySpec::by_pca_name(&configuration.key_algorithm).ok_or_else(unknown)?,
+            algorithm: SignatureAlgorithm::by_pca_name(&configuration.signing_algorithm)
+                .ok_or_else(unknown)?,
+            subject: configuration.subject.into(),
+            usage_mode,
+            key_storage,
+            revocation: revocation(input.revocation_configuration)?,
+            tags: tags(input.tags.unwrap_or_default())?,
+            token: input.idempotency_token,
+            request_digest: call.body_digest.clone(),
+        };
+        let arn = ca::create(&mut call.work, &call.scope, new, &allowed)?;
+        call.notes.resource(arn.clone(), "AWS::ACMPCA::CertificateAuthority");
+        call.notes.response("certificateAuthorityArn", arn.as_str());
+        Ok(Output { certificate_authority_arn: arn })
+    }
+}

@@ -1,0 +1,50 @@
+//! `GetCertificate`: gives a certificate that was issued, and its chain.
+//!
+//! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_GetCertificate.html>
+
+use outlast_domain::ca;
+use serde::{Deserialize, Serialize};
+
+use crate::model::acm_pca::find_authority;
+use crate::ops::{ACM_PCA, Call, Operation, ServiceRow};
+use crate::wire::{ApiError, validate};
+
+/// The operation.
+pub struct GetCertificate;
+
+/// Request body.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Input {
+    pub certificate_authority_arn: String,
+    pub certificate_arn: String,
+}
+
+/// Response body.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Output {
+    pub certificate: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate_chain: Option<String>,
+}
+
+impl Operation for GetCertificate {
+    const NAME: &'static str = "GetCertificate";
+    const READ_ONLY: bool = true;
+    const SERVICE: &'static ServiceRow = &ACM_PCA;
+    type Input = Input;
+    type Output = Output;
+
+    fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
+        validate::length("CertificateArn", input.certificate_arn.chars().count(), 5, 200)?;
+        let authority = find_authority(call, &input.certificate_authority_arn)?;
+        call.notes.parameter("certificateArn", input.certificate_arn.as_str());
+        let allowed = call.authorize("acm-pca:GetCertificate", &authority.arn())?;
+        let arn = &input.certificate_arn;
+        let issued = ca::certificate(&mut call.work, &authority, arn, &allowed)?;
+        Ok(Output { certificate: issued.certificate, certificate_chain: issued.chain })
+    }
+}

@@ -1,0 +1,67 @@
+//! `ListCertificateAuthorities`: lists the CAs of the account in the region.
+//!
+//! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_ListCertificateAuthorities.html>
+
+use outlast_domain::ca;
+use serde::{Deserialize, Serialize};
+
+use crate::model::acm_pca::CertificateAuthority;
+use crate::model::kms::marker;
+use crate::ops::{ACM_PCA, Call, Operation, ServiceRow};
+use crate::wire::{ApiError, validate};
+
+/// The operation.
+pub struct ListCertificateAuthorities;
+
+/// Request body.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Input {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_results: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_token: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_owner: Option<String>,
+}
+
+/// Response body.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Output {
+    pub certificate_authorities: Vec<CertificateAuthority>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_token: Option<String>,
+}
+
+impl Operation for ListCertificateAuthorities {
+    const NAME: &'static str = "ListCertificateAuthorities";
+    const READ_ONLY: bool = true;
+    const SERVICE: &'static ServiceRow = &ACM_PCA;
+    type Input = Input;
+    type Output = Output;
+
+    fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
+        let limit = validate::page_limit("MaxResults", input.max_results)?;
+        let after = marker::unwrap(input.next_token.as_deref(), "InvalidNextTokenException")?;
+        let owner = input.resource_owner.as_deref().unwrap_or("SELF");
+        validate::one_of("ResourceOwner", owner, &["SELF", "OTHER_ACCOUNTS"])?;
+        let resource = call.scope.arn("acm-pca", "certificate-authority/*");
+        let allowed = call.authorize("acm-pca:ListCertificateAuthorities", &resource)?;
+        if owner == "OTHER_ACCOUNTS" {
+            // Nothing is shared between accounts yet.
+            return Ok(Output { certificate_authorities: Vec::new(), next_token: None });
+        }
+        let page = ca::authorities(&call.work, &call.scope, after.as_deref(), limit, &allowed)?;
+        Ok(Output {
+            certificate_authorities: page
+                .authorities
+                .iter()
+                .map(CertificateAuthority::from)
+                .collect(),
+            next_token: page.next.as_deref().map(marker::wrap),
+        })
+    }
+}

@@ -1,0 +1,60 @@
+//! `ListTags`: lists the tags of a CA.
+//!
+//! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_ListTags.html>
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::acm_pca::{Tag, find_authority};
+use crate::model::kms::marker;
+use crate::ops::{ACM_PCA, Call, Operation, ServiceRow};
+use crate::wire::{ApiError, validate};
+
+/// The operation.
+pub struct ListTags;
+
+/// Request body.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Input {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_results: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_token: Option<String>,
+    pub certificate_authority_arn: String,
+}
+
+/// Response body.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Output {
+    pub tags: Vec<Tag>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_token: Option<String>,
+}
+
+impl Operation for ListTags {
+    const NAME: &'static str = "ListTags";
+    const READ_ONLY: bool = true;
+    const SERVICE: &'static ServiceRow = &ACM_PCA;
+    type Input = Input;
+    type Output = Output;
+
+    fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
+        let limit = validate::page_limit("MaxResults", input.max_results)?;
+        let after = marker::unwrap(input.next_token.as_deref(), "InvalidNextTokenException")?;
+        let authority = find_authority(call, &input.certificate_authority_arn)?;
+        call.authorize("acm-pca:ListTags", &authority.arn())?;
+        let mut rest: Vec<_> = authority
+            .tags()
+            .iter()
+            .filter(|(name, _)| after.as_ref().is_none_or(|after| *name > after))
+            .map(|(name, value)| Tag { key: name.clone(), value: Some(value.clone()) })
+            .collect();
+        let more = rest.len() > limit;
+        rest.truncate(limit);
+        let last = rest.last().map(|tag| marker::wrap(&tag.key));
+        Ok(Output { next_token: last.filter(|_| more), tags: rest })
+    }
+}

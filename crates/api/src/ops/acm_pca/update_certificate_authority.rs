@@ -1,0 +1,58 @@
+//! `UpdateCertificateAuthority`: switches a CA on or off.
+//!
+//! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_UpdateCertificateAuthority.html>
+
+use outlast_domain::ca;
+use serde::{Deserialize, Serialize};
+
+use crate::model::acm_pca::{find_authority, revocation};
+use crate::ops::{ACM_PCA, Call, Empty, Operation, ServiceRow};
+use crate::wire::ApiError;
+
+/// The operation.
+pub struct UpdateCertificateAuthority;
+
+/// Request body.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Input {
+    pub certificate_authority_arn: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revocation_configuration: Option<serde_json::Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+}
+
+impl Operation for UpdateCertificateAuthority {
+    const NAME: &'static str = "UpdateCertificateAuthority";
+    const READ_ONLY: bool = false;
+    const SERVICE: &'static ServiceRow = &ACM_PCA;
+    type Input = Input;
+    type Output = Empty;
+
+    fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
+        let status = match input.status.as_deref() {
+            None => None,
+            Some("ACTIVE") => Some(ca::Status::Active),
+            Some("DISABLED") => Some(ca::Status::Disabled),
+            Some(_) => {
+                return Err(ApiError::new(
+                    "InvalidArgsException",
+                    "Status can be set to ACTIVE or DISABLED.",
+                ));
+            }
+        };
+        let configuration = match input.revocation_configuration {
+            Some(given) => Some(revocation(Some(given))?),
+            None => None,
+        };
+        let authority = find_authority(call, &input.certificate_authority_arn)?;
+        call.notes.parameter("status", input.status);
+        let action = "acm-pca:UpdateCertificateAuthority";
+        let allowed = call.authorize(action, &authority.arn())?;
+        let update = ca::Update { status, revocation: configuration };
+        ca::set_status(&mut call.work, authority, update, &allowed)?;
+        Ok(Empty {})
+    }
+}

@@ -1,0 +1,44 @@
+//! `CreateAlias`: gives a key a second name.
+//!
+//! <https://docs.aws.amazon.com/kms/latest/APIReference/API_CreateAlias.html>
+
+use outlast_domain::kms;
+use serde::{Deserialize, Serialize};
+
+use crate::model::kms::find_key;
+use crate::ops::{Call, Empty, KMS, Operation, ServiceRow};
+use crate::wire::{ApiError, validate};
+
+/// The operation.
+pub struct CreateAlias;
+
+/// Request body.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Input {
+    pub alias_name: String,
+    pub target_key_id: String,
+}
+
+impl Operation for CreateAlias {
+    const NAME: &'static str = "CreateAlias";
+    const READ_ONLY: bool = false;
+    const SERVICE: &'static ServiceRow = &KMS;
+    type Input = Input;
+    type Output = Empty;
+
+    fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
+        validate::length("AliasName", input.alias_name.chars().count(), 1, 256)?;
+        call.notes.parameter("aliasName", input.alias_name.as_str());
+        if input.target_key_id.contains("alias/") {
+            return Err(ApiError::validation(
+                "TargetKeyId must be a key id or key ARN, not another alias.",
+            ));
+        }
+        let key = find_key(call, &input.target_key_id)?;
+        let allowed = call.authorize("kms:CreateAlias", &key.arn())?;
+        kms::create_alias(&mut call.work, &call.scope, &input.alias_name, &key, &allowed)?;
+        Ok(Empty {})
+    }
+}

@@ -1,0 +1,36 @@
+//! `EnableKey`: switches a key on.
+//!
+//! <https://docs.aws.amazon.com/kms/latest/APIReference/API_EnableKey.html>
+
+use outlast_domain::kms;
+use serde::{Deserialize, Serialize};
+
+use crate::model::kms::find_key;
+use crate::ops::{Call, Empty, KMS, Operation, ServiceRow};
+use crate::wire::ApiError;
+
+/// The operation.
+pub struct EnableKey;
+
+/// Request body.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Input {
+    pub key_id: String,
+}
+
+impl Operation for EnableKey {
+    const NAME: &'static str = "EnableKey";
+    const READ_ONLY: bool = false;
+    const SERVICE: &'static ServiceRow = &KMS;
+    type Input = Input;
+    type Output = Empty;
+
+    fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
+        let key = find_key(call, &input.key_id)?;
+        let allowed = call.authorize("kms:EnableKey", &key.arn())?;
+        kms::set_enabled(&mut call.work, key, true, &allowed)?;
+        Ok(Empty {})
+    }
+}

@@ -1,0 +1,69 @@
+//! `ListKeys`: lists the keys of the account in the region.
+//!
+//! <https://docs.aws.amazon.com/kms/latest/APIReference/API_ListKeys.html>
+
+use outlast_domain::kms;
+use serde::{Deserialize, Serialize};
+
+use crate::model::kms::marker;
+use crate::ops::{Call, KMS, Operation, ServiceRow};
+use crate::wire::{ApiError, validate};
+
+/// The operation.
+pub struct ListKeys;
+
+/// Request body.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Input {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marker: Option<String>,
+}
+
+/// Response body.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Output {
+    pub keys: Vec<KeyListEntry>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_marker: Option<String>,
+    pub truncated: bool,
+}
+
+impl Operation for ListKeys {
+    const NAME: &'static str = "ListKeys";
+    const READ_ONLY: bool = true;
+    const SERVICE: &'static ServiceRow = &KMS;
+    type Input = Input;
+    type Output = Output;
+
+    fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
+        let limit = validate::page_limit("Limit", input.limit)?;
+        let after = marker::unwrap(input.marker.as_deref(), "InvalidMarkerException")?;
+        let allowed = call.authorize("kms:ListKeys", &call.scope.arn("kms", "key/*"))?;
+        let page = kms::keys(&call.work, &call.scope, after.as_deref(), limit, &allowed)?;
+        Ok(Output {
+            keys: page
+                .keys
+                .iter()
+                .map(|key| KeyListEntry { key_id: key.id().to_owned(), key_arn: key.arn() })
+                .collect(),
+            truncated: page.next.is_some(),
+            next_marker: page.next.as_deref().map(marker::wrap),
+        })
+    }
+}
+
+/// `KeyListEntry`
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct KeyListEntry {
+    /// Key id.
+    pub key_id: String,
+    /// Key ARN.
+    pub key_arn: String,
+}

@@ -1,0 +1,113 @@
+//! Errors as AWS sends them, and how the domain's become those.
+
+use outlast_domain::Fault;
+use outlast_domain::ca::CaError;
+use outlast_domain::identity::Denied;
+use outlast_domain::kms::KmsError;
+use outlast_store::StoreError;
+
+/// An error response.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct ApiError {
+    /// AWS's name of the error.
+    pub code: &'static str,
+    /// HTTP status.
+    pub status: u16,
+    /// Text for people.
+    pub message: String,
+    /// The store's own reason, when the operation should be run again or an operator must act.
+    pub fault: Option<Fault>,
+}
+
+impl ApiError {
+    /// An error that the caller can mend.
+    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, status: 400, message: message.into(), fault: None }
+    }
+
+    /// `ValidationException`
+    pub fn validation(message: impl Into<String>) -> Self {
+        Self::new("ValidationException", message)
+    }
+
+    /// The body or one of its fields has the wrong form.
+    pub fn serialization(message: impl Into<String>) -> Self {
+        Self::new("SerializationException", message)
+    }
+
+    /// Whether the operation met another one and should be run again.
+    pub fn is_conflict(&self) -> bool {
+        self.fault == Some(Fault::Store(StoreError::Conflict))
+    }
+
+    /// An internal error under the service's own name for it. The reason goes to the log, not to the caller.
+    pub fn internal(code: &'static str, fault: Fault) -> Self {
+        let message = match &fault {
+            Fault::Store(StoreError::Full) => {
+                "The request failed because the service's disk is full. Nothing was changed."
+            }
+            _ => "The request failed because of an internal error. Nothing was changed; try again.",
+        };
+        Self { code, status: 500, message: message.into(), fault: Some(fault) }
+    }
+}
+
+impl From<KmsError> for ApiError {
+    fn from(error: KmsError) -> Self {
+        let code = match &error {
+            KmsError::NotFound(_) => "NotFoundException",
+            KmsError::InvalidArn(_) => "InvalidArnException",
+            KmsError::Disabled(_) => "DisabledException",
+            KmsError::InvalidState(_) => "KMSInvalidStateException",
+            KmsError::InvalidKeyUsage(_) => "InvalidKeyUsageException",
+            KmsError::UnsupportedOperation(_) => "UnsupportedOperationException",
+            KmsError::InvalidSignature => "KMSInvalidSignatureException",
+            KmsError::InvalidCiphertext => "InvalidCiphertextException",
+            KmsError::IncorrectKey => "IncorrectKeyException",
+            KmsError::AlreadyExists(_) => "AlreadyExistsException",
+            KmsError::InvalidAliasName(_) => "InvalidAliasNameException",
+            KmsError::LimitExceeded(_) => "LimitExceededException",
+            KmsError::Tag(_) => "TagException",
+            KmsError::InvalidMarker(_) => "InvalidMarkerException",
+            KmsError::Validation(_) => "ValidationException",
+            KmsError::Fault(fault) => return Self::internal("KMSInternalException", fault.clone()),
+            _ => "KMSInternalException",
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<CaError> for ApiError {
+    fn from(error: CaError) -> Self {
+        let code = match &error {
+            CaError::NotFound(_) => "ResourceNotFoundException",
+            CaError::InvalidArn(_) => "InvalidArnException",
+            CaError::InvalidArgs(_) => "InvalidArgsException",
+            CaError::InvalidState(_) => "InvalidStateException",
+            CaError::InvalidRequest(_) => "InvalidRequestException",
+            CaError::MalformedCsr(_) => "MalformedCSRException",
+            CaError::MalformedCertificate(_) => "MalformedCertificateException",
+            CaError::CertificateMismatch(_) => "CertificateMismatchException",
+            CaError::InvalidTag(_) => "InvalidTagException",
+            CaError::TooManyTags(_) => "TooManyTagsException",
+            CaError::InvalidNextToken(_) => "InvalidNextTokenException",
+            CaError::Validation(_) => "ValidationException",
+            CaError::Fault(fault) => return Self::internal("InternalFailure", fault.clone()),
+            _ => "InternalFailure",
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<Denied> for ApiError {
+    fn from(error: Denied) -> Self {
+        Self::new("AccessDeniedException", error.to_string())
+    }
+}
+
+impl From<Fault> for ApiError {
+    fn from(fault: Fault) -> Self {
+        Self::internal("InternalFailure", fault)
+    }
+}

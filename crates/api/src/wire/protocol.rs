@@ -1,0 +1,113 @@
+//! Reading inputs and writing outputs in the two protocols.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::ApiError;
+use super::validate::member;
+
+/// A wire protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// `awsJson1_1`: operation in `X-Amz-Target`, JSON body.
+    Json11,
+    /// `smithy.protocols#rpcv2Cbor`: operation in the path, CBOR body.
+    RpcV2Cbor,
+}
+
+/// Deepest nesting of a CBOR body; `serde_json` has 128 built in.
+const MAX_DEPTH: usize = 32;
+
+impl Protocol {
+    /// `Content-Type` of requests and responses.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Json11 => "application/x-amz-json-1.1",
+            Self::RpcV2Cbor => "application/cbor",
+        }
+    }
+
+    /// Reads an operation's input. An empty body is an empty structure.
+    pub fn decode<T: DeserializeOwned>(self, body: &[u8]) -> Result<T, ApiError> {
+        match self {
+            Self::Json11 => {
+                let body = if body.iter().all(u8::is_ascii_whitespace) { b"{}" } else { body };
+                serde_json::from_slice(body).map_err(|error| {
+                    let message = error.to_string();
+                    // "... at line 1 column 5" says nothing when the body came from a program.
+                    let end = message.rfind(" at line ").unwrap_or(message.len());
+                    explain(&message[..end])
+                })
+            }
+            Self::RpcV2Cbor => {
+                // An empty map.
+                let mut rest = if body.is_empty() { &[0xa0] } else { body };
+                let value = ciborium::de::from_reader_with_recursion_limit(&mut rest, MAX_DEPTH)
+                    .map_err(|error| match error {
+                        ciborium::de::Error::Semantic(_, message) => explain(&message),
+                        _ => ApiError::serialization("the body is not well-formed CBOR"),
+                    })?;
+                if !rest.is_empty() {
+                    return Err(ApiError::serialization("bytes follow the CBOR body"));
+                }
+                Ok(value)
+            }
+        }
+    }
+
+    /// Writes an operation's output.
+    pub fn encode<T: Serialize>(self, value: &T) -> Result<Vec<u8>, ApiError> {
+        let failed = |reason: String| {
+            ApiError::internal("InternalFailure", outlast_domain::Fault::Encoding(reason))
+        };
+        match self {
+            Self::Json11 => serde_json::to_vec(value).map_err(|error| failed(error.to_string())),
+            Self::RpcV2Cbor => {
+                let mut out = Vec::new();
+                ciborium::into_writer(value, &mut out)
+                    .map_err(|error| failed(error.to_string()))?;
+                Ok(out)
+            }
+        }
+    }
+
+    /// Writes an error. In CBOR its type is a full shape id in `namespace` (Smithy RPC v2, "Error responses").
+    pub fn encode_error(self, error: &ApiError, namespace: &str) -> Vec<u8> {
+        match self {
+            Self::Json11 => {
+                json!({ "__type": error.code, "message": error.message }).to_string().into_bytes()
+            }
+            Self::RpcV2Cbor => {
+                let shape = format!("{namespace}#{}", error.code);
+                self.encode(&json!({ "__type": shape, "message": error.message }))
+                    .unwrap_or_default()
+            }
+        }
+    }
+}
+
+/// Turns serde's words into AWS's error.
+fn explain(message: &str) -> ApiError {
+    let quoted = |prefix: &str| {
+        message.strip_prefix(prefix).and_then(|rest| rest.split('`').next()).map(member)
+    };
+    if let Some(field) = quoted("missing field `") {
+        return ApiError::validation(format!(
+            "1 validation error detected: Value null at '{field}' failed to satisfy constraint: \
+             Member must not be null"
+        ));
+    }
+    if let Some(field) = quoted("unknown field `") {
+        return ApiError::serialization(format!(
+            "the member '{field}' is not known to this version of outlast; it is refused rather \
+             than ignored"
+        ));
+    }
+    // serde quotes the value that it did not expect, which may be a plaintext.
+    let message = match message.find(", expected ") {
+        Some(at) => format!("a member has the wrong type{}", &message[at..]),
+        None => message.to_owned(),
+    };
+    ApiError::serialization(format!("the body cannot be read: {message}"))
+}

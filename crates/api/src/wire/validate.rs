@@ -1,0 +1,62 @@
+//! Checks that AWS's model makes on members, with the wording of its validation errors.
+
+use super::ApiError;
+
+/// `KeyId` as AWS's errors write it: `keyId`.
+pub fn member(name: &str) -> String {
+    let mut chars = name.chars();
+    chars
+        .next()
+        .map_or_else(String::new, |first| first.to_ascii_lowercase().to_string() + chars.as_str())
+}
+
+/// A value that must be one of an enumeration's.
+pub fn one_of(name: &str, value: &str, allowed: &[&str]) -> Result<(), ApiError> {
+    if allowed.contains(&value) {
+        return Ok(());
+    }
+    Err(violation(
+        name,
+        &shorten(value),
+        &format!("Member must satisfy enum value set: [{}]", allowed.join(", ")),
+    ))
+}
+
+/// A length (of a string in characters, of a blob in bytes, of a list in items) within bounds.
+pub fn length(name: &str, found: usize, min: usize, max: usize) -> Result<(), ApiError> {
+    if found < min {
+        let constraint = format!("Member must have length greater than or equal to {min}");
+        return Err(violation(name, &format!("[{found} long]"), &constraint));
+    }
+    if found > max {
+        let constraint = format!("Member must have length less than or equal to {max}");
+        return Err(violation(name, &format!("[{found} long]"), &constraint));
+    }
+    Ok(())
+}
+
+/// The limit of a page: the member, if given, within AWS's bounds.
+pub fn page_limit(name: &str, given: Option<i64>) -> Result<usize, ApiError> {
+    use outlast_domain::limits::{DEFAULT_PAGE, MAX_PAGE};
+    let Some(value) = given else { return Ok(DEFAULT_PAGE) };
+    match usize::try_from(value) {
+        Ok(limit) if (1..=MAX_PAGE).contains(&limit) => Ok(limit),
+        _ => Err(violation(
+            name,
+            &value.to_string(),
+            &format!("Member must have value between 1 and {MAX_PAGE}"),
+        )),
+    }
+}
+
+fn violation(name: &str, value: &str, constraint: &str) -> ApiError {
+    ApiError::validation(format!(
+        "1 validation error detected: Value '{value}' at '{}' failed to satisfy constraint: \
+         {constraint}",
+        member(name)
+    ))
+}
+
+fn shorten(value: &str) -> String {
+    value.chars().take(64).collect()
+}

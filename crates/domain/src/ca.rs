@@ -1,0 +1,111 @@
+//! Private CA: certificate authorities and what they issue.
+
+mod authority;
+mod issue;
+mod subject;
+mod validity;
+
+pub use authority::{
+    Authority, AuthorityPage, Kind, NewAuthority, Status, Update, add_tags, authorities, create,
+    delete, erase_expired, find, import_certificate, set_status,
+};
+pub use issue::{Issued, NewCertificate, certificate, issue};
+pub use subject::Subject;
+pub use validity::{Validity, ValidityType};
+
+use serde::{Deserialize, Serialize};
+
+use crate::arn::Scope;
+use crate::work::Work;
+use crate::{Fault, limits};
+
+/// Why Private CA refuses. Each variant is one AWS error.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CaError {
+    /// `ResourceNotFoundException`
+    #[error("{0}")]
+    NotFound(String),
+    /// `InvalidArnException`
+    #[error("{0}")]
+    InvalidArn(String),
+    /// `InvalidArgsException`
+    #[error("{0}")]
+    InvalidArgs(String),
+    /// `InvalidStateException`
+    #[error("{0}")]
+    InvalidState(String),
+    /// `InvalidRequestException`
+    #[error("{0}")]
+    InvalidRequest(String),
+    /// `MalformedCSRException`
+    #[error("{0}")]
+    MalformedCsr(String),
+    /// `MalformedCertificateException`
+    #[error("{0}")]
+    MalformedCertificate(String),
+    /// `CertificateMismatchException`
+    #[error("{0}")]
+    CertificateMismatch(String),
+    /// `InvalidTagException`
+    #[error("{0}")]
+    InvalidTag(String),
+    /// `TooManyTagsException`
+    #[error("{0}")]
+    TooManyTags(String),
+    /// `InvalidNextTokenException`
+    #[error("{0}")]
+    InvalidNextToken(String),
+    /// `ValidationException`
+    #[error("{0}")]
+    Validation(String),
+    /// An internal failure.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+impl From<outlast_crypto::CryptoError> for CaError {
+    fn from(error: outlast_crypto::CryptoError) -> Self {
+        Self::Fault(error.into())
+    }
+}
+
+/// An idempotency token that was used.
+#[derive(Serialize, Deserialize)]
+struct Token {
+    /// Digest of the whole request.
+    request: String,
+    /// What the request made.
+    arn: String,
+    used: i64,
+}
+
+/// Where the use of a token is recorded.
+fn token_place(scope: &Scope, operation: &str, token: &str) -> String {
+    let digest = outlast_crypto::digests::sha256(token.as_bytes());
+    format!("ca/token/{}/{}/{operation}/{}", scope.account, scope.region, hex::encode(digest))
+}
+
+/// The ARN that the same request made before with the same token, if that is not too long ago. Another
+/// request with the same token is refused.
+fn earlier_result(
+    work: &mut Work<'_>,
+    place: &str,
+    request: &str,
+) -> Result<Option<String>, CaError> {
+    let Some(token) = work.get::<Token>(place)? else { return Ok(None) };
+    if token.used + limits::IDEMPOTENCY_SECONDS < work.now() {
+        return Ok(None);
+    }
+    if token.request != request {
+        return Err(CaError::InvalidArgs(
+            "The idempotency token was used with other parameters; use another token.".into(),
+        ));
+    }
+    Ok(Some(token.arn))
+}
+
+fn remember(work: &mut Work<'_>, place: &str, request: &str, arn: &str) -> Result<(), Fault> {
+    let token = Token { request: request.to_owned(), arn: arn.to_owned(), used: work.now() };
+    work.put(place, &token)
+}

@@ -1,0 +1,625 @@
+//! Certificate authorities: making, finding, listing, activating, and their states.
+
+use std::collections::BTreeMap;
+
+use outlast_crypto::keys::{Key, KeySpec};
+use outlast_crypto::signatures::{Message, SignatureAlgorithm};
+use outlast_pki::certificate::{Certificate, extension};
+use outlast_pki::csr;
+use outlast_pki::pem;
+use outlast_pki::templates::{CA_KEY_USAGE, Kind as TemplateKind, key_usage};
+use serde::{Deserialize, Serialize};
+
+use super::{CaError, Subject, earlier_result, remember, token_place};
+use crate::arn::{Arn, Scope};
+use crate::identity::Allowed;
+use crate::keyring::KeyRing;
+use crate::work::Work;
+use crate::{Fault, ids, limits};
+
+/// Root or subordinate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    /// Signs itself.
+    #[serde(rename = "ROOT")]
+    Root,
+    /// Signed by another authority, here or elsewhere.
+    #[serde(rename = "SUBORDINATE")]
+    Subordinate,
+}
+
+/// `CertificateAuthorityStatus`, as far as Outlast's authorities have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Status {
+    /// Has a key and a request, but no certificate yet.
+    #[serde(rename = "PENDING_CERTIFICATE")]
+    PendingCertificate,
+    /// Issues.
+    #[serde(rename = "ACTIVE")]
+    Active,
+    /// Switched off.
+    #[serde(rename = "DISABLED")]
+    Disabled,
+    /// Its certificate has ended.
+    #[serde(rename = "EXPIRED")]
+    Expired,
+    /// Deleted, and restorable for some days.
+    #[serde(rename = "DELETED")]
+    Deleted,
+}
+
+impl Status {
+    /// AWS's spelling.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PendingCertificate => "PENDING_CERTIFICATE",
+            Self::Active => "ACTIVE",
+            Self::Disabled => "DISABLED",
+            Self::Expired => "EXPIRED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
+impl Kind {
+    /// AWS's spelling.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Root => "ROOT",
+            Self::Subordinate => "SUBORDINATE",
+        }
+    }
+}
+
+/// An authority as stored, without its key.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Record {
+    id: String,
+    kind: Kind,
+    key_algorithm: String,
+    signing_algorithm: String,
+    subject: Subject,
+    status: Status,
+    created_ms: i64,
+    changed_ms: i64,
+    usage_mode: String,
+    key_storage: String,
+    revocation: serde_json::Value,
+    csr: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    certificate: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    chain: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    restorable_until_ms: Option<i64>,
+    tags: BTreeMap<String, String>,
+}
+
+/// An authority that was found.
+#[derive(Debug, Clone)]
+pub struct Authority {
+    scope: Scope,
+    record: Record,
+    spec: &'static KeySpec,
+    algorithm: &'static SignatureAlgorithm,
+    certificate: Option<Certificate>,
+    status: Status,
+}
+
+/// What a new authority shall be.
+pub struct NewAuthority {
+    /// Root or subordinate.
+    pub kind: Kind,
+    /// Type of its key.
+    pub spec: &'static KeySpec,
+    /// Algorithm that it signs with.
+    pub algorithm: &'static SignatureAlgorithm,
+    /// Its name.
+    pub subject: Subject,
+    /// `UsageMode`, AWS's spelling.
+    pub usage_mode: String,
+    /// `KeyStorageSecurityStandard`, AWS's spelling; kept for display.
+    pub key_storage: String,
+    /// `RevocationConfiguration` as given; kept for display.
+    pub revocation: serde_json::Value,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+    /// Idempotency token.
+    pub token: Option<String>,
+    /// Digest of the whole request, to tell apart two uses of a token.
+    pub request_digest: String,
+}
+
+impl Authority {
+    fn new(scope: &Scope, record: Record, now: i64) -> Result<Self, Fault> {
+        let damaged = || Fault::Damaged(place(scope, &record.id));
+        let certificate = match &record.certificate {
+            Some(text) => Some(Certificate::parse_one(text.as_bytes()).map_err(|_| damaged())?),
+            None => None,
+        };
+        let expired = certificate.as_ref().is_some_and(|found| found.not_after() < now);
+        let status = match record.status {
+            Status::Active if expired => Status::Expired,
+            other => other,
+        };
+        Ok(Self {
+            scope: scope.clone(),
+            spec: KeySpec::by_pca_name(&record.key_algorithm).ok_or_else(damaged)?,
+            algorithm: SignatureAlgorithm::by_pca_name(&record.signing_algorithm)
+                .ok_or_else(damaged)?,
+            certificate,
+            status,
+            record,
+        })
+    }
+
+    /// ARN.
+    pub fn arn(&self) -> String {
+        arn(&self.scope, &self.record.id)
+    }
+
+    /// Id, a UUID.
+    pub fn id(&self) -> &str {
+        &self.record.id
+    }
+
+    /// Where it lives.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// Root or subordinate.
+    pub fn kind(&self) -> Kind {
+        self.record.kind
+    }
+
+    /// Type of its key.
+    pub fn spec(&self) -> &'static KeySpec {
+        self.spec
+    }
+
+    /// Algorithm that it signs with.
+    pub fn algorithm(&self) -> &'static SignatureAlgorithm {
+        self.algorithm
+    }
+
+    /// Its name, as given.
+    pub fn subject(&self) -> &Subject {
+        &self.record.subject
+    }
+
+    /// State.
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// Milliseconds since 1970.
+    pub fn created_ms(&self) -> i64 {
+        self.record.created_ms
+    }
+
+    /// Last change of state, milliseconds since 1970.
+    pub fn changed_ms(&self) -> i64 {
+        self.record.changed_ms
+    }
+
+    /// `UsageMode`.
+    pub fn usage_mode(&self) -> &str {
+        &self.record.usage_mode
+    }
+
+    /// `KeyStorageSecurityStandard`.
+    pub fn key_storage(&self) -> &str {
+        &self.record.key_storage
+    }
+
+    /// `RevocationConfiguration`.
+    pub fn revocation(&self) -> &serde_json::Value {
+        &self.record.revocation
+    }
+
+    /// Until when it can be restored, milliseconds since 1970.
+    pub fn restorable_until_ms(&self) -> Option<i64> {
+        self.record.restorable_until_ms
+    }
+
+    /// Tags, in order of key.
+    pub fn tags(&self) -> &BTreeMap<String, String> {
+        &self.record.tags
+    }
+
+    /// Its certificate, once imported.
+    pub fn certificate(&self) -> Option<&Certificate> {
+        self.certificate.as_ref()
+    }
+
+    /// Its certificate request in PEM.
+    pub fn csr_pem(&self) -> Result<&str, CaError> {
+        self.require_not_deleted()?;
+        Ok(&self.record.csr)
+    }
+
+    /// Its certificate and chain in PEM.
+    pub fn certificate_pem(&self) -> Result<(&str, Option<&str>), CaError> {
+        self.require_not_deleted()?;
+        match &self.record.certificate {
+            Some(certificate) => Ok((certificate, self.record.chain.as_deref())),
+            None => Err(self.state_error("has no certificate yet")),
+        }
+    }
+
+    /// Certificate and chain as they go with what it issues.
+    pub(super) fn chain_pem(&self) -> Option<String> {
+        let certificate = self.record.certificate.as_ref()?;
+        Some(format!("{certificate}{}", self.record.chain.as_deref().unwrap_or_default()))
+    }
+
+    pub(super) fn load_key(
+        &self,
+        work: &mut Work<'_>,
+        ring: &KeyRing,
+    ) -> Result<std::sync::Arc<dyn Key>, Fault> {
+        ring.load(work, &material_place(&self.scope, &self.record.id), self.spec)
+    }
+
+    pub(super) fn state_error(&self, what: &str) -> CaError {
+        CaError::InvalidState(format!(
+            "The certificate authority {} {what} (its status is {}).",
+            self.arn(),
+            self.status.name()
+        ))
+    }
+
+    fn require_not_deleted(&self) -> Result<(), CaError> {
+        match self.status {
+            Status::Deleted => Err(self.state_error("is deleted")),
+            _ => Ok(()),
+        }
+    }
+
+    fn save(&mut self, work: &mut Work<'_>, status: Status) -> Result<(), Fault> {
+        if self.record.status != status {
+            self.record.changed_ms = work.now_ms();
+        }
+        self.record.status = status;
+        self.status = status;
+        work.put(&place(&self.scope, &self.record.id), &self.record)
+    }
+}
+
+/// Makes an authority with its key and certificate request, and gives its ARN.
+pub fn create(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    new: NewAuthority,
+    _: &Allowed,
+) -> Result<String, CaError> {
+    check_tags(&new.tags)?;
+    if !new.spec.signing.contains(&new.algorithm) {
+        let possible: Vec<_> = new.spec.signing.iter().filter_map(|row| row.pca_name).collect();
+        return Err(CaError::InvalidArgs(format!(
+            "the signing algorithm {} does not fit the key algorithm {}; use {}",
+            new.algorithm.pca_name.unwrap_or_default(),
+            new.spec.pca_name.unwrap_or_default(),
+            possible.join(", ")
+        )));
+    }
+    let token = new.token.as_deref().map(|token| token_place(scope, "create", token));
+    if let Some(token) = &token
+        && let Some(arn) = earlier_result(work, token, &new.request_digest)?
+    {
+        return Ok(arn);
+    }
+    let name = new.subject.to_name()?;
+    let stored = new.spec.generate()?;
+    let key = new.spec.load(&stored)?;
+    let id = ids::uuid()?;
+    let public_key = key.public_key().ok_or_else(|| Fault::Damaged(id.clone()))?;
+    let extensions = vec![
+        extension(
+            const_oid::db::rfc5280::ID_CE_BASIC_CONSTRAINTS,
+            true,
+            &outlast_pki::templates::basic_constraints(TemplateKind::Root),
+        )
+        .map_err(Fault::from)?,
+        key_usage(CA_KEY_USAGE).map_err(Fault::from)?,
+    ];
+    let request = csr::Unsigned::new(name, public_key, extensions).map_err(Fault::from)?;
+    let signature = key.sign(new.algorithm, Message::Raw(&request.to_be_signed))?;
+    let csr = request.assemble(new.algorithm, &signature).map_err(Fault::from)?;
+    let record = Record {
+        kind: new.kind,
+        key_algorithm: new.spec.pca_name.unwrap_or_default().to_owned(),
+        signing_algorithm: new.algorithm.pca_name.unwrap_or_default().to_owned(),
+        subject: new.subject,
+        status: Status::PendingCertificate,
+        created_ms: work.now_ms(),
+        changed_ms: work.now_ms(),
+        usage_mode: new.usage_mode,
+        key_storage: new.key_storage,
+        revocation: new.revocation,
+        csr: pem::certificate_request(&csr),
+        certificate: None,
+        chain: None,
+        restorable_until_ms: None,
+        tags: new.tags,
+        id,
+    };
+    work.put_secret(&material_place(scope, &record.id), &stored)?;
+    work.put(&place(scope, &record.id), &record)?;
+    let arn = arn(scope, &record.id);
+    if let Some(token) = token {
+        remember(work, &token, &new.request_digest, &arn)?;
+    }
+    Ok(arn)
+}
+
+/// Finds an authority by ARN.
+pub fn find(work: &mut Work<'_>, scope: &Scope, text: &str) -> Result<Authority, CaError> {
+    let invalid =
+        || CaError::InvalidArn(format!("{text} is not the ARN of a certificate authority"));
+    let parsed = Arn::parse(text).filter(|arn| arn.service == "acm-pca").ok_or_else(invalid)?;
+    let id = parsed.resource.strip_prefix("certificate-authority/").ok_or_else(invalid)?;
+    if ids::uuid_bytes(id).is_none() {
+        return Err(invalid());
+    }
+    let missing =
+        || CaError::NotFound(format!("Could not find Certificate Authority with Arn {text}"));
+    if !parsed.is_in(scope) {
+        return Err(missing());
+    }
+    let record = work.get::<Record>(&place(scope, id))?.ok_or_else(missing)?;
+    // Past its date a deleted authority is gone, whether the sweep has been by or not.
+    if record.restorable_until_ms.is_some_and(|until| until <= work.now_ms()) {
+        return Err(missing());
+    }
+    Ok(Authority::new(scope, record, work.now())?)
+}
+
+/// One page of authorities.
+pub struct AuthorityPage {
+    /// The authorities, in order of id.
+    pub authorities: Vec<Authority>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<String>,
+}
+
+/// Lists authorities, beginning after the marker of the page before.
+pub fn authorities(
+    work: &Work<'_>,
+    scope: &Scope,
+    marker: Option<&str>,
+    limit: usize,
+    _: &Allowed,
+) -> Result<AuthorityPage, CaError> {
+    let prefix = prefix(scope);
+    let after = marker.map(|id| format!("{prefix}{id}")).unwrap_or_default();
+    let mut found = work.scan::<Record>(&prefix, &after, limit + 1)?;
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let next = more.then(|| found.last().map(|(_, record)| record.id.clone())).flatten();
+    let now_ms = work.now_ms();
+    let authorities = found
+        .into_iter()
+        .filter(|(_, record)| record.restorable_until_ms.is_none_or(|until| until > now_ms))
+        .map(|(_, record)| Authority::new(scope, record, work.now()))
+        .collect::<Result<_, _>>()?;
+    Ok(AuthorityPage { authorities, next })
+}
+
+/// Gives an authority its certificate (PEM or DER) and chain (PEM, nearest issuer first).
+pub fn import_certificate(
+    work: &mut Work<'_>,
+    ring: &KeyRing,
+    mut authority: Authority,
+    certificate: &[u8],
+    chain: Option<&[u8]>,
+    _: &Allowed,
+) -> Result<(), CaError> {
+    let malformed = |error: outlast_pki::PkiError| CaError::MalformedCertificate(error.to_string());
+    let invalid = |text: &str| Err(CaError::InvalidRequest(text.to_owned()));
+    match authority.status {
+        Status::PendingCertificate | Status::Active | Status::Disabled | Status::Expired => {}
+        Status::Deleted => return Err(authority.state_error("is deleted")),
+    }
+    let certificate = Certificate::parse_one(certificate).map_err(malformed)?;
+    let key = authority.load_key(work, ring)?;
+    let same_key = certificate.public_key().ok().as_deref() == key.public_key();
+    if !same_key || certificate.subject() != &authority.record.subject.to_name()? {
+        return Err(CaError::CertificateMismatch(
+            "The certificate does not match the certificate authority's request: its public key \
+             or its subject is another."
+                .into(),
+        ));
+    }
+    let is_ca = certificate.basic_constraints().is_some_and(|constraints| constraints.ca)
+        && certificate.key_usage().is_some_and(|(_, usage)| usage.key_cert_sign());
+    if !is_ca {
+        return Err(CaError::MalformedCertificate(
+            "The certificate is not a CA's: it needs basicConstraints with CA:TRUE and keyUsage \
+             with keyCertSign."
+                .into(),
+        ));
+    }
+    if certificate.not_after() <= work.now() {
+        return invalid("The certificate has expired.");
+    }
+    let issuers = match chain {
+        None | Some([]) => Vec::new(),
+        Some(bytes) => pem::read_certificates(bytes).map_err(malformed)?,
+    };
+    match authority.kind() {
+        Kind::Root if !issuers.is_empty() => {
+            return invalid("A root CA's certificate is imported without a chain.");
+        }
+        Kind::Root if !certificate.signed_by(&certificate) => {
+            return Err(CaError::MalformedCertificate(
+                "A root CA's certificate must be signed by its own key.".into(),
+            ));
+        }
+        Kind::Subordinate if issuers.is_empty() => {
+            return invalid("A subordinate CA's certificate is imported with its chain.");
+        }
+        _ => {}
+    }
+    if issuers.len() > limits::MAX_CHAIN {
+        return invalid("The chain is too long.");
+    }
+    let mut below = certificate.clone();
+    for der in &issuers {
+        let issuer = Certificate::parse(der).map_err(malformed)?;
+        if !below.signed_by(&issuer) {
+            return Err(CaError::MalformedCertificate(format!(
+                "The chain is not in order: \"{}\" is not signed by \"{}\".",
+                below.subject(),
+                issuer.subject()
+            )));
+        }
+        below = issuer;
+    }
+    if below.issuer() != below.subject() {
+        return Err(CaError::MalformedCertificate(
+            "The chain does not end with a root certificate.".into(),
+        ));
+    }
+    authority.record.certificate = Some(pem::certificate(certificate.der()));
+    authority.record.chain =
+        (!issuers.is_empty()).then(|| pem::chain(issuers.iter().map(Vec::as_slice)));
+    let status = match authority.status {
+        Status::Disabled => Status::Disabled,
+        _ => Status::Active,
+    };
+    authority.save(work, status)?;
+    Ok(())
+}
+
+/// What an update changes.
+pub struct Update {
+    /// `ACTIVE` or `DISABLED`.
+    pub status: Option<Status>,
+    /// New `RevocationConfiguration`.
+    pub revocation: Option<serde_json::Value>,
+}
+
+/// Switches an authority on or off, and replaces its revocation configuration.
+pub fn set_status(
+    work: &mut Work<'_>,
+    mut authority: Authority,
+    update: Update,
+    _: &Allowed,
+) -> Result<(), CaError> {
+    if !matches!(authority.status, Status::Active | Status::Disabled) {
+        return Err(authority.state_error("cannot be updated"));
+    }
+    if let Some(revocation) = update.revocation {
+        authority.record.revocation = revocation;
+    }
+    let status = match update.status {
+        Some(status @ (Status::Active | Status::Disabled)) => status,
+        Some(_) => {
+            return Err(CaError::InvalidArgs("Status can be set to ACTIVE or DISABLED".into()));
+        }
+        None => authority.record.status,
+    };
+    authority.save(work, status)?;
+    Ok(())
+}
+
+/// Deletes an authority that is not active; it can be restored for some days.
+pub fn delete(
+    work: &mut Work<'_>,
+    mut authority: Authority,
+    days: i64,
+    _: &Allowed,
+) -> Result<(), CaError> {
+    if !limits::DELETION_WINDOW_DAYS.contains(&days) {
+        return Err(CaError::Validation(
+            "PermanentDeletionTimeInDays must be between 7 and 30, inclusive.".into(),
+        ));
+    }
+    match authority.status {
+        Status::Active => {
+            return Err(authority.state_error("must be disabled before it is deleted"));
+        }
+        Status::Deleted => return Err(authority.state_error("is deleted already")),
+        Status::PendingCertificate | Status::Disabled | Status::Expired => {}
+    }
+    authority.record.restorable_until_ms = Some(work.now_ms() + days * 86_400_000);
+    authority.save(work, Status::Deleted)?;
+    Ok(())
+}
+
+/// Adds or replaces tags.
+pub fn add_tags(
+    work: &mut Work<'_>,
+    mut authority: Authority,
+    tags: BTreeMap<String, String>,
+    _: &Allowed,
+) -> Result<(), CaError> {
+    authority.require_not_deleted()?;
+    authority.record.tags.extend(tags);
+    check_tags(&authority.record.tags)?;
+    let status = authority.record.status;
+    authority.save(work, status)?;
+    Ok(())
+}
+
+/// Erases deleted authorities whose time is over, with their keys, in all accounts and regions; looks at up
+/// to `limit` after `after` and returns where to go on, if there is more. What they issued stays on record.
+pub fn erase_expired(
+    work: &mut Work<'_>,
+    ring: &KeyRing,
+    after: &str,
+    limit: usize,
+) -> Result<Option<String>, Fault> {
+    let found = work.scan::<Record>("ca/authority/", after, limit)?;
+    let next = (found.len() == limit).then(|| found.last().map(|(key, _)| key.clone())).flatten();
+    for (place, record) in found {
+        if record.restorable_until_ms.is_none_or(|until| until > work.now_ms()) {
+            continue;
+        }
+        let material = place.replacen("ca/authority/", "ca/material/", 1);
+        let current = work.get::<Record>(&place)?;
+        if current.and_then(|current| current.restorable_until_ms) == record.restorable_until_ms {
+            work.delete(&material);
+            work.delete(&place);
+            ring.forget(&material);
+        }
+    }
+    Ok(next)
+}
+
+fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), CaError> {
+    if tags.len() > limits::MAX_TAGS {
+        return Err(CaError::TooManyTags(format!(
+            "a certificate authority has at most {} tags",
+            limits::MAX_TAGS
+        )));
+    }
+    for (key, value) in tags {
+        let fits = (1..=limits::MAX_TAG_KEY).contains(&key.chars().count())
+            && value.chars().count() <= limits::MAX_TAG_VALUE;
+        if !fits || key.to_ascii_lowercase().starts_with("aws:") {
+            return Err(CaError::InvalidTag(format!(
+                "the tag key or value of '{key}' is not valid"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn arn(scope: &Scope, id: &str) -> String {
+    scope.arn("acm-pca", &format!("certificate-authority/{id}"))
+}
+
+fn prefix(scope: &Scope) -> String {
+    format!("ca/authority/{}/{}/", scope.account, scope.region)
+}
+
+fn place(scope: &Scope, id: &str) -> String {
+    format!("{}{id}", prefix(scope))
+}
+
+fn material_place(scope: &Scope, id: &str) -> String {
+    format!("ca/material/{}/{}/{id}", scope.account, scope.region)
+}

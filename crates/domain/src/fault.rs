@@ -1,0 +1,28 @@
+//! Failures that are nobody's request's fault.
+
+use outlast_crypto::CryptoError;
+use outlast_store::StoreError;
+
+/// Something is wrong with the store or the library, not with what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A record cannot be read: damaged, moved to another place, or sealed under another root key.
+    #[error("the record {0} is damaged or sealed under another root key")]
+    Damaged(String),
+    /// The cryptographic library failed.
+    #[error(transparent)]
+    Crypto(#[from] CryptoError),
+    /// A certificate or name that was accepted before can no longer be encoded.
+    #[error("an object cannot be encoded: {0}")]
+    Encoding(String),
+}
+
+impl From<outlast_pki::PkiError> for Fault {
+    fn from(error: outlast_pki::PkiError) -> Self {
+        Self::Encoding(error.to_string())
+    }
+}

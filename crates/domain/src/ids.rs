@@ -1,0 +1,34 @@
+//! Identifiers.
+
+use outlast_crypto::random;
+use uuid::Uuid;
+
+use crate::Fault;
+
+/// A random UUID (RFC 9562, version 4), written with hyphens.
+pub fn uuid() -> Result<String, Fault> {
+    Ok(uuid::Builder::from_random_bytes(random::bytes()?).into_uuid().to_string())
+}
+
+/// The 16 bytes of a UUID in its usual form.
+pub fn uuid_bytes(text: &str) -> Option<[u8; 16]> {
+    (text.len() == 36).then(|| Uuid::parse_str(text).ok().map(Uuid::into_bytes))?
+}
+
+/// Reverses [`uuid_bytes`].
+pub fn uuid_text(bytes: [u8; 16]) -> String {
+    Uuid::from_bytes(bytes).to_string()
+}
+
+/// `N` random bytes in lower-case hexadecimal.
+pub fn hex<const N: usize>() -> Result<String, Fault> {
+    Ok(hex::encode(random::bytes::<N>()?))
+}
+
+/// An AWS-style identifier: `prefix` followed by 17 characters of base 32.
+pub fn base32(prefix: &str, len: usize) -> Result<String, Fault> {
+    const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    let random = random::secret(len)?;
+    let tail = random.expose().iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)]));
+    Ok(prefix.chars().chain(tail).collect())
+}

@@ -1,0 +1,52 @@
+//! Keys that have been unsealed and expanded, kept for the next use.
+//!
+//! Expanding an ML-DSA seed costs as much as a signature. Material records are written once and never
+//! changed, so their place in the store names them for good.
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lru::LruCache;
+use outlast_crypto::keys::{Key, KeySpec};
+
+use crate::work::Work;
+use crate::{Fault, limits};
+
+/// At most [`limits::MAX_LOADED_KEYS`] loaded keys; the one not used for longest goes first.
+pub struct KeyRing {
+    loaded: Mutex<LruCache<String, Arc<dyn Key>>>,
+}
+
+impl Default for KeyRing {
+    fn default() -> Self {
+        let capacity = NonZeroUsize::new(limits::MAX_LOADED_KEYS).unwrap_or(NonZeroUsize::MIN);
+        Self { loaded: Mutex::new(LruCache::new(capacity)) }
+    }
+}
+
+impl KeyRing {
+    /// The key whose material is the record `place`.
+    pub fn load(
+        &self,
+        work: &mut Work<'_>,
+        place: &str,
+        spec: &KeySpec,
+    ) -> Result<Arc<dyn Key>, Fault> {
+        let cached = self.loaded.lock().unwrap_or_else(PoisonError::into_inner).get(place).cloned();
+        if let Some(key) = cached {
+            return Ok(key);
+        }
+        let stored = work.secret(place)?.ok_or_else(|| Fault::Damaged(place.to_owned()))?;
+        let key: Arc<dyn Key> = Arc::from(spec.load(&stored)?);
+        self.loaded
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .put(place.to_owned(), key.clone());
+        Ok(key)
+    }
+
+    /// Forgets a key whose material was erased.
+    pub fn forget(&self, place: &str) {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner).pop(place);
+    }
+}

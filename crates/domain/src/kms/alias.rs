@@ -1,0 +1,177 @@
+//! Aliases: second names of keys.
+
+use serde::{Deserialize, Serialize};
+
+use super::KmsError;
+use super::key::{Key, KeyState};
+use crate::arn::Scope;
+use crate::identity::Allowed;
+use crate::work::Work;
+use crate::{Fault, limits};
+
+/// An alias.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Alias {
+    /// Name with its prefix `alias/`.
+    pub name: String,
+    /// Id of the key that it stands for.
+    pub target: String,
+    /// Milliseconds since 1970.
+    pub created_ms: i64,
+    /// Milliseconds since 1970.
+    pub updated_ms: i64,
+}
+
+impl Alias {
+    /// ARN of the alias.
+    pub fn arn(&self, scope: &Scope) -> String {
+        scope.arn("kms", &self.name)
+    }
+}
+
+/// One page of aliases.
+pub struct AliasPage {
+    /// The aliases, in order of name.
+    pub aliases: Vec<Alias>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<String>,
+}
+
+/// Makes an alias for a key.
+pub fn create_alias(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    name: &str,
+    key: &Key,
+    _: &Allowed,
+) -> Result<(), KmsError> {
+    let Some(rest) = name.strip_prefix("alias/") else {
+        return Err(KmsError::Validation(
+            "Alias must start with the prefix \"alias/\". Please see \
+             https://docs.aws.amazon.com/kms/latest/developerguide/kms-alias.html"
+                .into(),
+        ));
+    };
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"/_-".contains(&byte);
+    if rest.is_empty() || name.len() > 256 || !rest.bytes().all(allowed) {
+        return Err(KmsError::InvalidAliasName(format!(
+            "{name} is not a valid alias name: 1 to 250 letters, digits and /_- after the prefix"
+        )));
+    }
+    if rest.starts_with("aws/") {
+        return Err(KmsError::InvalidAliasName(
+            "alias/aws/ is reserved for keys that AWS manages".into(),
+        ));
+    }
+    if key.state() == KeyState::PendingDeletion {
+        return Err(KmsError::InvalidState(format!("{} is pending deletion.", key.arn())));
+    }
+    let place = place(scope, name);
+    if work.exists(&place)? {
+        return Err(KmsError::AlreadyExists(format!(
+            "An alias with the name {} already exists",
+            scope.arn("kms", name)
+        )));
+    }
+    let existing = of_key(work, scope, key.id())?;
+    if existing.len() >= limits::MAX_ALIASES_PER_KEY {
+        return Err(KmsError::LimitExceeded(format!(
+            "a key has at most {} aliases",
+            limits::MAX_ALIASES_PER_KEY
+        )));
+    }
+    let now = work.now_ms();
+    let alias = Alias {
+        name: name.to_owned(),
+        target: key.id().to_owned(),
+        created_ms: now,
+        updated_ms: now,
+    };
+    work.put(&place, &alias)?;
+    work.put(&by_key_place(scope, key.id(), name), &alias.name)?;
+    Ok(())
+}
+
+/// Deletes an alias; the key stays.
+pub fn delete_alias(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    name: &str,
+    _: &Allowed,
+) -> Result<(), KmsError> {
+    let alias = get(work, scope, name)?;
+    work.delete(&place(scope, name));
+    work.delete(&by_key_place(scope, &alias.target, name));
+    Ok(())
+}
+
+/// Lists aliases in order of name, beginning after the marker of the page before; of one key, if given.
+pub fn aliases(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    key: Option<&Key>,
+    marker: Option<&str>,
+    limit: usize,
+    _: &Allowed,
+) -> Result<AliasPage, KmsError> {
+    let mut found: Vec<Alias> = match key {
+        None => {
+            let prefix = prefix(scope);
+            let after = marker.map(|name| format!("{prefix}{name}")).unwrap_or_default();
+            let page = work.scan(&prefix, &after, limit + 1)?;
+            page.into_iter().map(|(_, alias)| alias).collect()
+        }
+        Some(key) => {
+            let mut found = Vec::new();
+            for name in of_key(work, scope, key.id())? {
+                if marker.is_none_or(|marker| name.as_str() > marker) {
+                    found.extend(work.get::<Alias>(&place(scope, &name))?);
+                }
+            }
+            found
+        }
+    };
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let next = more.then(|| found.last().map(|alias| alias.name.clone())).flatten();
+    Ok(AliasPage { aliases: found, next })
+}
+
+/// Id of the key that an alias stands for.
+pub(super) fn target(work: &mut Work<'_>, scope: &Scope, name: &str) -> Result<String, KmsError> {
+    get(work, scope, name).map(|alias| alias.target)
+}
+
+pub(super) fn delete_all(work: &mut Work<'_>, scope: &Scope, key_id: &str) -> Result<(), Fault> {
+    for name in of_key(work, scope, key_id)? {
+        work.delete(&place(scope, &name));
+        work.delete(&by_key_place(scope, key_id, &name));
+    }
+    Ok(())
+}
+
+fn get(work: &mut Work<'_>, scope: &Scope, name: &str) -> Result<Alias, KmsError> {
+    let missing = || KmsError::NotFound(format!("Alias {} is not found.", scope.arn("kms", name)));
+    if !name.is_ascii() || name.len() > 256 {
+        return Err(missing());
+    }
+    work.get(&place(scope, name))?.ok_or_else(missing)
+}
+
+fn of_key(work: &Work<'_>, scope: &Scope, key_id: &str) -> Result<Vec<String>, Fault> {
+    let prefix = by_key_place(scope, key_id, "");
+    let found = work.scan::<String>(&prefix, "", limits::MAX_ALIASES_PER_KEY + 1)?;
+    Ok(found.into_iter().map(|(_, name)| name).collect())
+}
+
+fn prefix(scope: &Scope) -> String {
+    format!("kms/alias/{}/{}/", scope.account, scope.region)
+}
+
+fn place(scope: &Scope, name: &str) -> String {
+    format!("{}{name}", prefix(scope))
+}
+
+fn by_key_place(scope: &Scope, key_id: &str, name: &str) -> String {
+    format!("kms/alias-of/{}/{}/{key_id}/{name}", scope.account, scope.region)
+}

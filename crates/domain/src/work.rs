@@ -1,0 +1,127 @@
+//! A unit of work: everything one operation reads and writes, committed as a whole.
+//!
+//! Each record that was read must still have the same version at commit, so that operations behave as if
+//! they ran one after the other. A conflict means: run the operation again.
+
+use std::collections::BTreeMap;
+
+use outlast_crypto::Secret;
+use outlast_store::{Store, Transaction};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::Fault;
+use crate::seal::RootKey;
+
+/// One operation's view of the store.
+pub struct Work<'a> {
+    store: &'a dyn Store,
+    root: &'a RootKey,
+    now_ms: i64,
+    reads: BTreeMap<String, Option<u64>>,
+    writes: BTreeMap<String, Option<Vec<u8>>>,
+}
+
+impl<'a> Work<'a> {
+    /// Begins at the time `now_ms`, milliseconds since 1970.
+    pub fn new(store: &'a dyn Store, root: &'a RootKey, now_ms: i64) -> Self {
+        Self { store, root, now_ms, reads: BTreeMap::new(), writes: BTreeMap::new() }
+    }
+
+    /// The time of the operation, milliseconds since 1970.
+    pub fn now_ms(&self) -> i64 {
+        self.now_ms
+    }
+
+    /// The time of the operation, seconds since 1970.
+    pub fn now(&self) -> i64 {
+        self.now_ms.div_euclid(1000)
+    }
+
+    /// The record under `key`, as written earlier in this work or as stored.
+    pub fn get<T: DeserializeOwned>(&mut self, key: &str) -> Result<Option<T>, Fault> {
+        match self.bytes(key)? {
+            None => Ok(None),
+            Some(bytes) => decode(key, &bytes).map(Some),
+        }
+    }
+
+    /// Whether there is a record under `key`.
+    pub fn exists(&mut self, key: &str) -> Result<bool, Fault> {
+        Ok(self.bytes(key)?.is_some())
+    }
+
+    /// Writes a record.
+    pub fn put<T: Serialize>(&mut self, key: &str, value: &T) -> Result<(), Fault> {
+        let bytes =
+            serde_json::to_vec(value).map_err(|error| Fault::Encoding(error.to_string()))?;
+        self.writes.insert(key.to_owned(), Some(bytes));
+        Ok(())
+    }
+
+    /// Deletes a record.
+    pub fn delete(&mut self, key: &str) {
+        self.writes.insert(key.to_owned(), None);
+    }
+
+    /// Up to `limit` stored records below `prefix` after `after`. Takes no part in conflict detection.
+    pub fn scan<T: DeserializeOwned>(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<(String, T)>, Fault> {
+        self.store
+            .scan(prefix, after, limit)?
+            .into_iter()
+            .map(|(key, record)| {
+                let value = decode(&key, &record.value)?;
+                Ok((key, value))
+            })
+            .collect()
+    }
+
+    /// Writes a secret, sealed for its place.
+    pub fn put_secret(&mut self, key: &str, secret: &Secret) -> Result<(), Fault> {
+        let sealed = self.root.seal(key, secret.expose())?;
+        self.writes.insert(key.to_owned(), Some(sealed));
+        Ok(())
+    }
+
+    /// Reads a secret.
+    pub fn secret(&mut self, key: &str) -> Result<Option<Secret>, Fault> {
+        let Some(sealed) = self.bytes(key)? else { return Ok(None) };
+        self.root.open(key, &sealed).map(Some).map_err(|_| Fault::Damaged(key.to_owned()))
+    }
+
+    /// Whether anything would be written.
+    pub fn writes_anything(&self) -> bool {
+        !self.writes.is_empty()
+    }
+
+    /// What is to be committed, together with the events that record it.
+    pub fn into_transaction(self, events: Vec<Vec<u8>>) -> Transaction {
+        Transaction {
+            expectations: self.reads.into_iter().collect(),
+            writes: self.writes.into_iter().collect(),
+            events,
+        }
+    }
+
+    fn bytes(&mut self, key: &str) -> Result<Option<Vec<u8>>, Fault> {
+        if let Some(written) = self.writes.get(key) {
+            return Ok(written.clone());
+        }
+        let record = self.store.read(key)?;
+        let version = record.as_ref().map(|record| record.version);
+        if *self.reads.entry(key.to_owned()).or_insert(version) != version {
+            // It changed between two reads of one operation; the commit would fail just so.
+            return Err(outlast_store::StoreError::Conflict.into());
+        }
+        Ok(record.map(|record| record.value))
+    }
+}
+
+fn decode<T: DeserializeOwned>(key: &str, bytes: &[u8]) -> Result<T, Fault> {
+    serde_json::from_slice(bytes).map_err(|_| Fault::Damaged(key.to_owned()))
+}
