@@ -1,1 +1,14 @@
-//! x
+//! The only sockets: the HTTPS server, and the client connection that the command line uses.
+//!
+//! [`door`] is where a connection gets its key exchange; [`server`] speaks HTTP behind it; [`certificate`]
+//! keeps the service's own TLS chain; [`client`] connects to any endpoint and tells what was negotiated.
+
+pub mod certificate;
+pub mod client;
+pub mod door;
+pub mod limits;
+mod negotiated;
+pub mod policy;
+pub mod server;
+
+pub use negotiated::{HandshakeKind, Negotiated};

@@ -1,0 +1,221 @@
+//! The service's own TLS chain: a root that clients are given, and a leaf that is renewed in time.
+
+use std::sync::Arc;
+
+use outlast_crypto::keys::KeySpec;
+use outlast_crypto::signatures::Message;
+use outlast_crypto::{Secret, random};
+use outlast_domain::Fault;
+use outlast_domain::work::Work;
+use outlast_pki::certificate::{Certificate, Content, SERIAL_LEN, extension, key_identifier};
+use outlast_pki::name::common_name;
+use outlast_pki::pem;
+use outlast_pki::templates::{SUBJECT_ALT_NAME, Template};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::sign::CertifiedKey;
+use serde::{Deserialize, Serialize};
+use x509_cert::ext::Extension;
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
+
+const DAY: i64 = 86_400;
+const ROOT_DAYS: i64 = 3650;
+const LEAF_DAYS: i64 = 90;
+/// A leaf with less left than this is renewed.
+const RENEW_DAYS: i64 = 30;
+
+/// A kind of TLS certificate.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// KMS `KeySpec` of root and leaf.
+    key_spec: &'static str,
+}
+
+/// Every kind. The first is the default: most clients of today cannot verify ML-DSA.
+pub static KINDS: &[Kind] = &[
+    Kind { name: "ecdsa-p256", key_spec: "ECC_NIST_P256" },
+    Kind { name: "ml-dsa-65", key_spec: "ML_DSA_65" },
+];
+
+impl Kind {
+    /// The row with this name.
+    pub fn by_name(name: &str) -> Option<&'static Self> {
+        KINDS.iter().find(|row| row.name == name)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Record {
+    certificate: String,
+    names: Vec<String>,
+}
+
+/// A chain that is ready for use.
+pub struct ServiceCertificate {
+    /// For the handshake.
+    pub certified_key: Arc<CertifiedKey>,
+    /// The root, in PEM: what clients must trust.
+    pub root_pem: String,
+    /// End of the leaf's validity, seconds since 1970.
+    pub not_after: i64,
+}
+
+/// Gives the chain of this kind for `names` (DNS names and IP addresses); makes or renews what is missing,
+/// too old or for other names.
+pub fn ensure(
+    work: &mut Work<'_>,
+    kind: &Kind,
+    names: &[String],
+) -> Result<ServiceCertificate, Fault> {
+    let spec = KeySpec::by_name(kind.key_spec)
+        .ok_or_else(|| Fault::Encoding(format!("{} has no key type", kind.name)))?;
+    let now = work.now();
+    let root = match stored(work, kind, "root")? {
+        Some((record, key)) => (record, key),
+        None => {
+            let key = spec.generate()?;
+            let certificate = make(spec, now, Role::Root { name: kind.name }, &key, None)?;
+            save(work, kind, "root", &certificate, &[], key)?
+        }
+    };
+    let usable = |record: &Record| {
+        let left = Certificate::parse_one(record.certificate.as_bytes())
+            .map_or(0, |certificate| certificate.not_after() - now);
+        left > RENEW_DAYS * DAY && record.names == names
+    };
+    let leaf = match stored(work, kind, "leaf")?.filter(|(record, _)| usable(record)) {
+        Some(found) => found,
+        None => {
+            let key = spec.generate()?;
+            let certificate = make(spec, now, Role::Leaf { names }, &key, Some(&root))?;
+            save(work, kind, "leaf", &certificate, names, key)?
+        }
+    };
+    let certificate = Certificate::parse_one(leaf.0.certificate.as_bytes())?;
+    let pkcs8 = spec.to_pkcs8(&leaf.1)?;
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(pkcs8.expose().to_vec()));
+    let provider: CryptoProvider = aws_lc_rs::default_provider();
+    let chain = vec![CertificateDer::from(certificate.der().to_vec())];
+    let certified_key = CertifiedKey::from_der(chain, key, &provider)
+        .map_err(|error| Fault::Encoding(error.to_string()))?;
+    Ok(ServiceCertificate {
+        certified_key: Arc::new(certified_key),
+        root_pem: root.0.certificate,
+        not_after: certificate.not_after(),
+    })
+}
+
+enum Role<'a> {
+    Root { name: &'a str },
+    Leaf { names: &'a [String] },
+}
+
+fn make(
+    spec: &KeySpec,
+    now: i64,
+    role: Role<'_>,
+    stored: &Secret,
+    issuer: Option<&(Record, Secret)>,
+) -> Result<Vec<u8>, Fault> {
+    let key = spec.load(stored)?;
+    let no_key = || Fault::Encoding("the key type has no public key".into());
+    let public_key = key.public_key().ok_or_else(no_key)?.to_vec();
+    let algorithm = *spec.signing.first().ok_or_else(no_key)?;
+    let (template, subject, requested, days) = match role {
+        Role::Root { name } => {
+            let tag: [u8; 4] = random::bytes()?;
+            let tag = u32::from_be_bytes(tag);
+            let name = format!("Outlast service root {name} {tag:08x}");
+            ("RootCACertificate", common_name(&name)?, Vec::new(), ROOT_DAYS)
+        }
+        Role::Leaf { names } => {
+            let name = names.first().map_or("outlast", String::as_str);
+            let name = name.chars().take(64).collect::<String>();
+            let requested = vec![alternative_names(names)?];
+            ("EndEntityServerAuthCertificate", common_name(&name)?, requested, LEAF_DAYS)
+        }
+    };
+    let template = Template::by_arn(&format!("arn:aws:acm-pca:::template/{template}/V1"))
+        .ok_or_else(no_key)?;
+    let issuer = match issuer {
+        Some((record, key)) => {
+            Some((Certificate::parse_one(record.certificate.as_bytes())?, spec.load(key)?))
+        }
+        None => None,
+    };
+    let issuer_key = match &issuer {
+        Some((certificate, _)) => certificate.public_key()?,
+        None => public_key.clone(),
+    };
+    let issuer_key_id = match &issuer {
+        Some(_) => Some(key_identifier(&issuer_key)?),
+        None => None,
+    };
+    let issuer_name =
+        issuer.as_ref().map_or_else(|| subject.clone(), |(found, _)| found.subject().clone());
+    let signer = issuer.as_ref().map_or(&key, |(_, key)| key);
+    let unsigned = Content {
+        serial: random::bytes::<SERIAL_LEN>()?,
+        issuer: issuer_name,
+        extensions: template.extensions(
+            &public_key,
+            issuer_key_id.as_deref(),
+            &requested,
+            false,
+        )?,
+        subject,
+        public_key,
+        not_before: now - 3600,
+        not_after: now + days * DAY,
+    }
+    .prepare(algorithm, &issuer_key)?;
+    let signature = signer.sign(algorithm, Message::Raw(&unsigned.to_be_signed))?;
+    Ok(unsigned.assemble(&signature)?)
+}
+
+fn alternative_names(names: &[String]) -> Result<Extension, Fault> {
+    let wrong =
+        |name: &str| Fault::Encoding(format!("{name} is neither a DNS name nor an address"));
+    let list = names
+        .iter()
+        .map(|name| match name.parse() {
+            Ok(address) => Ok(GeneralName::from(std::net::IpAddr::to_canonical(&address))),
+            Err(_) => x509_cert::der::asn1::Ia5String::new(name.as_str())
+                .map(GeneralName::DnsName)
+                .map_err(|_| wrong(name)),
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(extension(SUBJECT_ALT_NAME, false, &SubjectAltName(list))?)
+}
+
+fn stored(work: &mut Work<'_>, kind: &Kind, role: &str) -> Result<Option<(Record, Secret)>, Fault> {
+    let Some(record) = work.get::<Record>(&place(kind, role))? else { return Ok(None) };
+    let key_place = key_place(kind, role);
+    let key = work.secret(&key_place)?.ok_or(Fault::Damaged(key_place))?;
+    Ok(Some((record, key)))
+}
+
+fn save(
+    work: &mut Work<'_>,
+    kind: &Kind,
+    role: &str,
+    certificate: &[u8],
+    names: &[String],
+    key: Secret,
+) -> Result<(Record, Secret), Fault> {
+    let record = Record { certificate: pem::certificate(certificate), names: names.to_vec() };
+    work.put(&place(kind, role), &record)?;
+    work.put_secret(&key_place(kind, role), &key)?;
+    Ok((record, key))
+}
+
+fn place(kind: &Kind, role: &str) -> String {
+    format!("tls/certificate/{}/{role}", kind.name)
+}
+
+fn key_place(kind: &Kind, role: &str) -> String {
+    format!("tls/key/{}/{role}", kind.name)
+}

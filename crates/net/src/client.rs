@@ -1,0 +1,189 @@
+//! A client connection over TLS that tells what was negotiated and what it cost in bytes.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use crate::policy::Policy;
+use crate::{Negotiated, limits};
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The endpoint's name is not one that TLS can check.
+    #[error("{0} is not a host name or address")]
+    Name(String),
+    /// A certificate of the trust list cannot be used.
+    #[error("a certificate to trust cannot be used: {0}")]
+    Trust(String),
+    /// No connection, or no handshake.
+    #[error("cannot connect to {endpoint}: {error}")]
+    Connect {
+        /// Host and port.
+        endpoint: String,
+        /// Reason.
+        error: io::Error,
+    },
+    /// The connection broke.
+    #[error("the connection failed: {0}")]
+    Http(String),
+    /// The answer is too long or did not come.
+    #[error("the answer is longer than {max} bytes or took longer than {seconds} seconds", max = limits::MAX_ANSWER, seconds = limits::ANSWER.as_secs())]
+    Answer,
+}
+
+/// Bytes on the wire of a handshake, TCP payload only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct HandshakeBytes {
+    /// From the client.
+    pub sent: u64,
+    /// From the server.
+    pub received: u64,
+}
+
+/// A kept connection. Requests go one after the other.
+pub struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+    /// What was negotiated.
+    pub negotiated: Negotiated,
+    /// What the handshake took.
+    pub handshake: HandshakeBytes,
+}
+
+/// How to connect: the groups to offer and whom to trust. Serves any number of connections.
+#[derive(Clone)]
+pub struct Connector {
+    config: Arc<ClientConfig>,
+}
+
+impl Connector {
+    /// Offers the policy's groups, sends a share of the first, and trusts `roots` (DER).
+    pub fn new(policy: &Policy, roots: &[Vec<u8>]) -> Result<Self, ClientError> {
+        let mut store = RootCertStore::empty();
+        for der in roots {
+            store
+                .add(CertificateDer::from(der.clone()))
+                .map_err(|error| ClientError::Trust(error.to_string()))?;
+        }
+        let config = ClientConfig::builder_with_provider(policy.provider())
+            .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
+            .map_err(|error| ClientError::Trust(error.to_string()))?
+            .with_root_certificates(store)
+            .with_no_client_auth();
+        Ok(Self { config: Arc::new(config) })
+    }
+
+    /// Connects to a host and port, does the handshake and speaks HTTP/1.1 from then on.
+    pub async fn connect(&self, host: &str, port: u16) -> Result<Connection, ClientError> {
+        let endpoint = format!("{host}:{port}");
+        let failed = |error| ClientError::Connect { endpoint: endpoint.clone(), error };
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let name = ServerName::try_from(bare.to_owned())
+            .map_err(|_| ClientError::Name(host.to_owned()))?;
+        let connecting = async {
+            let stream = TcpStream::connect((bare, port)).await?;
+            stream.set_nodelay(true)?;
+            let counts = Arc::new(Counts::default());
+            let counted = Counting { stream, counts: counts.clone() };
+            let stream = TlsConnector::from(self.config.clone()).connect(name, counted).await?;
+            Ok((stream, counts))
+        };
+        let (stream, counts) = timeout(limits::HANDSHAKE, connecting)
+            .await
+            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+            .map_err(failed)?;
+        let negotiated = Negotiated::of(stream.get_ref().1);
+        let handshake = HandshakeBytes {
+            sent: counts.sent.load(Ordering::Relaxed),
+            received: counts.received.load(Ordering::Relaxed),
+        };
+        let (sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| ClientError::Http(error.to_string()))?;
+        tokio::spawn(async move {
+            // An error here reaches the request that is waiting as well.
+            let _ = connection.await;
+        });
+        Ok(Connection { sender, negotiated, handshake })
+    }
+}
+
+impl Connection {
+    /// Sends a request and reads the answer: status and body.
+    pub async fn send(&mut self, request: Request<Vec<u8>>) -> Result<(u16, Bytes), ClientError> {
+        let http = |error: hyper::Error| ClientError::Http(error.to_string());
+        let exchange = async {
+            self.sender.ready().await.map_err(http)?;
+            let request = request.map(|body| Full::new(Bytes::from(body)));
+            let response = self.sender.send_request(request).await.map_err(http)?;
+            let status = response.status().as_u16();
+            let body = Limited::new(response.into_body(), limits::MAX_ANSWER).collect().await;
+            let body = body.map_err(|error| ClientError::Http(error.to_string()))?;
+            Ok((status, body.to_bytes()))
+        };
+        timeout(limits::ANSWER, exchange).await.map_err(|_| ClientError::Answer)?
+    }
+}
+
+#[derive(Default)]
+struct Counts {
+    sent: AtomicU64,
+    received: AtomicU64,
+}
+
+/// Counts what goes through.
+struct Counting {
+    stream: TcpStream,
+    counts: Arc<Counts>,
+}
+
+impl AsyncRead for Counting {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let outcome = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        let read = buffer.filled().len() - before;
+        self.counts.received.fetch_add(read as u64, Ordering::Relaxed);
+        outcome
+    }
+}
+
+impl AsyncWrite for Counting {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        if let Poll::Ready(Ok(written)) = outcome {
+            self.counts.sent.fetch_add(written as u64, Ordering::Relaxed);
+        }
+        outcome
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

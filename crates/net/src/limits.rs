@@ -1,0 +1,24 @@
+//! Every limit on what a peer of the network controls, in one place.
+
+use std::time::Duration;
+
+/// Connections at a time; further ones wait in the kernel's backlog.
+pub const MAX_CONNECTIONS: usize = 4096;
+/// From accept to the end of the TLS handshake.
+pub const HANDSHAKE: Duration = Duration::from_secs(10);
+/// From the first byte of a request's head to the last; also how long HTTP/1.1 connections may idle.
+pub const REQUEST_HEAD: Duration = Duration::from_secs(75);
+/// From a request's head to the end of its body.
+pub const REQUEST_BODY: Duration = Duration::from_secs(30);
+/// Bytes of a request's head. Roles Anywhere sends ML-DSA certificates in headers: 10 to 20 kB and more.
+pub const MAX_HEAD: usize = 64 * 1024;
+/// Streams at a time on one HTTP/2 connection.
+pub const MAX_STREAMS: u32 = 128;
+/// How long open requests may go on after the signal to stop.
+pub const GRACE: Duration = Duration::from_secs(20);
+/// TLS sessions remembered for TLS 1.2 clients without tickets.
+pub const MAX_SESSIONS: usize = 4096;
+/// Bytes of an answer that the client reads at most.
+pub const MAX_ANSWER: usize = 4 * 1024 * 1024;
+/// How long the client waits for an answer.
+pub const ANSWER: Duration = Duration::from_secs(60);

@@ -1,0 +1,76 @@
+//! What a handshake ended with.
+
+use outlast_api::audit::TlsDetails;
+use outlast_crypto::groups::{Group, Strength};
+use rustls::{CommonState, ProtocolVersion};
+
+/// How the handshake went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HandshakeKind {
+    /// In one round trip.
+    Full,
+    /// With a HelloRetryRequest: one round trip more.
+    FullWithHelloRetryRequest,
+    /// From an earlier session.
+    Resumed,
+}
+
+/// What was negotiated on a connection.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Negotiated {
+    /// `TLSv1.3`
+    pub version: String,
+    /// IANA name.
+    pub cipher_suite: String,
+    /// IANA name of the group; `None` when a TLS 1.2 session was resumed.
+    pub group: Option<String>,
+    /// Whether the group is a hybrid one.
+    pub post_quantum: bool,
+    /// How the handshake went.
+    pub handshake: HandshakeKind,
+}
+
+impl Negotiated {
+    /// Reads it off a connection whose handshake is complete.
+    pub fn of(connection: &CommonState) -> Self {
+        let code = connection.negotiated_key_exchange_group().map(|group| u16::from(group.name()));
+        let row = code.and_then(Group::by_code_point);
+        Self {
+            version: match connection.protocol_version() {
+                Some(ProtocolVersion::TLSv1_3) => "TLSv1.3".into(),
+                Some(ProtocolVersion::TLSv1_2) => "TLSv1.2".into(),
+                other => format!("{other:?}"),
+            },
+            cipher_suite: connection
+                .negotiated_cipher_suite()
+                .and_then(|suite| suite.suite().as_str().map(iana_suite))
+                .unwrap_or_default(),
+            group: row
+                .map(|row| row.name.to_owned())
+                .or_else(|| code.map(|code| format!("0x{code:04x}"))),
+            post_quantum: row.is_some_and(|row| row.strength == Strength::Hybrid),
+            handshake: match connection.handshake_kind() {
+                Some(rustls::HandshakeKind::Resumed) => HandshakeKind::Resumed,
+                Some(rustls::HandshakeKind::FullWithHelloRetryRequest) => {
+                    HandshakeKind::FullWithHelloRetryRequest
+                }
+                _ => HandshakeKind::Full,
+            },
+        }
+    }
+
+    /// The same for an audit record.
+    pub fn tls_details(&self) -> TlsDetails {
+        TlsDetails {
+            version: self.version.clone(),
+            cipher_suite: self.cipher_suite.clone(),
+            key_exchange: self.group.clone(),
+        }
+    }
+}
+
+/// rustls writes `TLS13_AES_256_GCM_SHA384`, IANA `TLS_AES_256_GCM_SHA384`.
+fn iana_suite(name: &str) -> String {
+    name.replacen("TLS13_", "TLS_", 1)
+}

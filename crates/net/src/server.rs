@@ -1,0 +1,264 @@
+//! HTTPS: accepts connections, reads requests within limits, and answers when the answer is durable.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
+use http::{HeaderValue, Method, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use outlast_api::audit::TlsDetails;
+use outlast_api::service::{MAX_ATTEMPTS, Prepared, Request, Response, Route, Service, Step};
+use outlast_domain::ids;
+use outlast_store::StoreError;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::timeout;
+
+use crate::door::Door;
+use crate::limits;
+
+/// ALPN names that the server speaks.
+pub const PROTOCOLS: &[&str] = &["h2", "http/1.1"];
+
+/// The time that requests see, milliseconds since 1970.
+pub type Clock = fn() -> i64;
+
+/// The system's clock.
+pub fn system_clock() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A server that is ready to run.
+pub struct Server {
+    /// What it serves.
+    pub service: Arc<Service>,
+    /// How connections come in.
+    pub door: Arc<Door>,
+    /// What time it is.
+    pub clock: Clock,
+}
+
+struct Connection {
+    server: Arc<Server>,
+    tls: TlsDetails,
+    peer: String,
+}
+
+impl Server {
+    /// Serves until `stop` is ready, then lets open requests finish, for [`limits::GRACE`] at most.
+    pub async fn run(self: Arc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
+        let slots = Arc::new(Semaphore::new(limits::MAX_CONNECTIONS));
+        let graceful = GracefulShutdown::new();
+        let (stopping, stopped) = tokio::sync::watch::channel(false);
+        tokio::pin!(stop);
+        loop {
+            let accept = async {
+                let slot = slots.clone().acquire_owned().await;
+                (listener.accept().await, slot)
+            };
+            let (accepted, slot) = tokio::select! {
+                accepted = accept => accepted,
+                () = &mut stop => break,
+            };
+            let (stream, peer) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // Out of file descriptors, or the client went away: neither may end the server.
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                    continue;
+                }
+            };
+            let (server, watcher) = (self.clone(), graceful.watcher());
+            let mut stopped = stopped.clone();
+            tokio::spawn(async move {
+                let _slot = slot;
+                tokio::select! {
+                    () = server.connection(stream, peer, watcher) => {}
+                    // After the grace period what is left is cut off.
+                    _ = stopped.wait_for(|stopped| *stopped) => {}
+                }
+            });
+        }
+        drop(listener);
+        let _ = timeout(limits::GRACE, graceful.shutdown()).await;
+        let _ = stopping.send(true);
+    }
+
+    async fn connection(
+        self: Arc<Self>,
+        stream: TcpStream,
+        peer: SocketAddr,
+        watcher: Watcher,
+    ) {
+        let _ = stream.set_nodelay(true);
+        let (stream, negotiated) = match timeout(limits::HANDSHAKE, self.door.accept(stream)).await
+        {
+            Ok(Ok(accepted)) => accepted,
+            Ok(Err(error)) => {
+                tracing::debug!(%peer, %error, "a handshake failed");
+                return;
+            }
+            Err(_) => {
+                tracing::debug!(%peer, "a handshake took too long");
+                return;
+            }
+        };
+        tracing::debug!(%peer, ?negotiated, "a connection was accepted");
+        let connection = Arc::new(Connection {
+            server: self,
+            tls: negotiated.tls_details(),
+            peer: peer.ip().to_string(),
+        });
+        let service = service_fn(move |request| {
+            let connection = connection.clone();
+            async move { Ok::<_, Infallible>(connection.answer(request).await) }
+        });
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits::REQUEST_HEAD)
+            .max_buf_size(limits::MAX_HEAD * 2);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .keep_alive_interval(limits::REQUEST_HEAD)
+            .max_header_list_size(u32::try_from(limits::MAX_HEAD).unwrap_or(u32::MAX))
+            .max_concurrent_streams(limits::MAX_STREAMS);
+        let serving = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+        if let Err(error) = watcher.watch(serving).await {
+            tracing::debug!(%peer, %error, "a connection ended with an error");
+        }
+    }
+}
+
+impl Connection {
+    async fn answer(&self, request: http::Request<Incoming>) -> http::Response<Full<Bytes>> {
+        let request_id = ids::uuid().unwrap_or_default();
+        let response = self.respond(request, &request_id).await;
+        let mut out = http::Response::new(Full::new(Bytes::from(response.body)));
+        *out.status_mut() =
+            StatusCode::from_u16(response.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = out.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(response.content_type));
+        if let Ok(id) = HeaderValue::from_str(&request_id) {
+            headers.insert("x-amzn-requestid", id);
+        }
+        if response.is_cbor {
+            headers.insert("smithy-protocol", HeaderValue::from_static("rpc-v2-cbor"));
+        }
+        if let Some(code) = response.error {
+            headers.insert("x-amzn-errortype", HeaderValue::from_static(code));
+        }
+        out
+    }
+
+    async fn respond(&self, request: http::Request<Incoming>, request_id: &str) -> Response {
+        let (head, body) = request.into_parts();
+        let path = head.uri.path();
+        if head.method == Method::GET && matches!(path, "/healthz" | "/readyz") {
+            return self.health(path == "/readyz");
+        }
+        let route = match Route::find(&head.method, path, &head.headers) {
+            Ok(route) => route,
+            Err(response) => return response,
+        };
+        let max = route.max_body();
+        let announced = head
+            .headers
+            .get(CONTENT_LENGTH)
+            .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+        if announced.is_some_and(|len| len > max) {
+            return route.too_large();
+        }
+        let collecting = timeout(limits::REQUEST_BODY, Limited::new(body, max).collect()).await;
+        let body = match collecting {
+            Ok(Ok(collected)) => collected.to_bytes(),
+            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+                return route.too_large();
+            }
+            Ok(Err(_)) | Err(_) => return route.incomplete(),
+        };
+        // HTTP/2 has the host in the request's target.
+        let host = head
+            .headers
+            .get(HOST)
+            .and_then(|value| value.to_str().ok())
+            .or_else(|| head.uri.authority().map(http::uri::Authority::as_str))
+            .unwrap_or_default();
+        let request = Request {
+            method: &head.method,
+            path,
+            query: head.uri.query().unwrap_or_default(),
+            host,
+            headers: &head.headers,
+            body: &body,
+            source_ip: &self.peer,
+            tls: Some(&self.tls),
+            now_ms: (self.server.clock)(),
+            request_id,
+        };
+        let service = &self.server.service;
+        for _ in 0..MAX_ATTEMPTS {
+            let step = if route.is_slow() {
+                // Lets the other requests of this thread move elsewhere meanwhile.
+                tokio::task::block_in_place(|| service.prepare(route, &request))
+            } else {
+                service.prepare(route, &request)
+            };
+            match step {
+                Step::Respond(response) => return response,
+                Step::Again => {}
+                Step::Commit(prepared) => match self.commit(*prepared).await {
+                    Some(response) => return response,
+                    None => {}
+                },
+            }
+        }
+        service.contended(route)
+    }
+
+    /// The response once the commit's outcome is certain; `None` to run the operation again.
+    async fn commit(&self, mut prepared: Prepared) -> Option<Response> {
+        let (sender, receiver) = oneshot::channel();
+        let transaction = std::mem::take(&mut prepared.transaction);
+        self.server.service.store().commit(
+            transaction,
+            Box::new(move |outcome| {
+                // The client may have gone; what was committed stays.
+                let _ = sender.send(outcome);
+            }),
+        );
+        let outcome = receiver.await.unwrap_or_else(|_| {
+            Err(StoreError::Unavailable("the outcome of a commit was lost".into()))
+        });
+        match outcome {
+            Ok(()) => Some(prepared.response),
+            Err(StoreError::Conflict) => None,
+            Err(error) => Some(prepared.commit_failed(error)),
+        }
+    }
+
+    /// Alive, or ready: the store can be read.
+    fn health(&self, look_at_store: bool) -> Response {
+        let well = !look_at_store || self.server.service.store().read("meta/ready").is_ok();
+        Response {
+            status: if well { 200 } else { 503 },
+            content_type: "text/plain",
+            is_cbor: false,
+            error: None,
+            body: if well { b"ok\n".to_vec() } else { b"the store cannot be read\n".to_vec() },
+        }
+    }
+}
