@@ -1,2 +1,70 @@
-//! x
-fn main() {}
+//! The one binary: post-quantum trust services that you run yourself.
+//!
+//! This crate reads arguments, environment, files and the clock, prints, and exits. All else is in the
+//! libraries.
+
+mod commands;
+mod data;
+mod digest;
+mod endpoint;
+mod failure;
+mod files;
+mod output;
+mod profile;
+mod signing;
+mod trust;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::output::Output;
+
+/// Post-quantum trust services that you run yourself.
+///
+/// Exit codes: 0 done; 1 failed; 2 wrong usage; 3 a signature was refused; 4 some of several files failed.
+#[derive(Parser)]
+#[command(name = "outlast", version, propagate_version = true)]
+struct Arguments {
+    /// How to print results.
+    #[arg(long, global = true, value_enum, default_value_t = Output::Text, env = "OUTLAST_OUTPUT")]
+    output: Output,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Make a data folder: store, root key, TLS chain, administrator's access key and AWS profile.
+    Init(commands::init::Arguments),
+    /// Serve the AWS APIs of a data folder over HTTPS.
+    Server(commands::server::Arguments),
+    /// Sign a file with a post-quantum PKI over a post-quantum connection, from nothing.
+    Quickstart(commands::quickstart::Arguments),
+    /// Sign files with a KMS key: detached CMS signatures beside them.
+    Sign(commands::sign::Arguments),
+    /// Verify detached CMS signatures against a trust store; needs no service.
+    Verify(commands::verify::Arguments),
+    /// Show what is in a certificate, a certificate request or a CMS signature.
+    Inspect(commands::inspect::Arguments),
+    /// Print a completion script for a shell.
+    Completions(commands::completions::Arguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let output = arguments.output;
+    let outcome = match arguments.command {
+        Command::Init(arguments) => commands::init::run(&arguments, output),
+        Command::Server(arguments) => commands::server::run(arguments),
+        Command::Quickstart(arguments) => commands::quickstart::run(&arguments, output),
+        Command::Sign(arguments) => commands::sign::run(&arguments, output),
+        Command::Verify(arguments) => commands::verify::run(&arguments, output),
+        Command::Inspect(arguments) => commands::inspect::run(&arguments, output),
+        Command::Completions(arguments) => commands::completions::run(&arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

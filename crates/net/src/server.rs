@@ -95,12 +95,7 @@ impl Server {
         let _ = stopping.send(true);
     }
 
-    async fn connection(
-        self: Arc<Self>,
-        stream: TcpStream,
-        peer: SocketAddr,
-        watcher: Watcher,
-    ) {
+    async fn connection(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, watcher: Watcher) {
         let _ = stream.set_nodelay(true);
         let (stream, negotiated) = match timeout(limits::HANDSHAKE, self.door.accept(stream)).await
         {

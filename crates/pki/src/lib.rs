@@ -15,3 +15,10 @@ pub mod templates;
 pub mod time;
 
 pub use error::PkiError;
+
+pub use const_oid::ObjectIdentifier;
+
+/// The name that the RFCs give an OID.
+pub fn oid_name(oid: ObjectIdentifier) -> Option<&'static str> {
+    const_oid::db::DB.by_oid(&oid)
+}

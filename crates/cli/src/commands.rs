@@ -1,0 +1,9 @@
+//! One file for each command.
+
+pub(crate) mod completions;
+pub(crate) mod init;
+pub(crate) mod inspect;
+pub(crate) mod quickstart;
+pub(crate) mod server;
+pub(crate) mod sign;
+pub(crate) mod verify;

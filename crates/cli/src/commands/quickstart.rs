@@ -1,0 +1,587 @@
+//! `outlast quickstart`: the main job from nothing, by a real server and an ordinary client.
+//!
+//! A root CA, a subordinate CA, a code-signing key and its certificate; a detached signature of a file; its
+//! verification without the service; and three attacks that must fail. What exists is used again.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use outlast_api::model::acm_pca::{Configuration, Subject, Validity};
+use outlast_api::model::kms::Tag;
+use outlast_api::ops::acm_pca::{
+    create_certificate_authority, get_certificate, get_certificate_authority_certificate,
+    get_certificate_authority_csr, import_certificate_authority_certificate, issue_certificate,
+    list_certificate_authorities,
+};
+use outlast_api::ops::kms::{
+    create_alias, create_key, describe_key, get_public_key, sign, tag_resource,
+};
+use outlast_api::wire::Blob;
+use outlast_crypto::keys::KeySpec;
+use outlast_crypto::signatures::ML_DSA_65;
+use outlast_net::Negotiated;
+use outlast_net::certificate::KINDS;
+use outlast_net::client::HandshakeBytes;
+use outlast_net::policy::Policy;
+use outlast_net::server::system_clock;
+use outlast_pki::certificate::Certificate;
+use outlast_pki::cms::verify::ValidAt;
+use outlast_pki::csr;
+use outlast_pki::name::common_name;
+use outlast_pki::pem;
+use serde_json::{Value, json};
+
+use crate::commands::server::Running;
+use crate::data::{self, Data, NewData};
+use crate::endpoint::{CallError, Endpoint};
+use crate::failure::Failure;
+use crate::files;
+use crate::output::{self, Output};
+use crate::profile::Connection;
+use crate::signing::{CERTIFICATE_TAG, SigningIdentity, issued_certificate, verify_file};
+
+const ROOT_NAME: &str = "Outlast Quickstart Root CA";
+const SUBORDINATE_NAME: &str = "Outlast Quickstart Code Signing CA";
+const SIGNER_NAME: &str = "Outlast Quickstart Code Signer";
+const ALIAS: &str = "alias/outlast-quickstart";
+const ALGORITHM: &str = "ML_DSA_65";
+/// A certificate with less left than this is not used again, in seconds.
+const MIN_LEFT: i64 = 86_400;
+
+/// Arguments of `quickstart`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// File to sign [default: this program].
+    file: Option<PathBuf>,
+    /// Folder for the results.
+    #[arg(long, default_value = "outlast-quickstart")]
+    out: PathBuf,
+}
+
+/// Does it all and prints what was done.
+pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    let file = match &arguments.file {
+        Some(file) => file.clone(),
+        None => std::env::current_exe()
+            .map_err(|error| Failure::new(format!("this program cannot be found: {error}")))?,
+    };
+    if !file.is_file() {
+        return Err(Failure::file(&file, &"there is no such file"));
+    }
+    let out = arguments.out.clone();
+    std::fs::create_dir_all(&out).map_err(|error| Failure::file(&out, &error))?;
+    let folder = out.join("data");
+    let mut report = Report::default();
+    if data::is_initialised(&folder) {
+        report.step("store", format!("used the store in {}", folder.display()));
+    } else {
+        data::create(
+            &folder,
+            NewData {
+                account: "123456789012".into(),
+                access_key_id: None,
+                secret: None,
+                region: "us-east-1".into(),
+                port: 8443,
+                names: data::default_names(),
+            },
+        )?;
+        report.step("store", format!("made a store in {}", folder.display()));
+    }
+    let opened = Data::open(&folder)?;
+    let runtime = tokio::runtime::Runtime::new()
+        .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
+    let spinner = output::spinner("starting the server");
+    let outcome = runtime.block_on(async {
+        let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+        let running = Running::start(opened, any_port, &KINDS[0], data::default_names()).await?;
+        let outcome = work(&folder, &out, &file, running.address.port(), &spinner, &mut report);
+        let outcome = outcome.await;
+        running.stop().await;
+        outcome
+    });
+    spinner.finish_and_clear();
+    outcome?;
+    report.finish(&file, &out, &folder, output)
+}
+
+/// Everything between the start and the stop of the server.
+async fn work(
+    folder: &Path,
+    out: &Path,
+    file: &Path,
+    port: u16,
+    spinner: &indicatif::ProgressBar,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let url = format!("https://localhost:{port}");
+    let connection = Connection::of_folder(folder, url);
+    // The same handshake with classical groups only, for comparison.
+    let mut classical = Endpoint::new(connection.settings()?, &Policy::classical())?;
+    let classical = classical.connect().await?;
+    let mut endpoint = Endpoint::new(connection.settings()?, &Policy::default())?;
+    let negotiated = endpoint.connect().await?;
+    if negotiated.0.group.as_deref() != Some("X25519MLKEM768") {
+        return Err(Failure::new(format!(
+            "the connection negotiated {:?} and not X25519MLKEM768",
+            negotiated.0.group
+        )));
+    }
+    report.connection = Some((negotiated, classical));
+
+    spinner.set_message("root CA");
+    let root = authority(&mut endpoint, "ROOT", ROOT_NAME, None, report).await?;
+    spinner.set_message("subordinate CA");
+    let subordinate =
+        authority(&mut endpoint, "SUBORDINATE", SUBORDINATE_NAME, Some(&root), report).await?;
+    spinner.set_message("code-signing certificate");
+    let (key_arn, chain) = signing_key(&mut endpoint, &subordinate, report).await?;
+    let root_der = chain.last().cloned().unwrap_or_default();
+    let root_pem = pem::certificate(&root_der);
+    let leaf_pem = chain.first().map(|der| pem::certificate(der)).unwrap_or_default();
+    let chain_pem = pem::chain(chain.iter().skip(1).map(Vec::as_slice));
+    files::write(&out.join("root-ca.pem"), root_pem.as_bytes(), 0o644)?;
+    files::write(&out.join("code-signing-cert.pem"), leaf_pem.as_bytes(), 0o644)?;
+    files::write(&out.join("chain.pem"), chain_pem.as_bytes(), 0o644)?;
+
+    spinner.set_message("signing");
+    let given = [leaf_pem, chain_pem].concat();
+    let identity =
+        SigningIdentity::resolve(&mut endpoint, &key_arn, Some(given.as_bytes()), None).await?;
+    let signature = identity.sign_file(&mut endpoint, file, spinner).await?;
+    let signature_path = out.join("signature.p7s");
+    files::write(&signature_path, &signature, 0o644)?;
+    report.step(
+        "signature",
+        format!(
+            "signed {} as a detached CMS of {} bytes (ML-DSA-65, {}) by \"{}\"",
+            file.display(),
+            signature.len(),
+            identity.digest_name(),
+            identity.certificate().subject()
+        ),
+    );
+
+    spinner.set_message("verifying");
+    tokio::task::block_in_place(|| verify(file, out, &signature, &root_der, spinner, report))
+}
+
+/// Verifies the signature without the service, and shows that three forgeries are refused.
+fn verify(
+    file: &Path,
+    out: &Path,
+    signature: &[u8],
+    root: &[u8],
+    progress: &indicatif::ProgressBar,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let now = ValidAt::SigningTime { now: system_clock().div_euclid(1000) };
+    let check = |file: &Path, signature: &[u8], root: &[u8]| {
+        verify_file(file, signature, &[root.to_vec()], &[], now, progress)
+    };
+    check(file, signature, root)?;
+    report.step(
+        "verified",
+        "without the service: signature, chain to the root, validity at signing time, key usage"
+            .into(),
+    );
+    let tampered =
+        tempfile::NamedTempFile::new_in(out).map_err(|error| Failure::file(out, &error))?;
+    flip_a_byte(file, tampered.path())?;
+    let mut forged = signature.to_vec();
+    if let Some(last) = forged.last_mut() {
+        *last ^= 1;
+    }
+    let other_root = another_root()?;
+    for (what, outcome) in [
+        ("one byte of the file flipped", check(tampered.path(), signature, root)),
+        ("one byte of the signature flipped", check(file, &forged, root)),
+        ("another root trusted", check(file, signature, &other_root)),
+    ] {
+        match outcome {
+            Ok(_) => {
+                return Err(Failure::new(format!("{what}: the signature was still accepted")));
+            }
+            Err(failure) => {
+                // The message begins with the file's name.
+                let message = failure.message();
+                let reason = message.split_once(": ").map_or(message, |(_, reason)| reason);
+                report.step("refused", format!("refused with {what}: {reason}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn flip_a_byte(from: &Path, to: &Path) -> Result<(), Failure> {
+    use std::io::{Seek, SeekFrom, Write};
+    use std::os::unix::fs::FileExt;
+    let failed = |error: std::io::Error| Failure::file(to, &error);
+    let len = std::fs::copy(from, to).map_err(failed)?;
+    let mut file = std::fs::OpenOptions::new().read(true).write(true).open(to).map_err(failed)?;
+    let mut byte = [0];
+    if len == 0 {
+        file.write_all(&[1]).map_err(failed)?;
+        return Ok(());
+    }
+    file.read_exact_at(&mut byte, len / 2).map_err(failed)?;
+    file.seek(SeekFrom::Start(len / 2)).map_err(failed)?;
+    file.write_all(&[byte[0] ^ 1]).map_err(failed)
+}
+
+/// A root of somebody else: made on the spot, trusted by nobody.
+fn another_root() -> Result<Vec<u8>, Failure> {
+    use outlast_crypto::signatures::Message;
+    use outlast_pki::certificate::{Content, SERIAL_LEN};
+    use outlast_pki::templates::Template;
+    let missing = || Failure::new("ML_DSA_65 is missing");
+    let spec = KeySpec::by_name(ALGORITHM).ok_or_else(missing)?;
+    let key = spec.load(&spec.generate()?)?;
+    let public_key = key.public_key().ok_or_else(missing)?.to_vec();
+    let template =
+        Template::by_arn("arn:aws:acm-pca:::template/RootCACertificate/V1").ok_or_else(missing)?;
+    let now = system_clock().div_euclid(1000);
+    let unsigned = Content {
+        serial: outlast_crypto::random::bytes::<SERIAL_LEN>()?,
+        issuer: common_name("Somebody else's root")?,
+        subject: common_name("Somebody else's root")?,
+        extensions: template.extensions(&public_key, None, &[], false)?,
+        public_key: public_key.clone(),
+        not_before: now - 3600,
+        not_after: now + 86_400,
+    }
+    .prepare(&ML_DSA_65, &public_key)?;
+    let signature = key.sign(&ML_DSA_65, Message::Raw(&unsigned.to_be_signed))?;
+    Ok(unsigned.assemble(&signature)?)
+}
+
+/// The ARN of an active CA of this name; makes it if there is none.
+async fn authority(
+    endpoint: &mut Endpoint,
+    kind: &str,
+    name: &str,
+    parent: Option<&str>,
+    report: &mut Report,
+) -> Result<String, Failure> {
+    if let Some(arn) = find_authority(endpoint, kind, name).await? {
+        report.step("authority", format!("used the {} CA \"{name}\"", kind.to_lowercase()));
+        return Ok(arn);
+    }
+    let subject = Subject {
+        fields: [("CommonName".to_owned(), name.to_owned())].into(),
+        custom_attributes: None,
+    };
+    let arn = endpoint
+        .call::<create_certificate_authority::CreateCertificateAuthority>(
+            &create_certificate_authority::Input {
+                certificate_authority_configuration: Configuration {
+                    key_algorithm: ALGORITHM.into(),
+                    signing_algorithm: ALGORITHM.into(),
+                    subject,
+                    csr_extensions: None,
+                },
+                revocation_configuration: None,
+                certificate_authority_type: kind.to_owned(),
+                idempotency_token: None,
+                key_storage_security_standard: None,
+                tags: None,
+                usage_mode: None,
+            },
+        )
+        .await?
+        .certificate_authority_arn;
+    let csr = endpoint
+        .call::<get_certificate_authority_csr::GetCertificateAuthorityCsr>(
+            &get_certificate_authority_csr::Input { certificate_authority_arn: arn.clone() },
+        )
+        .await?
+        .csr;
+    let (template, years) = match parent {
+        None => ("RootCACertificate", 10),
+        Some(_) => ("SubordinateCACertificate_PathLen0", 5),
+    };
+    let issuer = parent.unwrap_or(&arn);
+    let certificate = issue(endpoint, issuer, csr.into_bytes(), template, years).await?;
+    let found = endpoint
+        .call::<get_certificate::GetCertificate>(&get_certificate::Input {
+            certificate_authority_arn: issuer.to_owned(),
+            certificate_arn: certificate,
+        })
+        .await?;
+    let import = import_certificate_authority_certificate::Input {
+        certificate_authority_arn: arn.clone(),
+        certificate: Blob(found.certificate.into_bytes()),
+        certificate_chain: found.certificate_chain.map(|chain| Blob(chain.into_bytes())),
+    };
+    endpoint
+        .call::<import_certificate_authority_certificate::ImportCertificateAuthorityCertificate>(
+            &import,
+        )
+        .await?;
+    report.step(
+        "authority",
+        format!("made the {} CA \"{name}\" (ML-DSA-65, {years} years)", kind.to_lowercase()),
+    );
+    Ok(arn)
+}
+
+async fn find_authority(
+    endpoint: &mut Endpoint,
+    kind: &str,
+    name: &str,
+) -> Result<Option<String>, Failure> {
+    let mut next_token = None;
+    loop {
+        let page = endpoint
+            .call::<list_certificate_authorities::ListCertificateAuthorities>(
+                &list_certificate_authorities::Input {
+                    max_results: None,
+                    next_token,
+                    resource_owner: None,
+                },
+            )
+            .await?;
+        for found in page.certificate_authorities {
+            let configuration = &found.certificate_authority_configuration;
+            let named = configuration.subject.fields.get("CommonName").is_some_and(|n| n == name);
+            let fits = found.status == "ACTIVE" && found.kind == kind && named;
+            if fits && configuration.key_algorithm == ALGORITHM {
+                return Ok(Some(found.arn));
+            }
+        }
+        next_token = page.next_token;
+        if next_token.is_none() {
+            return Ok(None);
+        }
+    }
+}
+
+async fn issue(
+    endpoint: &mut Endpoint,
+    authority: &str,
+    request: Vec<u8>,
+    template: &str,
+    years: i64,
+) -> Result<String, Failure> {
+    Ok(endpoint
+        .call::<issue_certificate::IssueCertificate>(&issue_certificate::Input {
+            api_passthrough: None,
+            certificate_authority_arn: authority.to_owned(),
+            csr: Blob(request),
+            signing_algorithm: ALGORITHM.into(),
+            template_arn: Some(format!("arn:aws:acm-pca:::template/{template}/V1")),
+            validity: Validity { value: years, kind: "YEARS".into() },
+            validity_not_before: None,
+            idempotency_token: None,
+        })
+        .await?
+        .certificate_arn)
+}
+
+/// The signing key and its certificate with all CAs up to the root; makes what is missing.
+async fn signing_key(
+    endpoint: &mut Endpoint,
+    subordinate: &str,
+    report: &mut Report,
+) -> Result<(String, Vec<Vec<u8>>), Failure> {
+    let describe = describe_key::Input { key_id: ALIAS.into(), grant_tokens: None };
+    let key_arn = match endpoint.call::<describe_key::DescribeKey>(&describe).await {
+        Ok(found) => {
+            report.step("key", format!("used the signing key {ALIAS}"));
+            found.key_metadata.arn
+        }
+        Err(CallError::Service(error)) if error.code == "NotFoundException" => {
+            let arn = create_signing_key(endpoint).await?;
+            report.step("key", format!("made the ML-DSA-65 signing key {ALIAS} (KMS)"));
+            arn
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let public_key = endpoint
+        .call::<get_public_key::GetPublicKey>(&get_public_key::Input {
+            key_id: key_arn.clone(),
+            grant_tokens: None,
+        })
+        .await?
+        .public_key
+        .0;
+    let subordinate_pem = endpoint
+        .call::<get_certificate_authority_certificate::GetCertificateAuthorityCertificate>(
+            &get_certificate_authority_certificate::Input {
+                certificate_authority_arn: subordinate.to_owned(),
+            },
+        )
+        .await?
+        .certificate;
+    let issuer = Certificate::parse_one(subordinate_pem.as_bytes())?;
+    if let Ok(identity) = SigningIdentity::resolve(endpoint, &key_arn, None, None).await {
+        let certificate = identity.certificate();
+        let left = certificate.not_after() - system_clock().div_euclid(1000);
+        if left > MIN_LEFT && certificate.signed_by(&issuer) {
+            let arn = certificate_arn(subordinate, certificate);
+            let chain = issued_certificate(endpoint, &arn).await?;
+            report.step(
+                "certificate",
+                format!("used the code-signing certificate of \"{}\"", certificate.subject()),
+            );
+            return Ok((key_arn, chain));
+        }
+    }
+    let request = csr::Unsigned::new(common_name(SIGNER_NAME)?, &public_key, Vec::new())?;
+    let signature = endpoint
+        .call::<sign::Sign>(&sign::Input {
+            key_id: key_arn.clone(),
+            message: Blob(request.to_be_signed.clone()),
+            message_type: None,
+            grant_tokens: None,
+            signing_algorithm: ML_DSA_65.kms_name.to_owned(),
+            dry_run: None,
+        })
+        .await?
+        .signature
+        .0;
+    let request = request.assemble(&ML_DSA_65, &signature)?;
+    let request = pem::certificate_request(&request).into_bytes();
+    let arn = issue(endpoint, subordinate, request, "CodeSigningCertificate", 1).await?;
+    let chain = issued_certificate(endpoint, &arn).await?;
+    let tags = vec![Tag { tag_key: CERTIFICATE_TAG.into(), tag_value: arn }];
+    let tag = tag_resource::Input { key_id: key_arn.clone(), tags };
+    endpoint.call::<tag_resource::TagResource>(&tag).await?;
+    report.step(
+        "certificate",
+        format!("issued \"{SIGNER_NAME}\" from CodeSigningCertificate/V1 (1 year)"),
+    );
+    Ok((key_arn, chain))
+}
+
+fn certificate_arn(authority: &str, certificate: &Certificate) -> String {
+    format!("{authority}/certificate/{}", hex::encode(certificate.serial()))
+}
+
+async fn create_signing_key(endpoint: &mut Endpoint) -> Result<String, Failure> {
+    let created = endpoint
+        .call::<create_key::CreateKey>(&create_key::Input {
+            policy: None,
+            description: Some("Code signing key of outlast quickstart".into()),
+            key_usage: Some("SIGN_VERIFY".into()),
+            customer_master_key_spec: None,
+            key_spec: Some(ALGORITHM.into()),
+            origin: None,
+            custom_key_store_id: None,
+            bypass_policy_lockout_safety_check: None,
+            tags: None,
+            multi_region: None,
+            xks_key_id: None,
+        })
+        .await?
+        .key_metadata;
+    let alias =
+        create_alias::Input { alias_name: ALIAS.into(), target_key_id: created.key_id.clone() };
+    endpoint.call::<create_alias::CreateAlias>(&alias).await?;
+    Ok(created.arn)
+}
+
+type Handshake = (Negotiated, HandshakeBytes);
+
+/// What was done, in order.
+#[derive(Default)]
+struct Report {
+    steps: Vec<(&'static str, String)>,
+    connection: Option<(Handshake, Handshake)>,
+}
+
+impl Report {
+    fn step(&mut self, kind: &'static str, text: String) {
+        self.steps.push((kind, text));
+    }
+
+    fn finish(
+        &self,
+        file: &Path,
+        out: &Path,
+        folder: &Path,
+        output: Output,
+    ) -> Result<(), Failure> {
+        let Some(((hybrid, hybrid_bytes), (classical, classical_bytes))) = &self.connection else {
+            return Err(Failure::new("there was no connection"));
+        };
+        let shell = |path: &Path| shell_quote(&path.display().to_string());
+        let openssl = format!(
+            "openssl cms -verify -binary -inform DER -in {} -content {} -CAfile {} \
+             -purpose codesign -out /dev/null",
+            shell(&out.join("signature.p7s")),
+            shell(file),
+            shell(&out.join("root-ca.pem")),
+        );
+        let serve = format!("outlast server --data {}", shell(folder));
+        let client = folder.join("client");
+        let profile = format!(
+            "export AWS_CONFIG_FILE={} AWS_SHARED_CREDENTIALS_FILE={} AWS_PROFILE=outlast",
+            shell(&client.join("config")),
+            shell(&client.join("credentials")),
+        );
+        let outlast = format!(
+            "outlast verify {} --signature {} --trust {}",
+            shell(file),
+            shell(&out.join("signature.p7s")),
+            shell(&out.join("root-ca.pem")),
+        );
+        let mut text = String::new();
+        for (_, step) in &self.steps {
+            text.push_str(&format!("  {step}\n"));
+        }
+        let retry = match hybrid.handshake {
+            outlast_net::HandshakeKind::FullWithHelloRetryRequest => "with a HelloRetryRequest",
+            _ => "without HelloRetryRequest",
+        };
+        text.push_str(&format!(
+            "\nnegotiated  {} {} {}, {retry}\n",
+            hybrid.version,
+            hybrid.group.as_deref().unwrap_or("?"),
+            hybrid.cipher_suite,
+        ));
+        text.push_str(&format!(
+            "handshake   {:>5} bytes from the client, {:>5} from the server\n\
+             classical   {:>5} bytes from the client, {:>5} from the server ({})\n",
+            hybrid_bytes.sent,
+            hybrid_bytes.received,
+            classical_bytes.sent,
+            classical_bytes.received,
+            classical.group.as_deref().unwrap_or("?"),
+        ));
+        text.push_str(&format!(
+            "\nresults in {}: signature.p7s, root-ca.pem, code-signing-cert.pem, chain.pem, data/\n\
+             \ncheck it independently (OpenSSL 3.5 or newer):\n  {openssl}\n\
+             check it with outlast:\n  {outlast}\n\
+             \npoint an AWS SDK or CLI at this store:\n  {serve}\n  {profile}\n  \
+             aws kms list-aliases\n",
+            out.display(),
+        ));
+        let steps: Vec<Value> =
+            self.steps.iter().map(|(kind, text)| json!({ "step": kind, "text": text })).collect();
+        output.result(
+            &text,
+            &json!({
+                "steps": steps,
+                "connection": hybrid,
+                "handshake_bytes": hybrid_bytes,
+                "classical_connection": classical,
+                "classical_handshake_bytes": classical_bytes,
+                "out": out,
+                "openssl": openssl,
+                "server": serve,
+                "profile": profile,
+            }),
+        );
+        Ok(())
+    }
+}
+
+/// Quotes what a shell would split or expand.
+fn shell_quote(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:,@%".contains(&byte);
+    if !text.is_empty() && text.bytes().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}

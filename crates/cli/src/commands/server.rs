@@ -1,0 +1,187 @@
+//! `outlast server`: serves a data folder.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_net::certificate::{KINDS, Kind};
+use outlast_net::door::Door;
+use outlast_net::policy::Policy;
+use outlast_net::server::{PROTOCOLS, Server, system_clock};
+use serde::Deserialize;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::data::{self, Data};
+use crate::failure::Failure;
+use crate::{files, output};
+
+/// How often expired keys are erased and the certificate is looked at.
+const CHORES: Duration = Duration::from_secs(3600);
+
+/// Arguments of `server`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Data folder, made by `outlast init`.
+    #[arg(long, env = "OUTLAST_DATA")]
+    data: PathBuf,
+    /// Settings file [default: outlast.toml in the data folder].
+    #[arg(long, env = "OUTLAST_CONFIG")]
+    config: Option<PathBuf>,
+    /// Address and port [default: 127.0.0.1:8443]; port 0 takes a free one.
+    #[arg(long, env = "OUTLAST_LISTEN")]
+    listen: Option<SocketAddr>,
+    /// Kind of the TLS certificate [default: ecdsa-p256; ml-dsa-65 for closed worlds].
+    #[arg(long, env = "OUTLAST_TLS_CERT")]
+    tls_cert: Option<String>,
+    /// Further DNS name or address in the TLS certificate; may be repeated.
+    #[arg(long = "tls-name", env = "OUTLAST_TLS_NAMES", value_delimiter = ',')]
+    tls_names: Option<Vec<String>>,
+    /// What to log to stderr: error, warn, info, debug, or directives such as outlast_net=debug
+    /// [default: info].
+    #[arg(long, env = "OUTLAST_LOG")]
+    log: Option<String>,
+}
+
+/// `outlast.toml`. Unknown keys are errors.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    listen: Option<SocketAddr>,
+    tls_cert: Option<String>,
+    tls_names: Option<Vec<String>>,
+    log: Option<String>,
+}
+
+impl File {
+    fn load(given: Option<&Path>, folder: &Path) -> Result<Self, Failure> {
+        let default = folder.join("outlast.toml");
+        let path = given.unwrap_or(&default);
+        if given.is_none() && !path.exists() {
+            return Ok(Self::default());
+        }
+        let bytes = files::read(path, 1 << 20)?;
+        let text = String::from_utf8_lossy(&bytes);
+        toml::from_str(&text).map_err(|error| Failure::file(path, &error.to_string().trim_end()))
+    }
+}
+
+/// Serves until SIGTERM or SIGINT.
+pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
+    let file = File::load(arguments.config.as_deref(), &arguments.data)?;
+    // Flags and variables came together in `arguments`, in that order; the file is asked last.
+    let log = arguments.log.or(file.log).unwrap_or_else(|| "info".into());
+    start_log(&log)?;
+    let listen = arguments
+        .listen
+        .or(file.listen)
+        .unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8443)));
+    let kind = kind(arguments.tls_cert.or(file.tls_cert).as_deref())?;
+    let mut names = data::default_names();
+    if !listen.ip().is_unspecified() && !listen.ip().is_loopback() {
+        names.push(listen.ip().to_string());
+    }
+    names.extend(arguments.tls_names.or(file.tls_names).unwrap_or_default());
+    let data = Data::open(&arguments.data)?;
+    let runtime = tokio::runtime::Runtime::new()
+        .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
+    runtime.block_on(async {
+        let running = Running::start(data, listen, kind, names).await?;
+        data::update_profile(&arguments.data, running.address.port())?;
+        output::line(&format!("listening on https://{}", running.address));
+        let mut terminate = signal(SignalKind::terminate())
+            .map_err(|error| Failure::new(format!("signals cannot be received: {error}")))?;
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
+        tracing::info!("stopping: open requests may finish");
+        running.stop().await;
+        Ok(())
+    })
+}
+
+fn kind(name: Option<&str>) -> Result<&'static Kind, Failure> {
+    let Some(name) = name else { return Ok(&KINDS[0]) };
+    Kind::by_name(name).ok_or_else(|| {
+        let known: Vec<_> = KINDS.iter().map(|row| row.name).collect();
+        Failure::new(format!("{name} is not a kind of TLS certificate"))
+            .hint(format!("known are {}", known.join(", ")))
+    })
+}
+
+fn start_log(directives: &str) -> Result<(), Failure> {
+    let filter = tracing_subscriber::EnvFilter::try_new(directives)
+        .map_err(|error| Failure::new(format!("the log setting is not valid: {error}")))?;
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    Ok(())
+}
+
+/// A server that runs in this process.
+pub(crate) struct Running {
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    stop: tokio::sync::oneshot::Sender<()>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Running {
+    /// Starts a server on a data folder.
+    pub(crate) async fn start(
+        data: Data,
+        listen: SocketAddr,
+        kind: &'static Kind,
+        names: Vec<String>,
+    ) -> Result<Self, Failure> {
+        let unusable = |error: &dyn std::fmt::Display| Failure::new(format!("{listen}: {error}"));
+        let listener = TcpListener::bind(listen)
+            .await
+            .map_err(|error| unusable(&error).hint("choose another address with --listen"))?;
+        let address = listener.local_addr().map_err(|error| unusable(&error))?;
+        let chain = data.certificate(kind, &names)?;
+        let door = Door::new(Policy::default(), chain.certified_key, PROTOCOLS)
+            .map_err(|error| Failure::new(format!("TLS cannot be configured: {error}")))?;
+        let server = Arc::new(Server {
+            service: data.service.clone(),
+            door: Arc::new(door),
+            clock: system_clock,
+        });
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let task = tokio::spawn(async move {
+            let serving = server.clone().run(listener, async {
+                let _ = stopped.await;
+            });
+            tokio::select! {
+                () = serving => {}
+                () = chores(&data, &server, kind, &names) => {}
+            }
+        });
+        Ok(Self { address, stop, task })
+    }
+
+    /// Stops it and waits until it has.
+    pub(crate) async fn stop(self) {
+        let _ = self.stop.send(());
+        let _ = self.task.await;
+    }
+}
+
+/// What must be done from time to time. Never ends.
+async fn chores(data: &Data, server: &Server, kind: &'static Kind, names: &[String]) {
+    loop {
+        let outcome = tokio::task::block_in_place(|| {
+            if let Err(fault) = data.service.erase_expired(system_clock()) {
+                tracing::error!(%fault, "expired keys could not be erased");
+            }
+            data.certificate(kind, names)
+        });
+        match outcome {
+            Ok(chain) => server.door.replace_certificate(chain.certified_key),
+            Err(failure) => {
+                tracing::error!(error = failure.message(), "the certificate could not be renewed");
+            }
+        }
+        tokio::time::sleep(CHORES).await;
+    }
+}

@@ -1,0 +1,161 @@
+//! `outlast sign`: signs files with a KMS key.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use outlast_crypto::digests::Digest;
+use outlast_net::policy::Policy;
+use serde_json::json;
+
+use crate::endpoint::Endpoint;
+use crate::failure::{Failure, PARTIAL};
+use crate::files;
+use crate::output::{self, Output};
+use crate::profile::Connection;
+use crate::signing::{SigningIdentity, signature_path};
+
+/// Files that are signed at the same time at most; each takes a few MiB and one connection.
+const MAX_PARALLEL: usize = 4;
+
+/// Arguments of `sign`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Files to sign, of any size.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// KMS key: alias/NAME, key id or ARN.
+    #[arg(long)]
+    key: String,
+    /// PEM file with the signer's certificate and the CAs above it [default: what the key's tag
+    /// outlast:certificate-arn names].
+    #[arg(long)]
+    certificate: Option<PathBuf>,
+    /// Digest over the file: sha512, shake256 or another that suits the key [default: sha512].
+    #[arg(long)]
+    digest: Option<String>,
+    /// Folder for the signatures [default: beside the files].
+    #[arg(long)]
+    output_dir: Option<PathBuf>,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// Signs all files; those that cannot be signed do not keep the others from it.
+pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    let digest = match &arguments.digest {
+        None => None,
+        Some(name) => Some(Digest::by_name(name).ok_or_else(|| {
+            Failure::new(format!("{name} is not a digest")).hint("use sha512 or shake256")
+        })?),
+    };
+    let certificate = match &arguments.certificate {
+        Some(path) => Some(files::read(path, 1 << 20)?),
+        None => None,
+    };
+    let runtime = tokio::runtime::Runtime::new()
+        .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
+    let outcomes = runtime.block_on(async {
+        let mut endpoint = Endpoint::new(arguments.connection.settings()?, &Policy::default())?;
+        let identity =
+            SigningIdentity::resolve(&mut endpoint, &arguments.key, certificate.as_deref(), digest)
+                .await?;
+        sign_all(arguments, Arc::new(identity), endpoint).await
+    })?;
+    report(&arguments.files, outcomes, output)
+}
+
+type Outcome = Result<PathBuf, Failure>;
+
+async fn sign_all(
+    arguments: &Arguments,
+    identity: Arc<SigningIdentity>,
+    first: Endpoint,
+) -> Result<Vec<Outcome>, Failure> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = MAX_PARALLEL.min(cores).min(arguments.files.len()).max(1);
+    let jobs: Arc<Vec<(PathBuf, PathBuf)>> = Arc::new(
+        arguments
+            .files
+            .iter()
+            .map(|file| (file.clone(), target(file, arguments.output_dir.as_deref())))
+            .collect(),
+    );
+    let next = Arc::new(AtomicUsize::new(0));
+    let progress = output::byte_bar(0);
+    let mut endpoints = vec![first];
+    while endpoints.len() < workers {
+        endpoints.push(Endpoint::new(arguments.connection.settings()?, &Policy::default())?);
+    }
+    let mut tasks = Vec::new();
+    for mut endpoint in endpoints {
+        let (jobs, next, identity, progress) =
+            (jobs.clone(), next.clone(), identity.clone(), progress.clone());
+        tasks.push(tokio::spawn(async move {
+            let mut done = Vec::new();
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some((file, target)) = jobs.get(index) else { break };
+                progress.set_message(file.display().to_string());
+                let outcome = async {
+                    let signature = identity.sign_file(&mut endpoint, file, &progress).await?;
+                    files::write(target, &signature, 0o644)?;
+                    Ok(target.clone())
+                };
+                done.push((index, outcome.await));
+            }
+            done
+        }));
+    }
+    let mut outcomes: Vec<(usize, Outcome)> = Vec::new();
+    for task in tasks {
+        outcomes.extend(task.await.map_err(|error| Failure::new(error.to_string()))?);
+    }
+    progress.finish_and_clear();
+    outcomes.sort_by_key(|(index, _)| *index);
+    Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
+}
+
+fn target(file: &Path, folder: Option<&Path>) -> PathBuf {
+    match folder {
+        None => signature_path(file),
+        Some(folder) => {
+            folder.join(signature_path(Path::new(file.file_name().unwrap_or_default())))
+        }
+    }
+}
+
+fn report(paths: &[PathBuf], outcomes: Vec<Outcome>, output: Output) -> Result<(), Failure> {
+    let mut text = String::new();
+    let mut list = Vec::new();
+    let mut failures = Vec::new();
+    for (path, outcome) in paths.iter().zip(outcomes) {
+        match outcome {
+            Ok(signature) => {
+                text.push_str(&format!("signed {}: {}\n", path.display(), signature.display()));
+                list.push(json!({ "file": path, "signature": signature }));
+            }
+            Err(failure) => {
+                list.push(json!({ "file": path, "error": failure.message() }));
+                failures.push(failure);
+            }
+        }
+    }
+    if !text.is_empty() || output == Output::Json {
+        output.result(&text, &list);
+    }
+    let Some(last) = failures.pop() else { return Ok(()) };
+    if paths.len() == 1 {
+        return Err(last);
+    }
+    for failure in failures.iter().chain([&last]) {
+        failure.report();
+    }
+    let failed = failures.len() + 1;
+    let all = failed == paths.len();
+    Err(Failure::new(format!("{failed} of {} files were not signed", paths.len())).code(if all {
+        1
+    } else {
+        PARTIAL
+    }))
+}

@@ -1,0 +1,135 @@
+//! `outlast verify`: checks detached signatures without any service.
+
+use std::path::{Path, PathBuf};
+
+use outlast_net::server::system_clock;
+use outlast_pki::cms::MAX_MESSAGE_LEN;
+use outlast_pki::cms::verify::{Signer, ValidAt};
+use outlast_pki::time::rfc3339;
+use serde_json::json;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::failure::{Failure, PARTIAL, REFUSED};
+use crate::output::{self, Output};
+use crate::signing::{signature_path, signer_json, verify_file};
+use crate::{files, trust};
+
+/// Arguments of `verify`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Files that were signed.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Trusted roots: a PEM or DER file, or a folder of them.
+    #[arg(long, env = "OUTLAST_TRUST")]
+    trust: PathBuf,
+    /// Signature, for a single file [default: FILE.p7s].
+    #[arg(long)]
+    signature: Option<PathBuf>,
+    /// Further certificates that the signature does not carry: a file or a folder.
+    #[arg(long)]
+    certificates: Option<PathBuf>,
+    /// When the certificates must be valid: signing-time (as the signer claims it), now, or a time such as
+    /// 2026-11-21T12:00:00Z.
+    #[arg(long, default_value = "signing-time")]
+    at: String,
+}
+
+/// Verifies all files; prints each outcome.
+pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    if arguments.signature.is_some() && arguments.files.len() > 1 {
+        return Err(Failure::new("--signature is for a single file")
+            .hint("keep the signature of each FILE in FILE.p7s")
+            .code(2));
+    }
+    let now = system_clock().div_euclid(1000);
+    let valid_at = valid_at(&arguments.at, now)?;
+    let roots = trust::load(&arguments.trust)?;
+    let extra = match &arguments.certificates {
+        Some(path) => trust::load(path)?,
+        None => Vec::new(),
+    };
+    let progress = output::byte_bar(0);
+    let mut list = Vec::new();
+    let mut text = String::new();
+    let mut failures = Vec::new();
+    for path in &arguments.files {
+        progress.set_message(path.display().to_string());
+        let signature = arguments.signature.clone().unwrap_or_else(|| signature_path(path));
+        let outcome = files::read(&signature, MAX_MESSAGE_LEN)
+            .and_then(|bytes| verify_file(path, &bytes, &roots, &extra, valid_at, &progress));
+        match outcome {
+            Ok(signers) => {
+                text.push_str(&describe(path, &signers, now));
+                let signers: Vec<_> = signers.iter().map(signer_json).collect();
+                list.push(json!({ "file": path, "verified": true, "signers": signers }));
+            }
+            Err(failure) => {
+                list.push(json!({
+                    "file": path, "verified": false, "reason": failure.message(),
+                }));
+                failures.push(failure);
+            }
+        }
+    }
+    progress.finish_and_clear();
+    if !text.is_empty() || output == Output::Json {
+        output.result(&text, &list);
+    }
+    finish(arguments.files.len(), failures)
+}
+
+fn finish(count: usize, mut failures: Vec<Failure>) -> Result<(), Failure> {
+    if count == 1 {
+        return failures.pop().map_or(Ok(()), Err);
+    }
+    if failures.is_empty() {
+        return Ok(());
+    }
+    let refused = failures.iter().any(|failure| failure.exit_code() == REFUSED);
+    for failure in &failures {
+        failure.report();
+    }
+    Err(Failure::new(format!("{} of {count} files were not verified", failures.len()))
+        .code(if refused { REFUSED } else { PARTIAL }))
+}
+
+fn valid_at(text: &str, now: i64) -> Result<ValidAt, Failure> {
+    match text {
+        "signing-time" => Ok(ValidAt::SigningTime { now }),
+        "now" => Ok(ValidAt::Time(now)),
+        other => OffsetDateTime::parse(other, &Rfc3339)
+            .map(|time| ValidAt::Time(time.unix_timestamp()))
+            .map_err(|_| {
+                Failure::new(format!("{other} is not a time"))
+                    .hint("use signing-time, now, or a time such as 2026-11-21T12:00:00Z")
+                    .code(2)
+            }),
+    }
+}
+
+fn describe(path: &Path, signers: &[Signer], now: i64) -> String {
+    let mut text = String::new();
+    for signer in signers {
+        text.push_str(&format!(
+            "verified {}: {:?} by \"{}\", {}\n",
+            path.display(),
+            signer.algorithm,
+            signer.certificate.subject(),
+            match signer.signing_time {
+                Some(time) => format!("signed {} (as the signer claims)", rfc3339(time)),
+                None => "without a signing time".to_owned(),
+            }
+        ));
+        if signer.certificate.not_after() < now {
+            output::warning(&format!(
+                "{}: the certificate expired on {}; that the signature is older rests on the \
+                 signer's word",
+                path.display(),
+                rfc3339(signer.certificate.not_after())
+            ));
+        }
+    }
+    text
+}

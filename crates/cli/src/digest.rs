@@ -1,0 +1,79 @@
+//! Digests of files of any size in constant memory: one thread reads while another hashes.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::mpsc;
+
+use indicatif::ProgressBar;
+use outlast_crypto::digests::Digest;
+
+use crate::failure::Failure;
+
+/// Bytes read at a time.
+const CHUNK: usize = 1 << 20;
+/// Chunks in flight: with the one being hashed, memory stays below five chunks.
+const DEPTH: usize = 3;
+
+/// The file's digest under each of the algorithms, reading it once.
+pub(crate) fn file(
+    path: &Path,
+    digests: &[&'static Digest],
+    progress: &ProgressBar,
+) -> Result<Vec<Vec<u8>>, Failure> {
+    let failed = |error: std::io::Error| Failure::file(path, &error);
+    let mut input = File::open(path).map_err(failed)?;
+    let metadata = input.metadata().map_err(failed)?;
+    if metadata.is_dir() {
+        return Err(Failure::file(path, &"it is a folder"));
+    }
+    progress.inc_length(metadata.len());
+    let mut contexts: Vec<_> = digests.iter().map(|digest| digest.start()).collect();
+    let (full, to_hash) = mpsc::sync_channel::<(Vec<u8>, usize)>(DEPTH);
+    let (empty, to_fill) = mpsc::channel::<Vec<u8>>();
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(move || -> std::io::Result<()> {
+            for round in 0_usize.. {
+                let fresh = round < DEPTH;
+                let mut buffer = match to_fill.try_recv() {
+                    Ok(buffer) => buffer,
+                    Err(_) if fresh => vec![0; CHUNK],
+                    Err(_) => match to_fill.recv() {
+                        Ok(buffer) => buffer,
+                        Err(_) => break,
+                    },
+                };
+                let read = read_full(&mut input, &mut buffer)?;
+                if read == 0 || full.send((buffer, read)).is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        for (buffer, len) in to_hash {
+            for context in &mut contexts {
+                context.update(&buffer[..len]);
+            }
+            progress.inc(len as u64);
+            // The reader may have reached the end already.
+            let _ = empty.send(buffer);
+        }
+        reader.join().unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into()))
+    })
+    .map_err(failed)?;
+    Ok(contexts.into_iter().map(|context| context.finish()).collect())
+}
+
+/// Fills the buffer unless the file ends.
+fn read_full(input: &mut File, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match input.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}

@@ -1,0 +1,154 @@
+//! A session with a service: one kept connection, opened again when it breaks.
+
+use outlast_api::client::{Client, ServiceError};
+use outlast_api::ops::Operation;
+use outlast_api::wire::sigv4::Credentials;
+use outlast_net::Negotiated;
+use outlast_net::client::{ClientError, Connection, Connector, HandshakeBytes};
+use outlast_net::policy::Policy;
+use outlast_net::server::system_clock;
+use outlast_pki::pem;
+
+use crate::failure::Failure;
+use crate::files;
+use crate::profile::Settings;
+
+/// An ordinary client of the AWS APIs.
+pub(crate) struct Endpoint {
+    client: Client,
+    connector: Connector,
+    host: String,
+    port: u16,
+    connection: Option<Connection>,
+}
+
+/// Why a call failed.
+pub(crate) enum CallError {
+    /// The service refused.
+    Service(ServiceError),
+    /// There was no answer.
+    Other(Failure),
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Other(failure) => failure,
+            CallError::Service(error) => {
+                let hint = match error.code.as_str() {
+                    "InvalidSignatureException" => {
+                        Some("check the secret access key and this machine's clock")
+                    }
+                    "UnrecognizedClientException" => Some("check the access key id"),
+                    "NotFoundException" => Some("check the key's name, account and region"),
+                    _ => None,
+                };
+                let failure = Self::new(error.to_string());
+                match hint {
+                    Some(hint) => failure.hint(hint),
+                    None => failure,
+                }
+            }
+        }
+    }
+}
+
+impl Endpoint {
+    /// A session with these settings that offers the groups of `policy`. Connects at the first call.
+    pub(crate) fn new(settings: Settings, policy: &Policy) -> Result<Self, Failure> {
+        let wrong = || {
+            Failure::new(format!("{} is not an endpoint", settings.endpoint_url))
+                .hint("an endpoint looks like https://localhost:8443")
+        };
+        let authority = settings.endpoint_url.strip_prefix("https://").ok_or_else(wrong)?;
+        let authority = authority.trim_end_matches('/');
+        let (host, port) = match authority.rsplit_once(':') {
+            Some((host, port)) if !port.contains(']') => {
+                (host, port.parse::<u16>().map_err(|_| wrong())?)
+            }
+            _ => (authority, 443),
+        };
+        if host.is_empty() || host.contains('/') {
+            return Err(wrong());
+        }
+        let roots = pem::read_certificates(&files::read(&settings.ca_bundle, 4 << 20)?)
+            .map_err(|error| Failure::file(&settings.ca_bundle, &error))?;
+        let connector = Connector::new(policy, &roots).map_err(client_failure)?;
+        Ok(Self {
+            host: host.to_owned(),
+            port,
+            connector,
+            connection: None,
+            client: Client {
+                host: authority.to_owned(),
+                region: settings.region,
+                credentials: Credentials {
+                    access_key_id: settings.access_key_id,
+                    secret: settings.secret,
+                },
+            },
+        })
+    }
+
+    /// Connects now and tells what was negotiated and what the handshake took.
+    pub(crate) async fn connect(&mut self) -> Result<(Negotiated, HandshakeBytes), Failure> {
+        let connection =
+            self.connector.connect(&self.host, self.port).await.map_err(client_failure)?;
+        let told = (connection.negotiated.clone(), connection.handshake);
+        self.connection = Some(connection);
+        Ok(told)
+    }
+
+    /// Calls an operation. A connection that the server closed meanwhile is opened again, once.
+    pub(crate) async fn call<O: Operation>(
+        &mut self,
+        input: &O::Input,
+    ) -> Result<O::Output, CallError> {
+        let reused = self.connection.is_some();
+        match self.attempt::<O>(input).await {
+            // The server closes idle connections; a read-only call can simply be sent again.
+            Err(CallError::Other(_)) if reused && O::READ_ONLY => self.attempt::<O>(input).await,
+            other => other,
+        }
+    }
+
+    async fn attempt<O: Operation>(&mut self, input: &O::Input) -> Result<O::Output, CallError> {
+        if self.connection.is_none() {
+            self.connect().await.map_err(CallError::Other)?;
+        }
+        let request = self
+            .client
+            .request::<O>(input, system_clock().div_euclid(1000))
+            .map_err(|error| CallError::Other(Failure::new(error.message)))?;
+        let Some(connection) = &mut self.connection else {
+            return Err(CallError::Other(Failure::new("there is no connection")));
+        };
+        match connection.send(request).await {
+            Ok((status, body)) => Client::response::<O>(status, &body).map_err(CallError::Service),
+            Err(error) => {
+                self.connection = None;
+                Err(CallError::Other(client_failure(error)))
+            }
+        }
+    }
+}
+
+/// The connection's errors with what to do about them.
+pub(crate) fn client_failure(error: ClientError) -> Failure {
+    let hint = match &error {
+        ClientError::Connect { error, .. }
+            if error.kind() == std::io::ErrorKind::ConnectionRefused =>
+        {
+            Some("is the server running? outlast server --data DIR")
+        }
+        ClientError::Connect { error, .. } if error.kind() == std::io::ErrorKind::InvalidData => {
+            Some("check that --ca-bundle is the ca.pem of this server's data folder")
+        }
+        _ => None,
+    };
+    let failure = Failure::new(error.to_string());
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}

@@ -1,0 +1,76 @@
+//! How commands fail: an `error:` line, perhaps a `hint:` line, and an exit code.
+
+use std::fmt::Display;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Why a command failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    message: String,
+    hint: Option<String>,
+    code: u8,
+}
+
+/// The signature of some file was refused.
+pub(crate) const REFUSED: u8 = 3;
+/// Some of several files failed; the others are done.
+pub(crate) const PARTIAL: u8 = 4;
+
+impl Failure {
+    /// Fails with exit code 1.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, code: 1 }
+    }
+
+    /// A file that cannot be read or written.
+    pub(crate) fn file(path: &Path, error: &dyn Display) -> Self {
+        Self::new(format!("{}: {error}", path.display()))
+    }
+
+    /// What to do about it.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Another exit code.
+    pub(crate) fn code(mut self, code: u8) -> Self {
+        self.code = code;
+        self
+    }
+
+    /// The text of the `error:` line.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The exit code.
+    pub(crate) fn exit_code(&self) -> u8 {
+        self.code
+    }
+
+    /// Prints what there is to say and gives the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        crate::output::error(&self.message, self.hint.as_deref());
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<outlast_domain::Fault> for Failure {
+    fn from(fault: outlast_domain::Fault) -> Self {
+        Self::new(fault.to_string())
+    }
+}
+
+impl From<outlast_pki::PkiError> for Failure {
+    fn from(error: outlast_pki::PkiError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl From<outlast_crypto::CryptoError> for Failure {
+    fn from(error: outlast_crypto::CryptoError) -> Self {
+        Self::new(error.to_string())
+    }
+}

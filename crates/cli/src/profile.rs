@@ -1,0 +1,155 @@
+//! AWS profiles: the one that `init` writes, and the ones that commands read.
+
+use std::path::{Path, PathBuf};
+
+use ini::Ini;
+use outlast_crypto::Secret;
+
+use crate::failure::Failure;
+
+/// Name of the profile that `init` writes.
+pub(crate) const NAME: &str = "outlast";
+
+/// `config` of the profile.
+pub(crate) fn config_text(region: &str, port: u16, ca_bundle: &Path) -> String {
+    format!(
+        "[profile {NAME}]\nregion = {region}\nendpoint_url = https://localhost:{port}\n\
+         ca_bundle = {}\n",
+        ca_bundle.display()
+    )
+}
+
+/// `credentials` of the profile.
+pub(crate) fn credentials_text(id: &str, secret: &Secret) -> Secret {
+    let head = format!("[{NAME}]\naws_access_key_id = {id}\naws_secret_access_key = ");
+    Secret::new([head.as_bytes(), secret.expose(), b"\n"].concat())
+}
+
+/// The region in a `config` that `init` wrote.
+pub(crate) fn region_in(path: &Path) -> Option<String> {
+    let ini = Ini::load_from_file(path).ok()?;
+    ini.get_from(Some(format!("profile {NAME}")), "region").map(str::to_owned)
+}
+
+/// How to reach and trust the service, and who asks. Flags go before variables, variables before files, as
+/// in AWS's own tools.
+#[derive(clap::Args, Debug, Clone, Default)]
+pub(crate) struct Connection {
+    /// AWS profile to use.
+    #[arg(long, env = "AWS_PROFILE")]
+    profile: Option<String>,
+    /// Endpoint, such as https://localhost:8443.
+    #[arg(long, env = "AWS_ENDPOINT_URL")]
+    endpoint_url: Option<String>,
+    /// Region.
+    #[arg(long, env = "AWS_REGION")]
+    region: Option<String>,
+    /// PEM file with the certificates to trust.
+    #[arg(long, env = "AWS_CA_BUNDLE")]
+    ca_bundle: Option<PathBuf>,
+    /// AWS config file [default: ~/.aws/config].
+    #[arg(long, env = "AWS_CONFIG_FILE", hide = true)]
+    config_file: Option<PathBuf>,
+    /// AWS credentials file [default: ~/.aws/credentials].
+    #[arg(long, env = "AWS_SHARED_CREDENTIALS_FILE", hide = true)]
+    credentials_file: Option<PathBuf>,
+}
+
+/// A connection's settings, complete.
+pub(crate) struct Settings {
+    /// `https://host:port`
+    pub(crate) endpoint_url: String,
+    /// Region.
+    pub(crate) region: String,
+    /// PEM file with the certificates to trust.
+    pub(crate) ca_bundle: PathBuf,
+    /// Access key id.
+    pub(crate) access_key_id: String,
+    /// Secret access key.
+    pub(crate) secret: Secret,
+}
+
+impl Connection {
+    /// For a data folder's own profile, whatever the environment says.
+    pub(crate) fn of_folder(folder: &Path, endpoint_url: String) -> Self {
+        Self {
+            profile: Some(NAME.to_owned()),
+            endpoint_url: Some(endpoint_url),
+            region: None,
+            ca_bundle: Some(folder.join("client/ca.pem")),
+            config_file: Some(folder.join("client/config")),
+            credentials_file: Some(folder.join("client/credentials")),
+        }
+    }
+
+    /// Looks everything up.
+    pub(crate) fn settings(&self) -> Result<Settings, Failure> {
+        let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+        let load = |given: &Option<PathBuf>, default: &str| {
+            let path = given.clone().unwrap_or_else(|| home.join(default));
+            match Ini::load_from_file_noescape(&path) {
+                Ok(ini) => Ok(ini),
+                Err(ini::Error::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {
+                    Ok(Ini::new())
+                }
+                Err(error) => Err(Failure::file(&path, &error)),
+            }
+        };
+        let config = load(&self.config_file, ".aws/config")?;
+        let credentials = load(&self.credentials_file, ".aws/credentials")?;
+        let profile = self.profile.as_deref().unwrap_or("default");
+        let section = match profile {
+            "default" => "default".to_owned(),
+            name => format!("profile {name}"),
+        };
+        let configured =
+            |key: &str| config.get_from(Some(section.as_str()), key).map(str::to_owned);
+        let missing = |what: &str, flag: &str| {
+            Failure::new(format!("no {what} is configured")).hint(format!(
+                "give {flag}, or a profile: AWS_CONFIG_FILE=DATA/client/config \
+                 AWS_SHARED_CREDENTIALS_FILE=DATA/client/credentials AWS_PROFILE={NAME}"
+            ))
+        };
+        let from_environment = || {
+            // A profile that was asked for goes before keys in the environment.
+            if self.profile.is_some() {
+                return None;
+            }
+            let id = std::env::var("AWS_ACCESS_KEY_ID").ok()?;
+            let secret = std::env::var("AWS_SECRET_ACCESS_KEY").ok()?;
+            Some((id, Secret::new(secret.into_bytes())))
+        };
+        let from_file = || {
+            let get = |key: &str| {
+                credentials
+                    .get_from(Some(profile), key)
+                    .or_else(|| config.get_from(Some(section.as_str()), key))
+            };
+            let secret = get("aws_secret_access_key")?;
+            let secret = Secret::new(secret.as_bytes().to_vec());
+            Some((get("aws_access_key_id")?.to_owned(), secret))
+        };
+        let (access_key_id, secret) = from_environment()
+            .or_else(from_file)
+            .ok_or_else(|| missing("access key", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"))?;
+        Ok(Settings {
+            endpoint_url: self
+                .endpoint_url
+                .clone()
+                .or_else(|| configured("endpoint_url"))
+                .ok_or_else(|| missing("endpoint", "--endpoint-url"))?,
+            region: self
+                .region
+                .clone()
+                .or_else(|| configured("region"))
+                .ok_or_else(|| missing("region", "--region"))?,
+            ca_bundle: self
+                .ca_bundle
+                .clone()
+                .or_else(|| configured("ca_bundle").map(PathBuf::from))
+                .ok_or_else(|| missing("CA bundle", "--ca-bundle"))?,
+            access_key_id,
+            secret,
+        })
+    }
+}

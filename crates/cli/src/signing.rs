@@ -1,0 +1,243 @@
+//! Signing and verifying one file: what the commands and the quickstart share.
+
+use std::path::{Path, PathBuf};
+
+use indicatif::ProgressBar;
+use outlast_api::ops::acm_pca::get_certificate;
+use outlast_api::ops::kms::{describe_key, get_public_key, list_resource_tags, sign};
+use outlast_api::wire::Blob;
+use outlast_crypto::digests::Digest;
+use outlast_crypto::keys::KeySpec;
+use outlast_crypto::signatures::SignatureAlgorithm;
+use outlast_net::server::system_clock;
+use outlast_pki::certificate::Certificate;
+use outlast_pki::cms::sign::{Request, Unsigned};
+use outlast_pki::cms::verify::{SignedMessage, Signer, ValidAt};
+use outlast_pki::pem;
+use serde_json::{Value, json};
+
+use crate::digest;
+use crate::endpoint::Endpoint;
+use crate::failure::{Failure, REFUSED};
+
+/// Tag of a KMS key that names its certificate, so that `outlast sign` finds it.
+pub(crate) const CERTIFICATE_TAG: &str = "outlast:certificate-arn";
+
+/// A KMS key with the certificate that goes with it.
+#[derive(Clone)]
+pub(crate) struct SigningIdentity {
+    key_arn: String,
+    algorithm: &'static SignatureAlgorithm,
+    digest: &'static Digest,
+    certificate: Certificate,
+    /// The CAs between, without the root, in DER.
+    chain: Vec<Vec<u8>>,
+}
+
+impl SigningIdentity {
+    /// Looks up a key and its certificate: the one in `given` (PEM, the signer's first), or the one that the
+    /// key's tag names. `digest` is chosen by the key if absent.
+    pub(crate) async fn resolve(
+        endpoint: &mut Endpoint,
+        key: &str,
+        given: Option<&[u8]>,
+        digest: Option<&'static Digest>,
+    ) -> Result<Self, Failure> {
+        let described = endpoint
+            .call::<describe_key::DescribeKey>(&describe_key::Input {
+                key_id: key.to_owned(),
+                grant_tokens: None,
+            })
+            .await?
+            .key_metadata;
+        let certificates = match given {
+            Some(bytes) => pem::read_certificates(bytes)?,
+            None => tagged_certificate(endpoint, &described.arn).await?,
+        };
+        let public_key = endpoint
+            .call::<get_public_key::GetPublicKey>(&get_public_key::Input {
+                key_id: described.arn.clone(),
+                grant_tokens: None,
+            })
+            .await?
+            .public_key
+            .0;
+        let (first, rest) = certificates.split_first().ok_or_else(|| {
+            Failure::new("there is no certificate").hint("give one with --certificate")
+        })?;
+        let certificate = Certificate::parse(first)?;
+        if certificate.public_key()? != public_key {
+            return Err(Failure::new(format!(
+                "the certificate of \"{}\" is not for the key {}",
+                certificate.subject(),
+                described.arn
+            ))
+            .hint("the signer's certificate comes first in the file"));
+        }
+        let (algorithm, digest) = choose(&described.key_spec, digest)?;
+        // The verifier has the root already, and trusts none that comes along.
+        let chain = rest
+            .iter()
+            .filter(|der| {
+                Certificate::parse(der).is_ok_and(|found| found.issuer() != found.subject())
+            })
+            .cloned()
+            .collect();
+        Ok(Self { key_arn: described.arn, algorithm, digest, certificate, chain })
+    }
+
+    /// The signer's certificate.
+    pub(crate) fn certificate(&self) -> &Certificate {
+        &self.certificate
+    }
+
+    /// Name of the digest over files.
+    pub(crate) fn digest_name(&self) -> &'static str {
+        self.digest.name
+    }
+
+    /// Signs a file and gives the CMS message in DER. Only its digest leaves this process.
+    pub(crate) async fn sign_file(
+        &self,
+        endpoint: &mut Endpoint,
+        path: &Path,
+        progress: &ProgressBar,
+    ) -> Result<Vec<u8>, Failure> {
+        let digests = tokio::task::block_in_place(|| digest::file(path, &[self.digest], progress))?;
+        let message_digest = digests.first().map(Vec::as_slice).unwrap_or_default();
+        let unsigned = Unsigned::new(&Request {
+            message_digest,
+            digest: self.digest,
+            algorithm: self.algorithm,
+            signing_time: system_clock().div_euclid(1000),
+            signer: &self.certificate,
+            chain: &self.chain,
+        })?;
+        let signed = endpoint
+            .call::<sign::Sign>(&sign::Input {
+                key_id: self.key_arn.clone(),
+                message: Blob(unsigned.to_be_signed.clone()),
+                message_type: None,
+                grant_tokens: None,
+                signing_algorithm: self.algorithm.kms_name.to_owned(),
+                dry_run: None,
+            })
+            .await?;
+        Ok(unsigned.assemble(&signed.signature.0)?)
+    }
+}
+
+/// The signature algorithm and digest for a key type; RFC 9882 prefers SHA-512.
+fn choose(
+    key_spec: &str,
+    digest: Option<&'static Digest>,
+) -> Result<(&'static SignatureAlgorithm, &'static Digest), Failure> {
+    let spec = KeySpec::by_name(key_spec)
+        .ok_or_else(|| Failure::new(format!("keys of type {key_spec} are not known here")))?;
+    let rows: Vec<_> = spec.signing.iter().copied().filter(|row| row.oid.is_some()).collect();
+    let wanted = digest.map(|digest| digest.name);
+    let suits = |row: &&&SignatureAlgorithm, name| row.cms_digests.contains(&name);
+    let found = match wanted {
+        Some(name) => rows.iter().find(|row| suits(row, name)).map(|row| (*row, name)),
+        None => rows
+            .iter()
+            .find(|row| suits(row, "sha512"))
+            .map(|row| (*row, "sha512"))
+            .or_else(|| rows.first().and_then(|row| Some((*row, *row.cms_digests.first()?)))),
+    };
+    found.and_then(|(row, name)| Some((row, Digest::by_name(name)?))).ok_or_else(|| {
+        let possible: Vec<_> = rows.iter().flat_map(|row| row.cms_digests).copied().collect();
+        let failure = Failure::new(match wanted {
+            Some(name) => format!("the digest {name} does not suit a key of type {key_spec}"),
+            None => format!("a key of type {key_spec} cannot sign"),
+        });
+        if possible.is_empty() {
+            failure.hint("use a key with KeyUsage SIGN_VERIFY")
+        } else {
+            failure.hint(format!("suitable are {}", possible.join(", ")))
+        }
+    })
+}
+
+async fn tagged_certificate(
+    endpoint: &mut Endpoint,
+    key_arn: &str,
+) -> Result<Vec<Vec<u8>>, Failure> {
+    let mut marker = None;
+    loop {
+        let page = endpoint
+            .call::<list_resource_tags::ListResourceTags>(&list_resource_tags::Input {
+                key_id: key_arn.to_owned(),
+                limit: None,
+                marker,
+            })
+            .await?;
+        if let Some(tag) = page.tags.iter().find(|tag| tag.tag_key == CERTIFICATE_TAG) {
+            return issued_certificate(endpoint, &tag.tag_value).await;
+        }
+        marker = page.next_marker;
+        if marker.is_none() {
+            return Err(Failure::new(format!("no certificate is known for the key {key_arn}"))
+                .hint(format!(
+                    "give one with --certificate FILE, or tag the key: {CERTIFICATE_TAG} = ARN"
+                )));
+        }
+    }
+}
+
+/// A certificate that Private CA issued, and its chain, in DER.
+pub(crate) async fn issued_certificate(
+    endpoint: &mut Endpoint,
+    arn: &str,
+) -> Result<Vec<Vec<u8>>, Failure> {
+    let authority = arn
+        .split_once("/certificate/")
+        .map(|(authority, _)| authority.to_owned())
+        .ok_or_else(|| Failure::new(format!("{arn} is not the ARN of a certificate")))?;
+    let found = endpoint
+        .call::<get_certificate::GetCertificate>(&get_certificate::Input {
+            certificate_authority_arn: authority,
+            certificate_arn: arn.to_owned(),
+        })
+        .await?;
+    let text = format!("{}{}", found.certificate, found.certificate_chain.unwrap_or_default());
+    Ok(pem::read_certificates(text.as_bytes())?)
+}
+
+/// Verifies a detached signature over a file. A refusal has exit code 3.
+pub(crate) fn verify_file(
+    path: &Path,
+    signature: &[u8],
+    roots: &[Vec<u8>],
+    extra: &[Vec<u8>],
+    valid_at: ValidAt,
+    progress: &ProgressBar,
+) -> Result<Vec<Signer>, Failure> {
+    let refused =
+        |error: outlast_pki::cms::verify::VerifyError| Failure::file(path, &error).code(REFUSED);
+    let message = SignedMessage::parse(signature).map_err(refused)?;
+    let digests = message.digests().map_err(refused)?;
+    let values = digest::file(path, &digests, progress)?;
+    message.verify(&values, roots, extra, valid_at).map_err(refused)
+}
+
+/// One signer as JSON.
+pub(crate) fn signer_json(signer: &Signer) -> Value {
+    json!({
+        "subject": signer.certificate.subject().to_string(),
+        "issuer": signer.certificate.issuer().to_string(),
+        "serial": hex::encode(signer.certificate.serial()),
+        "algorithm": format!("{:?}", signer.algorithm),
+        "digest": signer.digest.name,
+        "signing_time": signer.signing_time.map(outlast_pki::time::rfc3339),
+        "valid_at": outlast_pki::time::rfc3339(signer.valid_at),
+        "certificate_not_after": outlast_pki::time::rfc3339(signer.certificate.not_after()),
+    })
+}
+
+/// Where the signature of a file is kept: beside it, with `.p7s` added.
+pub(crate) fn signature_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".p7s");
+    PathBuf::from(name)
+}

@@ -1,0 +1,42 @@
+//! Trust stores: a PEM or DER file, or a folder of them.
+
+use std::path::Path;
+
+use outlast_pki::pem;
+
+use crate::failure::Failure;
+use crate::files;
+
+/// Largest file that is read, in bytes.
+const MAX_FILE: usize = 16 << 20;
+
+/// All certificates in a file, or in the files of a folder that end in .pem, .crt, .cer or .der.
+pub(crate) fn load(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {
+    if !path.is_dir() {
+        return read(path);
+    }
+    let failed = |error: std::io::Error| Failure::file(path, &error);
+    let mut files = std::fs::read_dir(path)
+        .map_err(failed)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(failed)?;
+    files.sort();
+    let mut out = Vec::new();
+    for file in files {
+        let kind = file.extension().and_then(|kind| kind.to_str()).unwrap_or_default();
+        if matches!(kind, "pem" | "crt" | "cer" | "der") {
+            out.extend(read(&file)?);
+        }
+    }
+    if out.is_empty() {
+        return Err(Failure::file(path, &"the folder holds no certificate")
+            .hint("certificates are files that end in .pem, .crt, .cer or .der"));
+    }
+    Ok(out)
+}
+
+fn read(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {
+    let bytes = files::read(path, MAX_FILE)?;
+    pem::read_certificates(&bytes).map_err(|error| Failure::file(path, &error))
+}
