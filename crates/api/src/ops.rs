@@ -45,8 +45,6 @@ pub struct Call<'a> {
     pub scope: Scope,
     /// What goes into the audit record.
     pub notes: Notes,
-    /// Digest of the request body, to recognise a repetition.
-    pub body_digest: String,
 }
 
 impl Call<'_> {
@@ -54,6 +52,11 @@ impl Call<'_> {
     pub fn authorize(&self, action: &'static str, resource: &str) -> Result<Allowed, ApiError> {
         authorize(&self.principal, action, resource).map_err(ApiError::from)
     }
+}
+
+/// Digest of an operation's input, the same in every protocol: recognises a repetition.
+pub fn input_digest<T: Serialize>(input: &T) -> Result<String, ApiError> {
+    Ok(hex::encode(outlast_crypto::digests::sha256(&Protocol::Json11.encode(input)?)))
 }
 
 /// An operation in a table.

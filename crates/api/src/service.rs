@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, Method};
-use outlast_crypto::digests;
 use outlast_domain::arn::Scope;
 use outlast_domain::identity::{self, Principal};
 use outlast_domain::keyring::KeyRing;
@@ -267,14 +266,7 @@ impl Service {
         let mut work = self.work(request.now_ms);
         let (principal, region) = authenticate(&mut work, route, request)?;
         let scope = Scope { account: principal.account.clone(), region };
-        let mut call = Call {
-            work,
-            ring: &self.ring,
-            principal,
-            scope,
-            notes: Notes::default(),
-            body_digest: hex::encode(digests::sha256(request.body)),
-        };
+        let mut call = Call { work, ring: &self.ring, principal, scope, notes: Notes::default() };
         let outcome = (route.row.run)(&mut call, route.protocol, request.body);
         let error = outcome.as_ref().err();
         if let Some(error) = error.filter(|error| error.fault.is_some()) {

@@ -182,7 +182,8 @@ fn verify(
     check(file, signature, root)?;
     report.step(
         "verified",
-        "without the service: signature, chain to the root, validity at signing time, key usage"
+        "verified it without the service: signature, chain to the root, validity at signing time, \
+         key usage"
             .into(),
     );
     let tampered =

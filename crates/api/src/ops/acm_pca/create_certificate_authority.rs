@@ -8,7 +8,7 @@ use outlast_domain::ca;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_pca::{Configuration, Tag, check_token, revocation, tags};
-use crate::ops::{ACM_PCA, Call, Operation, ServiceRow};
+use crate::ops::{ACM_PCA, Call, Operation, ServiceRow, input_digest};
 use crate::wire::{ApiError, validate};
 
 /// The operation.
@@ -50,6 +50,7 @@ impl Operation for CreateCertificateAuthority {
     type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
+        let request_digest = input_digest(&input)?;
         let configuration = input.certificate_authority_configuration;
         if configuration.csr_extensions.is_some() {
             return Err(ApiError::new(
@@ -104,7 +105,7 @@ impl Operation for CreateCertificateAuthority {
             revocation: revocation(input.revocation_configuration)?,
             tags: tags(input.tags.unwrap_or_default())?,
             token: input.idempotency_token,
-            request_digest: call.body_digest.clone(),
+            request_digest,
         };
         let arn = ca::create(&mut call.work, &call.scope, new, &allowed)?;
         call.notes.resource(arn.clone(), "AWS::ACMPCA::CertificateAuthority");

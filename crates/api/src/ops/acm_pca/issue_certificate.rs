@@ -8,7 +8,7 @@ use outlast_pki::templates::Template;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_pca::{Validity, check_token, find_authority};
-use crate::ops::{ACM_PCA, Call, Operation, ServiceRow};
+use crate::ops::{ACM_PCA, Call, Operation, ServiceRow, input_digest};
 use crate::wire::{ApiError, Blob, validate};
 
 /// The operation.
@@ -49,6 +49,7 @@ impl Operation for IssueCertificate {
     type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
+        let request_digest = input_digest(&input)?;
         if input.api_passthrough.is_some() {
             return Err(ApiError::new(
                 "InvalidArgsException",
@@ -85,7 +86,7 @@ impl Operation for IssueCertificate {
             validity: ca::Validity::try_from(&input.validity)?,
             not_before,
             token: input.idempotency_token.as_deref(),
-            request_digest: call.body_digest.clone(),
+            request_digest,
         };
         let arn = ca::issue(&mut call.work, call.ring, &authority, new, &allowed)?;
         call.notes.response("certificateArn", arn.as_str());
