@@ -3,10 +3,14 @@
 //! Source: "CloudTrail record contents", AWS CloudTrail user guide. Every call of an authenticated principal
 //! leaves one, in the same durable step as what it changed.
 
+use outlast_domain::arn::Scope;
 use outlast_domain::identity::Principal;
 use serde_json::{Map, Value, json};
 
 use crate::wire::ApiError;
+
+/// Characters of a caller's text in a record at most.
+const MAX_TEXT: usize = 1024;
 
 /// What the connection negotiated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +80,11 @@ pub struct Event<'a> {
     pub error: Option<&'a ApiError>,
 }
 
+/// The first characters of what a caller sent: records must not grow with it.
+fn capped(text: &str) -> String {
+    text.chars().take(MAX_TEXT).collect()
+}
+
 impl Event<'_> {
     /// The record as JSON text.
     pub fn to_json(&self) -> Vec<u8> {
@@ -104,7 +113,7 @@ impl Event<'_> {
             "eventName": self.name,
             "awsRegion": self.region,
             "sourceIPAddress": self.source_ip,
-            "userAgent": self.user_agent,
+            "userAgent": capped(self.user_agent),
             "requestParameters": some(&self.notes.parameters),
             "responseElements": some(&self.notes.response),
             "requestID": self.request_id,
@@ -120,14 +129,45 @@ impl Event<'_> {
             event["tlsDetails"] = json!({
                 "tlsVersion": tls.version,
                 "cipherSuite": tls.cipher_suite,
-                "clientProvidedHostHeader": self.host,
+                "clientProvidedHostHeader": capped(self.host),
                 "keyExchange": tls.key_exchange,
             });
         }
         if let Some(error) = self.error {
             event["errorCode"] = error.code.into();
-            event["errorMessage"] = error.message.as_str().into();
+            event["errorMessage"] = capped(&error.message).into();
         }
         event.to_string().into_bytes()
     }
+}
+
+/// The record of a resource that the service itself deleted when its waiting period was over.
+pub fn deletion_event(
+    now_ms: i64,
+    event_id: &str,
+    source: &str,
+    scope: &Scope,
+    arn: &str,
+) -> Vec<u8> {
+    json!({
+        "eventVersion": "1.11",
+        "userIdentity": { "accountId": scope.account, "invokedBy": "AWS Internal" },
+        "eventTime": outlast_pki::time::rfc3339(now_ms.div_euclid(1000)),
+        "eventSource": source,
+        "eventName": if source.starts_with("kms") { "DeleteKey" } else { "DeleteCertificateAuthority" },
+        "awsRegion": scope.region,
+        "sourceIPAddress": "AWS Internal",
+        "userAgent": "AWS Internal",
+        "requestParameters": null,
+        "responseElements": null,
+        "eventID": event_id,
+        "readOnly": false,
+        "resources": [{ "accountId": scope.account, "ARN": arn }],
+        "eventType": "AwsServiceEvent",
+        "managementEvent": true,
+        "recipientAccountId": scope.account,
+        "eventCategory": "Management",
+    })
+    .to_string()
+    .into_bytes()
 }

@@ -5,7 +5,9 @@ pub mod kms;
 
 use std::collections::BTreeMap;
 
-use crate::wire::ApiError;
+use outlast_domain::limits;
+
+use crate::wire::{ApiError, validate};
 
 /// Tags from a list of pairs; a key that comes twice is an error of the given name.
 fn unique_tags(
@@ -14,6 +16,18 @@ fn unique_tags(
 ) -> Result<BTreeMap<String, String>, ApiError> {
     let mut tags = BTreeMap::new();
     for (key, value) in pairs {
+        let fits = (1..=limits::MAX_TAG_KEY).contains(&key.chars().count())
+            && value.chars().count() <= limits::MAX_TAG_VALUE;
+        if !fits || key.to_ascii_lowercase().starts_with("aws:") {
+            let key = validate::shorten(&key);
+            return Err(ApiError::new(
+                code,
+                format!("the tag key or value of '{key}' is not valid"),
+            ));
+        }
+        if tags.len() == limits::MAX_TAGS {
+            return Err(ApiError::new(code, format!("there are over {} tags", limits::MAX_TAGS)));
+        }
         if tags.contains_key(&key) {
             return Err(ApiError::new(code, format!("the tag key '{key}' occurs twice")));
         }

@@ -3,21 +3,31 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, Method};
+use outlast_crypto::Secret;
 use outlast_domain::arn::Scope;
 use outlast_domain::identity::{self, Principal};
 use outlast_domain::keyring::KeyRing;
 use outlast_domain::seal::RootKey;
-use outlast_domain::work::Work;
+use outlast_domain::work::{Sweep, Work};
 use outlast_domain::{Fault, ids};
 use outlast_store::{Store, StoreError, Transaction};
 
-use crate::audit::{Event, Notes, TlsDetails};
-use crate::ops::{Call, Row, SERVICES, ServiceRow};
+use crate::audit::{Event, Notes, TlsDetails, deletion_event};
+use crate::ops::{ACM_PCA, Call, KMS, Row, SERVICES, ServiceRow};
 use crate::wire::sigv4::{Claim, Parts};
 use crate::wire::{ApiError, Protocol};
 
 /// How often an operation is run again when others change the same records.
 pub const MAX_ATTEMPTS: u32 = 64;
+
+type SweepStep = fn(&mut Work<'_>, &KeyRing, &str, usize) -> Result<Sweep, Fault>;
+
+/// What is swept, and for which service.
+static SWEEPS: &[(&ServiceRow, SweepStep)] = &[
+    (&KMS, outlast_domain::kms::erase_expired),
+    (&ACM_PCA, outlast_domain::ca::erase_expired),
+    (&ACM_PCA, outlast_domain::ca::forget_tokens),
+];
 
 /// All services on one store.
 pub struct Service {
@@ -50,8 +60,21 @@ pub struct Request<'a> {
     pub request_id: &'a str,
 }
 
-/// A response.
-#[derive(Debug, Clone, PartialEq, Eq)]
+impl<'a> Request<'a> {
+    fn parts(&self) -> Parts<'a> {
+        Parts {
+            method: self.method.as_str(),
+            path: self.path,
+            query: self.query,
+            host: self.host,
+            headers: self.headers,
+            body: self.body,
+        }
+    }
+}
+
+/// A response. There is no `Debug`: the body may hold a plaintext.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Response {
     /// HTTP status.
     pub status: u16,
@@ -198,26 +221,39 @@ impl Service {
         Work::new(self.store.as_ref(), &self.root, now_ms)
     }
 
-    /// Erases keys and CAs whose waiting period is over.
+    /// Erases keys and CAs whose waiting period is over, and forgets old idempotency tokens. Each erasure
+    /// leaves its record in the same durable step.
     pub fn erase_expired(&self, now_ms: i64) -> Result<(), Fault> {
-        type Sweep = fn(&mut Work<'_>, &KeyRing, &str, usize) -> Result<Option<String>, Fault>;
-        let sweeps: [Sweep; 2] =
-            [outlast_domain::kms::erase_expired, outlast_domain::ca::erase_expired];
-        for sweep in sweeps {
+        for (row, sweep) in SWEEPS {
             let mut after = Some(String::new());
             while let Some(from) = after {
                 let mut work = self.work(now_ms);
-                after = sweep(&mut work, &self.ring, &from, 500)?;
-                if work.writes_anything() {
-                    match self.store.commit_and_wait(work.into_transaction(Vec::new())) {
-                        // Somebody took a deletion back meanwhile; the next sweep sees the new state.
-                        Ok(()) | Err(StoreError::Conflict) => {}
-                        Err(error) => return Err(error.into()),
-                    }
+                let step = sweep(&mut work, &self.ring, &from, 500)?;
+                after = step.next;
+                if !work.writes_anything() {
+                    continue;
+                }
+                let events = step
+                    .erased
+                    .iter()
+                    .map(|(scope, arn)| {
+                        Ok(deletion_event(now_ms, &ids::uuid()?, row.event_source, scope, arn))
+                    })
+                    .collect::<Result<_, Fault>>()?;
+                match self.store.commit_and_wait(work.into_transaction(events)) {
+                    // Somebody took a deletion back meanwhile; the next sweep sees the new state.
+                    Ok(()) | Err(StoreError::Conflict) => {}
+                    Err(error) => return Err(error.into()),
                 }
             }
         }
         Ok(())
+    }
+
+    /// Whether a request's head, taken for itself, may be a known caller's: the body counts for nothing here.
+    pub fn admit(&self, route: Route, request: &Request<'_>) -> Result<(), Response> {
+        let mut work = self.work(request.now_ms);
+        find_caller(&mut work, route, request).map(|_| ()).map_err(|error| route.failure(&error))
     }
 
     /// Carries a request out, but for the commit.
@@ -317,15 +353,18 @@ fn authenticate(
     route: Route,
     request: &Request<'_>,
 ) -> Result<(Principal, String), ApiError> {
-    let parts = Parts {
-        method: request.method.as_str(),
-        path: request.path,
-        query: request.query,
-        host: request.host,
-        headers: request.headers,
-        body: request.body,
-    };
-    let claim = Claim::parse(&parts, work.now())?;
+    let (claim, principal, secret) = find_caller(work, route, request)?;
+    claim.verify(&request.parts(), &secret)?;
+    Ok((principal, claim.region))
+}
+
+/// Who the request's head says has signed it; not yet verified.
+fn find_caller(
+    work: &mut Work<'_>,
+    route: Route,
+    request: &Request<'_>,
+) -> Result<(Claim, Principal, Secret), ApiError> {
+    let claim = Claim::parse(&request.parts(), work.now())?;
     let unknown = || {
         ApiError::new(
             "UnrecognizedClientException",
@@ -348,8 +387,7 @@ fn authenticate(
     let (principal, secret) = identity::find_access_key(work, &claim.access_key_id)
         .map_err(|fault| route.fault(fault))?
         .ok_or_else(unknown)?;
-    claim.verify(&parts, &secret)?;
-    Ok((principal, claim.region))
+    Ok((claim, principal, secret))
 }
 
 fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {

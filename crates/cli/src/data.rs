@@ -3,6 +3,8 @@
 //! `store.db` records, `store.lock` who has it open, `root.key` the root key (0600), `outlast.toml` settings,
 //! `client/` an AWS profile for the administrator.
 
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -153,7 +155,8 @@ fn fill(
     let credentials = profile::credentials_text(&key.id, &secret);
     files::write(&client.join("credentials"), credentials.expose(), 0o600)?;
     let bundle = final_place.join("client/ca.pem");
-    let config = profile::config_text(&new.region, new.port, &bundle);
+    let host = format!("localhost:{}", new.port);
+    let config = profile::config_text(&new.region, &host, &bundle);
     files::write(&client.join("config"), config.as_bytes(), 0o644)?;
     let settings = "# Settings of `outlast server`. Flags and OUTLAST_* variables go before them.\n\
                     # listen = \"127.0.0.1:8443\"\n\
@@ -185,6 +188,13 @@ impl Data {
         let text = Secret::new(files::read(&key_path, 1024).map_err(|failure| {
             failure.hint("the store cannot be opened without its root key; restore the file")
         })?);
+        let mode = std::fs::metadata(&key_path).map_or(0, |found| found.permissions().mode());
+        if mode & 0o077 != 0 {
+            crate::output::warning(&format!(
+                "{}: others can read the root key; chmod 600 it",
+                key_path.display()
+            ));
+        }
         let root = std::str::from_utf8(text.expose())
             .ok()
             .and_then(|text| RootKey::from_file(text).ok())
@@ -253,12 +263,17 @@ pub(crate) fn store_failure(error: StoreError) -> Failure {
     }
 }
 
-/// Brings the profile up to date with the folder's place, which may have moved, and the port that is served.
-pub(crate) fn update_profile(folder: &Path, port: u16) -> Result<(), Failure> {
+/// Brings the profile that `init` wrote up to date with the folder's place, which may have moved, and the
+/// address that is served. A profile that somebody has edited is left alone.
+pub(crate) fn update_profile(folder: &Path, address: SocketAddr) -> Result<(), Failure> {
     let path = folder.join("client/config");
+    let Some(region) = profile::region_of_own(&path) else { return Ok(()) };
     let folder = std::fs::canonicalize(folder).map_err(|error| Failure::file(folder, &error))?;
-    let region = profile::region_in(&path).unwrap_or_else(|| "us-east-1".to_owned());
-    let text = profile::config_text(&region, port, &folder.join("client/ca.pem"));
+    let host = match address.ip() {
+        ip if ip.is_loopback() || ip.is_unspecified() => format!("localhost:{}", address.port()),
+        _ => address.to_string(),
+    };
+    let text = profile::config_text(&region, &host, &folder.join("client/ca.pem"));
     if std::fs::read(&path).ok().as_deref() != Some(text.as_bytes()) {
         files::write(&path, text.as_bytes(), 0o644)?;
     }

@@ -11,9 +11,9 @@ use crate::failure::Failure;
 pub(crate) const NAME: &str = "outlast";
 
 /// `config` of the profile.
-pub(crate) fn config_text(region: &str, port: u16, ca_bundle: &Path) -> String {
+pub(crate) fn config_text(region: &str, host: &str, ca_bundle: &Path) -> String {
     format!(
-        "[profile {NAME}]\nregion = {region}\nendpoint_url = https://localhost:{port}\n\
+        "[profile {NAME}]\nregion = {region}\nendpoint_url = https://{host}\n\
          ca_bundle = {}\n",
         ca_bundle.display()
     )
@@ -25,10 +25,15 @@ pub(crate) fn credentials_text(id: &str, secret: &Secret) -> Secret {
     Secret::new([head.as_bytes(), secret.expose(), b"\n"].concat())
 }
 
-/// The region in a `config` that `init` wrote.
-pub(crate) fn region_in(path: &Path) -> Option<String> {
-    let ini = Ini::load_from_file(path).ok()?;
-    ini.get_from(Some(format!("profile {NAME}")), "region").map(str::to_owned)
+/// The region in a `config` that is just as `init` or the server wrote it; `None` if it was edited.
+pub(crate) fn region_of_own(path: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let mut lines = text.lines();
+    let own = lines.next()? == format!("[profile {NAME}]");
+    let region = lines.next()?.strip_prefix("region = ")?.to_owned();
+    lines.next()?.strip_prefix("endpoint_url = https://")?;
+    lines.next()?.strip_prefix("ca_bundle = ")?;
+    (own && lines.next().is_none()).then_some(region)
 }
 
 /// How to reach and trust the service, and who asks. Flags go before variables, variables before files, as
@@ -104,6 +109,12 @@ impl Connection {
         };
         let configured =
             |key: &str| config.get_from(Some(section.as_str()), key).map(str::to_owned);
+        let token_given = credentials.get_from(Some(profile), "aws_session_token").is_some()
+            || (self.profile.is_none() && std::env::var_os("AWS_SESSION_TOKEN").is_some());
+        if token_given {
+            return Err(Failure::new("session tokens are not served")
+                .hint("use an access key without aws_session_token"));
+        }
         let missing = |what: &str, flag: &str| {
             Failure::new(format!("no {what} is configured")).hint(format!(
                 "give {flag}, or a profile: AWS_CONFIG_FILE=DATA/client/config \
@@ -141,6 +152,7 @@ impl Connection {
             region: self
                 .region
                 .clone()
+                .or_else(|| std::env::var("AWS_DEFAULT_REGION").ok())
                 .or_else(|| configured("region"))
                 .ok_or_else(|| missing("region", "--region"))?,
             ca_bundle: self

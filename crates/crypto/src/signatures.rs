@@ -250,11 +250,6 @@ impl SignatureAlgorithm {
         SIGNATURES.iter().copied().find(|row| row.pca_name == Some(name))
     }
 
-    /// Whether the name is a `SigningAlgorithm` of KMS at all.
-    pub fn is_kms_name(name: &str) -> bool {
-        SIGNATURES.iter().any(|row| row.kms_name == name)
-    }
-
     /// Verifies `signature` over `message` with the key in `spki`, a DER `SubjectPublicKeyInfo`.
     ///
     /// A key of another kind is an invalid signature, too: whoever asks wants to know whether this key made it.

@@ -16,7 +16,8 @@ pub use validity::{Validity, ValidityType};
 use serde::{Deserialize, Serialize};
 
 use crate::arn::Scope;
-use crate::work::Work;
+use crate::keyring::KeyRing;
+use crate::work::{Sweep, Work};
 use crate::{Fault, limits};
 
 /// Why Private CA refuses. Each variant is one AWS error.
@@ -53,9 +54,6 @@ pub enum CaError {
     /// `TooManyTagsException`
     #[error("{0}")]
     TooManyTags(String),
-    /// `InvalidNextTokenException`
-    #[error("{0}")]
-    InvalidNextToken(String),
     /// `ValidationException`
     #[error("{0}")]
     Validation(String),
@@ -103,6 +101,27 @@ fn earlier_result(
         ));
     }
     Ok(Some(token.arn))
+}
+
+/// Forgets idempotency tokens that are too old to count.
+pub fn forget_tokens(
+    work: &mut Work<'_>,
+    _: &KeyRing,
+    after: &str,
+    limit: usize,
+) -> Result<Sweep, Fault> {
+    let found = work.scan::<Token>("ca/token/", after, limit)?;
+    let next = (found.len() == limit).then(|| found.last().map(|(key, _)| key.clone())).flatten();
+    for (place, token) in found {
+        if token.used + limits::IDEMPOTENCY_SECONDS < work.now() {
+            // Read as part of the work, so that a token used again meanwhile stays.
+            let current = work.get::<Token>(&place)?;
+            if current.is_some_and(|current| current.used == token.used) {
+                work.delete(&place);
+            }
+        }
+    }
+    Ok(Sweep { next, erased: Vec::new() })
 }
 
 fn remember(work: &mut Work<'_>, place: &str, request: &str, arn: &str) -> Result<(), Fault> {

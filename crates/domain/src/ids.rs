@@ -25,7 +25,7 @@ pub fn hex<const N: usize>() -> Result<String, Fault> {
     Ok(hex::encode(random::bytes::<N>()?))
 }
 
-/// An AWS-style identifier: `prefix` followed by 17 characters of base 32.
+/// An AWS-style identifier: `prefix` followed by `len` characters of base 32.
 pub fn base32(prefix: &str, len: usize) -> Result<String, Fault> {
     const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     let random = random::secret(len)?;

@@ -62,9 +62,6 @@ pub enum KmsError {
     /// `TagException`
     #[error("{0}")]
     Tag(String),
-    /// `InvalidMarkerException`
-    #[error("{0}")]
-    InvalidMarker(String),
     /// `KMSInternalException` and the like.
     #[error(transparent)]
     Fault(#[from] Fault),

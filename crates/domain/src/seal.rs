@@ -26,7 +26,14 @@ impl RootKey {
 
     /// One line of text, to be kept in a file that only the service can read.
     pub fn to_file(&self) -> Secret {
-        Secret::new(format!("{FILE_PREFIX}{}\n", hex::encode(self.0.expose())).into_bytes())
+        let mut out = FILE_PREFIX.as_bytes().to_vec();
+        // Grown once: a growing buffer would leave copies of the key behind.
+        out.reserve_exact(2 * self.0.len() + 1);
+        for byte in self.0.expose() {
+            out.extend([byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]));
+        }
+        out.push(b'\n');
+        Secret::new(out)
     }
 
     /// A name for the key that tells nothing of it: 16 hexadecimal digits.

@@ -11,7 +11,17 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Fault;
+use crate::arn::Scope;
 use crate::seal::RootKey;
+
+/// What one step of a sweep over the store did.
+#[derive(Debug, Default)]
+pub struct Sweep {
+    /// Where to go on, if there is more.
+    pub next: Option<String>,
+    /// What was erased: where it lived, and its ARN.
+    pub erased: Vec<(Scope, String)>,
+}
 
 /// One operation's view of the store.
 pub struct Work<'a> {

@@ -73,18 +73,26 @@ pub fn ensure(
     let spec = KeySpec::by_name(kind.key_spec)
         .ok_or_else(|| Fault::Encoding(format!("{} has no key type", kind.name)))?;
     let now = work.now();
-    let root = match stored(work, kind, "root")? {
-        Some((record, key)) => (record, key),
+    let left = |record: &Record| {
+        Certificate::parse_one(record.certificate.as_bytes())
+            .map_or(0, |certificate| certificate.not_after() - now)
+    };
+    // A root must outlive the leaves below it; clients need the new one then, which is years away.
+    let lasting = |found: &(Record, Secret)| left(&found.0) > 2 * LEAF_DAYS * DAY;
+    let root = match stored(work, kind, "root")?.filter(lasting) {
+        Some(found) => found,
         None => {
             let key = spec.generate()?;
             let certificate = make(spec, now, Role::Root { name: kind.name }, &key, None)?;
             save(work, kind, "root", &certificate, &[], key)?
         }
     };
+    let root_certificate = Certificate::parse_one(root.0.certificate.as_bytes())?;
     let usable = |record: &Record| {
-        let left = Certificate::parse_one(record.certificate.as_bytes())
-            .map_or(0, |certificate| certificate.not_after() - now);
-        left > RENEW_DAYS * DAY && record.names == names
+        left(record) > RENEW_DAYS * DAY
+            && record.names == names
+            && Certificate::parse_one(record.certificate.as_bytes())
+                .is_ok_and(|leaf| leaf.signed_by(&root_certificate))
     };
     let leaf = match stored(work, kind, "leaf")?.filter(|(record, _)| usable(record)) {
         Some(found) => found,

@@ -6,14 +6,22 @@ use std::time::Duration;
 pub const MAX_CONNECTIONS: usize = 4096;
 /// From accept to the end of the TLS handshake.
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
-/// From the first byte of a request's head to the last; also how long HTTP/1.1 connections may idle.
+/// How long a connection may be open without a request on it, and how long a request's head may take.
 pub const REQUEST_HEAD: Duration = Duration::from_secs(75);
 /// From a request's head to the end of its body.
 pub const REQUEST_BODY: Duration = Duration::from_secs(30);
 /// Bytes of a request's head. Roles Anywhere sends ML-DSA certificates in headers: 10 to 20 kB and more.
 pub const MAX_HEAD: usize = 64 * 1024;
+/// Bytes of an oversized body that are read before it is refused.
+pub const MAX_DISCARDED: usize = 16 * 1024 * 1024;
+/// How long that may take.
+pub const DISCARD: Duration = Duration::from_secs(5);
 /// Streams at a time on one HTTP/2 connection.
-pub const MAX_STREAMS: u32 = 128;
+pub const MAX_STREAMS: u32 = 32;
+/// KiB of request bodies in memory at a time, over all connections; further ones wait for their turn.
+pub const BODY_BUDGET_KIB: u32 = 128 * 1024;
+/// A body longer than this is read only for a caller whose access key exists.
+pub const UNKNOWN_CALLER_BODY: usize = 64 * 1024;
 /// How long open requests may go on after the signal to stop.
 pub const GRACE: Duration = Duration::from_secs(20);
 /// TLS sessions remembered for TLS 1.2 clients without tickets.

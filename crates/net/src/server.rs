@@ -3,8 +3,9 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::SystemTime;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
@@ -50,14 +51,55 @@ pub struct Server {
 
 struct Connection {
     server: Arc<Server>,
+    bodies: Arc<Semaphore>,
+    activity: Arc<Activity>,
     tls: TlsDetails,
     peer: String,
+}
+
+/// Requests that are open on a connection, and when the last one ended.
+struct Activity {
+    open: AtomicUsize,
+    last: Mutex<Instant>,
+}
+
+impl Activity {
+    fn new() -> Self {
+        Self { open: AtomicUsize::new(0), last: Mutex::new(Instant::now()) }
+    }
+
+    fn begin(self: &Arc<Self>) -> Busy {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        Busy(self.clone())
+    }
+
+    /// Ends when there was no request for as long as a connection may idle.
+    async fn idle(&self) {
+        loop {
+            tokio::time::sleep(limits::REQUEST_HEAD / 4).await;
+            let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.open.load(Ordering::Relaxed) == 0 && last.elapsed() > limits::REQUEST_HEAD {
+                return;
+            }
+        }
+    }
+}
+
+/// An open request.
+struct Busy(Arc<Activity>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        *self.0.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Server {
     /// Serves until `stop` is ready, then lets open requests finish, for [`limits::GRACE`] at most.
     pub async fn run(self: Arc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
         let slots = Arc::new(Semaphore::new(limits::MAX_CONNECTIONS));
+        let bodies = Arc::new(Semaphore::new(limits::BODY_BUDGET_KIB as usize));
         let graceful = GracefulShutdown::new();
         let (stopping, stopped) = tokio::sync::watch::channel(false);
         tokio::pin!(stop);
@@ -80,11 +122,11 @@ impl Server {
                 }
             };
             let (server, watcher) = (self.clone(), graceful.watcher());
-            let mut stopped = stopped.clone();
+            let (mut stopped, bodies) = (stopped.clone(), bodies.clone());
             tokio::spawn(async move {
                 let _slot = slot;
                 tokio::select! {
-                    () = server.connection(stream, peer, watcher) => {}
+                    () = server.connection(stream, peer, watcher, bodies) => {}
                     // After the grace period what is left is cut off.
                     _ = stopped.wait_for(|stopped| *stopped) => {}
                 }
@@ -95,7 +137,13 @@ impl Server {
         let _ = stopping.send(true);
     }
 
-    async fn connection(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, watcher: Watcher) {
+    async fn connection(
+        self: Arc<Self>,
+        stream: TcpStream,
+        peer: SocketAddr,
+        watcher: Watcher,
+        bodies: Arc<Semaphore>,
+    ) {
         let _ = stream.set_nodelay(true);
         let (stream, negotiated) = match timeout(limits::HANDSHAKE, self.door.accept(stream)).await
         {
@@ -110,8 +158,12 @@ impl Server {
             }
         };
         tracing::debug!(%peer, ?negotiated, "a connection was accepted");
+        let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let activity = Arc::new(Activity::new());
         let connection = Arc::new(Connection {
             server: self,
+            bodies,
+            activity: activity.clone(),
             tls: negotiated.tls_details(),
             peer: peer.ip().to_string(),
         });
@@ -119,7 +171,9 @@ impl Server {
             let connection = connection.clone();
             async move { Ok::<_, Infallible>(connection.answer(request).await) }
         });
-        let mut builder = auto::Builder::new(TokioExecutor::new());
+        let builder = auto::Builder::new(TokioExecutor::new());
+        // By ALPN, not by the first bytes: a client that sends none would be waited for without a limit.
+        let mut builder = if is_h2 { builder.http2_only() } else { builder.http1_only() };
         builder
             .http1()
             .timer(TokioTimer::new())
@@ -132,14 +186,35 @@ impl Server {
             .max_header_list_size(u32::try_from(limits::MAX_HEAD).unwrap_or(u32::MAX))
             .max_concurrent_streams(limits::MAX_STREAMS);
         let serving = builder.serve_connection(TokioIo::new(stream), service).into_owned();
-        if let Err(error) = watcher.watch(serving).await {
-            tracing::debug!(%peer, %error, "a connection ended with an error");
+        tokio::select! {
+            outcome = watcher.watch(serving) => {
+                if let Err(error) = outcome {
+                    tracing::debug!(%peer, %error, "a connection ended with an error");
+                }
+            }
+            () = activity.idle() => tracing::debug!(%peer, "an idle connection was closed"),
         }
     }
 }
 
+/// Reads a body that is not wanted, within limits: a client that is still sending sees no answer.
+async fn discard(mut body: Incoming) {
+    let reading = async {
+        let mut left = limits::MAX_DISCARDED;
+        while let Some(Ok(frame)) = body.frame().await {
+            let read = frame.data_ref().map_or(0, Bytes::len);
+            left = match left.checked_sub(read) {
+                Some(left) => left,
+                None => break,
+            };
+        }
+    };
+    let _ = timeout(limits::DISCARD, reading).await;
+}
+
 impl Connection {
     async fn answer(&self, request: http::Request<Incoming>) -> http::Response<Full<Bytes>> {
+        let _busy = self.activity.begin();
         let request_id = ids::uuid().unwrap_or_default();
         let response = self.respond(request, &request_id).await;
         let mut out = http::Response::new(Full::new(Bytes::from(response.body)));
@@ -175,16 +250,9 @@ impl Connection {
             .get(CONTENT_LENGTH)
             .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
         if announced.is_some_and(|len| len > max) {
+            discard(body).await;
             return route.too_large();
         }
-        let collecting = timeout(limits::REQUEST_BODY, Limited::new(body, max).collect()).await;
-        let body = match collecting {
-            Ok(Ok(collected)) => collected.to_bytes(),
-            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
-                return route.too_large();
-            }
-            Ok(Err(_)) | Err(_) => return route.incomplete(),
-        };
         // HTTP/2 has the host in the request's target.
         let host = head
             .headers
@@ -192,19 +260,40 @@ impl Connection {
             .and_then(|value| value.to_str().ok())
             .or_else(|| head.uri.authority().map(http::uri::Authority::as_str))
             .unwrap_or_default();
-        let request = Request {
+        let service = &self.server.service;
+        let mut request = Request {
             method: &head.method,
             path,
             query: head.uri.query().unwrap_or_default(),
             host,
             headers: &head.headers,
-            body: &body,
+            body: &[],
             source_ip: &self.peer,
             tls: Some(&self.tls),
             now_ms: (self.server.clock)(),
             request_id,
         };
-        let service = &self.server.service;
+        // Anybody can send a body; who would fill the memory with large ones must have an access key.
+        let expected = announced.unwrap_or(max);
+        if expected > limits::UNKNOWN_CALLER_BODY
+            && let Err(response) = service.admit(route, &request)
+        {
+            discard(body).await;
+            return response;
+        }
+        let reading = async {
+            let share = u32::try_from(expected / 1024 + 1).unwrap_or(limits::BODY_BUDGET_KIB);
+            let share = self.bodies.acquire_many(share.min(limits::BODY_BUDGET_KIB)).await;
+            (Limited::new(body, max).collect().await, share)
+        };
+        let (body, _share) = match timeout(limits::REQUEST_BODY, reading).await {
+            Ok((Ok(collected), share)) => (collected.to_bytes(), share),
+            Ok((Err(error), _)) if error.is::<http_body_util::LengthLimitError>() => {
+                return route.too_large();
+            }
+            Ok((Err(_), _)) | Err(_) => return route.incomplete(),
+        };
+        request.body = &body;
         for _ in 0..MAX_ATTEMPTS {
             let step = if route.is_slow() {
                 // Lets the other requests of this thread move elsewhere meanwhile.

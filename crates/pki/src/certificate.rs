@@ -121,6 +121,17 @@ impl Certificate {
         self.extension::<BasicConstraints>().map(|(_, value)| value)
     }
 
+    /// Whether it is a CA's that may sign certificates: CA:TRUE, and keyCertSign if there is a key usage.
+    pub fn may_issue(&self) -> bool {
+        self.basic_constraints().is_some_and(|constraints| constraints.ca)
+            && self.key_usage().is_none_or(|(_, usage)| usage.key_cert_sign())
+    }
+
+    /// How many CAs may follow below, if that is limited.
+    pub fn path_len(&self) -> Option<usize> {
+        self.basic_constraints()?.path_len_constraint.map(usize::from)
+    }
+
     /// Key usage, and whether it is critical.
     pub fn key_usage(&self) -> Option<(bool, KeyUsage)> {
         self.extension::<KeyUsage>()

@@ -6,10 +6,12 @@ use outlast_crypto::signatures::{Message, SignatureAlgorithm};
 use spki::SubjectPublicKeyInfoOwned;
 use x509_cert::attr::Attribute;
 use x509_cert::ext::Extension;
+use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::name::Name;
 use x509_cert::request::{CertReq, CertReqInfo, ExtensionReq, Version};
 
 use crate::certificate::{algorithm_identifier, raw_tbs};
+use crate::templates::SUBJECT_ALT_NAME;
 use crate::{PkiError, pem};
 
 /// A certificate request whose signature has been checked: there is no other way to have one.
@@ -45,8 +47,27 @@ impl CertificateRequest {
                 }
             }
         }
+        check_extensions(&extensions)?;
         Ok(Self { subject: request.info.subject, public_key, extensions })
     }
+}
+
+/// What is copied into certificates must be well-formed and there once (RFC 5280, section 4.2).
+fn check_extensions(extensions: &[Extension]) -> Result<(), PkiError> {
+    let malformed = |reason: String| PkiError::Malformed { what: "certificate request", reason };
+    for (index, extension) in extensions.iter().enumerate() {
+        if extensions[..index].iter().any(|earlier| earlier.extn_id == extension.extn_id) {
+            return Err(malformed(format!("the extension {} occurs twice", extension.extn_id)));
+        }
+        if extension.extn_id == SUBJECT_ALT_NAME {
+            let names = SubjectAltName::from_der(extension.extn_value.as_bytes())
+                .map_err(|error| malformed(format!("the subject alternative name: {error}")))?;
+            if names.0.is_empty() {
+                return Err(malformed("the subject alternative name is empty".into()));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A request that waits for its signature.

@@ -3,8 +3,10 @@
 //! webpki does not look at the leaf's key usage, and applies a *required* extended key usage to CAs as well.
 //! So the purpose is checked along the path only where CAs restrict it, and the leaf is checked here.
 
+use std::cell::RefCell;
+
 use rustls_pki_types::{CertificateDer, UnixTime};
-use webpki::{EndEntityCert, Error, KeyUsage, anchor_from_trusted_cert};
+use webpki::{EndEntityCert, Error, KeyUsage, VerifiedPath, anchor_from_trusted_cert};
 
 use crate::certificate::Certificate;
 use crate::templates::{CODE_SIGNING, SERVER_AUTH};
@@ -63,12 +65,23 @@ pub fn verify_code_signing(
     at: i64,
 ) -> Result<(), PathError> {
     check_code_signing_leaf(leaf)?;
-    let roots: Vec<_> = roots.iter().map(|der| CertificateDer::from(der.as_slice())).collect();
-    let anchors = roots
+    let unusable = |error: &dyn std::fmt::Display| PathError::TrustStore(error.to_string());
+    let roots = roots
+        .iter()
+        .map(|der| Certificate::parse(der).map_err(|error| unusable(&error)))
+        .collect::<Result<Vec<_>, _>>()?;
+    // A certificate that may not issue is no root, even in a trust store: a leaf that lies beside its root
+    // must not become an authority.
+    let roots: Vec<_> = roots.iter().filter(|root| root.may_issue()).collect();
+    if roots.is_empty() {
+        return Err(PathError::TrustStore("there is no CA certificate in it".into()));
+    }
+    let root_ders: Vec<_> = roots.iter().map(|root| CertificateDer::from(root.der())).collect();
+    let anchors = root_ders
         .iter()
         .map(anchor_from_trusted_cert)
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| PathError::TrustStore(error.to_string()))?;
+        .map_err(|error| unusable(&error))?;
     let intermediates: Vec<_> = intermediates
         .iter()
         .take(MAX_INTERMEDIATES)
@@ -78,6 +91,20 @@ pub fn verify_code_signing(
     let end_entity = EndEntityCert::try_from(&der).map_err(|error| explain(leaf, &error, at))?;
     let seconds = u64::try_from(at).unwrap_or(0);
     let time = UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
+    // webpki believes anchors blindly and ignores key usage everywhere: both are checked here, for each path
+    // that it finds, so that another path may still do.
+    let reason = RefCell::new(None);
+    let check_path = |path: &VerifiedPath<'_>| {
+        let anchor = anchors.iter().position(|anchor| anchor == path.anchor());
+        let outcome = match anchor.and_then(|index| roots.get(index)) {
+            Some(root) => check_issuers(root, path, at),
+            None => Err(PathError::TrustStore("the root of the path is not in it".into())),
+        };
+        outcome.map_err(|error| {
+            *reason.borrow_mut() = Some(error);
+            Error::UnknownIssuer
+        })
+    };
     end_entity
         .verify_for_usage(
             webpki::ALL_VERIFICATION_ALGS,
@@ -86,10 +113,39 @@ pub fn verify_code_signing(
             time,
             KeyUsage::required_if_present(CODE_SIGNING.as_bytes()),
             None,
-            None,
+            Some(&check_path),
         )
         .map(|_| ())
-        .map_err(|error| explain(leaf, &error, at))
+        .map_err(|error| reason.take().unwrap_or_else(|| explain(leaf, &error, at)))
+}
+
+/// RFC 5280, section 6.1.4 (n), for the CAs between, and the root's own validity and path length.
+fn check_issuers(root: &Certificate, path: &VerifiedPath<'_>, at: i64) -> Result<(), PathError> {
+    let mut between = 0;
+    for der in path.intermediate_certificates() {
+        between += 1;
+        let issuer = Certificate::parse(der.der().as_ref())
+            .map_err(|error| PathError::Rule(error.to_string()))?;
+        if !issuer.may_issue() {
+            return Err(PathError::Rule(format!(
+                "\"{}\" may not issue certificates (key usage)",
+                issuer.subject()
+            )));
+        }
+    }
+    if at > root.not_after() {
+        return Err(PathError::Expired { not_after: rfc3339(root.not_after()), at: rfc3339(at) });
+    }
+    if at < root.not_before() {
+        return Err(PathError::NotYetValid {
+            not_before: rfc3339(root.not_before()),
+            at: rfc3339(at),
+        });
+    }
+    if root.path_len().is_some_and(|limit| between > limit) {
+        return Err(PathError::Rule("the root's path length is exceeded".into()));
+    }
+    Ok(())
 }
 
 /// The leaf's own rules, as `openssl cms -verify -purpose codesign` has them (CA/Browser Forum code-signing

@@ -20,11 +20,6 @@ pub fn cms(der: &[u8]) -> String {
     encode("CMS", der)
 }
 
-/// A PKCS #8 private key as PEM text.
-pub fn private_key(der: &[u8]) -> String {
-    encode("PRIVATE KEY", der)
-}
-
 /// Several certificates, one after the other.
 pub fn chain<'a>(certificates: impl IntoIterator<Item = &'a [u8]>) -> String {
     certificates.into_iter().map(certificate).collect()
@@ -55,9 +50,12 @@ pub fn read_certificate_request(bytes: &[u8]) -> Result<Vec<u8>, PkiError> {
     if bytes.first() == Some(&0x30) {
         return Ok(bytes.to_vec());
     }
-    CertificateSigningRequestDer::from_pem_slice(bytes).map(|der| der.to_vec()).map_err(|error| {
-        PkiError::Malformed { what: "certificate request", reason: error.to_string() }
-    })
+    // keytool and `openssl req -newhdr` write the older label (RFC 7468, section 7).
+    let text =
+        String::from_utf8_lossy(bytes).replace("NEW CERTIFICATE REQUEST", "CERTIFICATE REQUEST");
+    CertificateSigningRequestDer::from_pem_slice(text.as_bytes()).map(|der| der.to_vec()).map_err(
+        |error| PkiError::Malformed { what: "certificate request", reason: error.to_string() },
+    )
 }
 
 /// The CMS message in PEM text (labels CMS and PKCS7) or BER.

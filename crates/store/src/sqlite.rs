@@ -26,7 +26,7 @@ const MIGRATIONS: &[&str] = &["
     INSERT INTO counter VALUES ('version', 0);
 "];
 
-/// Transactions that may wait for the writer before [`Store::commit`] blocks.
+/// Transactions that may wait for the writer; more are refused.
 const QUEUE: usize = 4096;
 /// Transactions that share one sync at most.
 const GROUP: usize = 512;
@@ -89,6 +89,8 @@ impl SqliteStore {
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
+        // The writer's connection closes last: only it may move the log into the database and remove it.
+        self.readers.clear();
         // Closing the queue ends the writer after what still waits.
         self.queue = None;
         if let Some(writer) = self.writer.take() {
@@ -141,8 +143,15 @@ impl Store for SqliteStore {
         let Some(queue) = &self.queue else {
             return done(Err(StoreError::Unavailable("the store is closed".into())));
         };
-        if let Err(mpsc::SendError((_, done))) = queue.send((transaction, done)) {
-            done(Err(StoreError::Unavailable("the writer has stopped".into())));
+        // Never waits: the caller may be a network thread, and a stalled disk must not stall the others.
+        match queue.try_send((transaction, done)) {
+            Ok(()) => {}
+            Err(mpsc::TrySendError::Full((_, done))) => {
+                done(Err(StoreError::Unavailable("too many commits wait for the disk".into())));
+            }
+            Err(mpsc::TrySendError::Disconnected((_, done))) => {
+                done(Err(StoreError::Unavailable("the writer has stopped".into())));
+            }
         }
     }
 
@@ -169,6 +178,8 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
     connection.busy_timeout(Duration::from_secs(5)).map_err(failed)?;
     // 2 MiB of page cache for each connection keeps an idle server small.
     connection.pragma_update(None, "cache_size", -2048).map_err(failed)?;
+    // What is deleted is overwritten: an erased key must not linger in a free page.
+    connection.pragma_update(None, "secure_delete", "ON").map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(16);
     Ok(connection)
 }
@@ -193,6 +204,9 @@ fn prepare(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
     // FULL: the write-ahead log is synced before a commit returns.
     connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
+    if found == SCHEMA_VERSION {
+        return Ok(());
+    }
     let upgrade = connection.transaction().map_err(failed)?;
     for statements in MIGRATIONS.iter().skip(found as usize) {
         upgrade.execute_batch(statements).map_err(failed)?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use outlast_crypto::keys::KeyUsage;
 use outlast_crypto::signatures::Message;
 use outlast_domain::arn::Scope;
-use outlast_domain::kms::{self, Key, KeyState};
+use outlast_domain::kms::{self, EncryptionContext, Key, KeyState};
 use serde::{Deserialize, Serialize};
 
 use crate::ops::Call;
@@ -134,6 +134,21 @@ pub fn encryption_algorithm(given: Option<&str>) -> Result<&str, ApiError> {
     let known = ["SYMMETRIC_DEFAULT", "RSAES_OAEP_SHA_1", "RSAES_OAEP_SHA_256"];
     validate::one_of("EncryptionAlgorithm", name, &known)?;
     Ok(name)
+}
+
+/// An encryption context within its limits, noted for the audit record.
+pub fn encryption_context(
+    call: &mut Call<'_>,
+    given: Option<EncryptionContext>,
+) -> Result<EncryptionContext, ApiError> {
+    use outlast_domain::limits::{MAX_CONTEXT_CHARS, MAX_CONTEXT_ENTRIES};
+    let context = given.unwrap_or_default();
+    let chars: usize =
+        context.iter().map(|(key, value)| key.chars().count() + value.chars().count()).sum();
+    validate::length("EncryptionContext", context.len(), 0, MAX_CONTEXT_ENTRIES)?;
+    validate::length("EncryptionContext", chars, 0, MAX_CONTEXT_CHARS)?;
+    call.notes.parameter("encryptionContext", serde_json::json!(context));
+    Ok(context)
 }
 
 /// Members that KMS has and this service does not serve yet are refused, never ignored.

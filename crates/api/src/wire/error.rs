@@ -47,6 +47,10 @@ impl ApiError {
             Fault::Store(StoreError::Full) => {
                 "The request failed because the service's disk is full. Nothing was changed."
             }
+            Fault::Store(StoreError::Unavailable(_)) => {
+                "The request failed because the store cannot be read or written. Whether it took \
+                 effect is not certain; look before you try again."
+            }
             _ => "The request failed because of an internal error. Nothing was changed; try again.",
         };
         Self { code, status: 500, message: message.into(), fault: Some(fault) }
@@ -69,7 +73,6 @@ impl From<KmsError> for ApiError {
             KmsError::InvalidAliasName(_) => "InvalidAliasNameException",
             KmsError::LimitExceeded(_) => "LimitExceededException",
             KmsError::Tag(_) => "TagException",
-            KmsError::InvalidMarker(_) => "InvalidMarkerException",
             KmsError::Validation(_) => "ValidationException",
             KmsError::Fault(fault) => return Self::internal("KMSInternalException", fault.clone()),
             _ => "KMSInternalException",
@@ -91,7 +94,6 @@ impl From<CaError> for ApiError {
             CaError::CertificateMismatch(_) => "CertificateMismatchException",
             CaError::InvalidTag(_) => "InvalidTagException",
             CaError::TooManyTags(_) => "TooManyTagsException",
-            CaError::InvalidNextToken(_) => "InvalidNextTokenException",
             CaError::Validation(_) => "ValidationException",
             CaError::Fault(fault) => return Self::internal("InternalFailure", fault.clone()),
             _ => "InternalFailure",

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::ApiError;
-use super::validate::member;
+use super::validate::{member, shorten};
 
 /// A wire protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,10 @@ impl Protocol {
         match self {
             Self::Json11 => {
                 let body = if body.iter().all(u8::is_ascii_whitespace) { b"{}" } else { body };
+                // serde would read a structure from an array as well.
+                if body.trim_ascii_start().first() != Some(&b'{') {
+                    return Err(ApiError::serialization("the body is not a JSON object"));
+                }
                 serde_json::from_slice(body).map_err(|error| {
                     let message = error.to_string();
                     // "... at line 1 column 5" says nothing when the body came from a program.
@@ -42,7 +46,11 @@ impl Protocol {
             }
             Self::RpcV2Cbor => {
                 // An empty map.
-                let mut rest = if body.is_empty() { &[0xa0] } else { body };
+                let mut rest: &[u8] = if body.is_empty() { &[0xa0] } else { body };
+                // Major type 5 (RFC 8949, section 3.1).
+                if rest.first().map(|byte| byte >> 5) != Some(5) {
+                    return Err(ApiError::serialization("the body is not a CBOR map"));
+                }
                 let value = ciborium::de::from_reader_with_recursion_limit(&mut rest, MAX_DEPTH)
                     .map_err(|error| match error {
                         ciborium::de::Error::Semantic(_, message) => explain(&message),
@@ -90,7 +98,10 @@ impl Protocol {
 /// Turns serde's words into AWS's error.
 fn explain(message: &str) -> ApiError {
     let quoted = |prefix: &str| {
-        message.strip_prefix(prefix).and_then(|rest| rest.split('`').next()).map(member)
+        message
+            .strip_prefix(prefix)
+            .and_then(|rest| rest.split('`').next())
+            .map(|name| member(&shorten(name)))
     };
     if let Some(field) = quoted("missing field `") {
         return ApiError::validation(format!(
@@ -105,7 +116,7 @@ fn explain(message: &str) -> ApiError {
         ));
     }
     // serde quotes the value that it did not expect, which may be a plaintext.
-    let message = match message.find(", expected ") {
+    let message = match message.rfind(", expected ") {
         Some(at) => format!("a member has the wrong type{}", &message[at..]),
         None => message.to_owned(),
     };

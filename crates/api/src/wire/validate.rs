@@ -57,6 +57,7 @@ fn violation(name: &str, value: &str, constraint: &str) -> ApiError {
     ))
 }
 
-fn shorten(value: &str) -> String {
+/// At most 64 characters of what a caller sent, for errors.
+pub fn shorten(value: &str) -> String {
     value.chars().take(64).collect()
 }

@@ -48,6 +48,9 @@ const ALGORITHM: &str = "ML_DSA_65";
 /// A certificate with less left than this is not used again, in seconds.
 const MIN_LEFT: i64 = 86_400;
 
+/// A CA with less left than this is not used again, in seconds: it issues for a year.
+const MIN_AUTHORITY_LEFT: i64 = 370 * 86_400;
+
 /// Arguments of `quickstart`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -345,7 +348,10 @@ async fn find_authority(
         for found in page.certificate_authorities {
             let configuration = &found.certificate_authority_configuration;
             let named = configuration.subject.fields.get("CommonName").is_some_and(|n| n == name);
-            let fits = found.status == "ACTIVE" && found.kind == kind && named;
+            // It must outlive what it is to issue.
+            let end = found.not_after.map_or(0, |time| time.ms.div_euclid(1000));
+            let lasts = end - system_clock().div_euclid(1000) > MIN_AUTHORITY_LEFT;
+            let fits = found.status == "ACTIVE" && found.kind == kind && named && lasts;
             if fits && configuration.key_algorithm == ALGORITHM {
                 return Ok(Some(found.arn));
             }

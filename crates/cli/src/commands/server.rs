@@ -87,14 +87,20 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
     runtime.block_on(async {
+        let receive = |kind| {
+            signal(kind)
+                .map_err(|error| Failure::new(format!("signals cannot be received: {error}")))
+        };
+        let mut terminate = receive(SignalKind::terminate())?;
+        let mut interrupt = receive(SignalKind::interrupt())?;
         let running = Running::start(data, listen, kind, names).await?;
-        data::update_profile(&arguments.data, running.address.port())?;
+        if let Err(failure) = data::update_profile(&arguments.data, running.address) {
+            tracing::warn!(error = failure.message(), "the AWS profile was not brought up to date");
+        }
         output::line(&format!("listening on https://{}", running.address));
-        let mut terminate = signal(SignalKind::terminate())
-            .map_err(|error| Failure::new(format!("signals cannot be received: {error}")))?;
         tokio::select! {
             _ = terminate.recv() => {}
-            _ = tokio::signal::ctrl_c() => {}
+            _ = interrupt.recv() => {}
         }
         tracing::info!("stopping: open requests may finish");
         running.stop().await;
@@ -148,14 +154,17 @@ impl Running {
             clock: system_clock,
         });
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let data = Arc::new(data);
+        let chores = tokio::spawn(chores(data.clone(), server.clone(), kind, names));
         let task = tokio::spawn(async move {
-            let serving = server.clone().run(listener, async {
-                let _ = stopped.await;
-            });
-            tokio::select! {
-                () = serving => {}
-                () = chores(&data, &server, kind, &names) => {}
-            }
+            server
+                .run(listener, async {
+                    let _ = stopped.await;
+                })
+                .await;
+            chores.abort();
+            let _ = chores.await;
+            drop(data);
         });
         Ok(Self { address, stop, task })
     }
@@ -168,20 +177,22 @@ impl Running {
 }
 
 /// What must be done from time to time. Never ends.
-async fn chores(data: &Data, server: &Server, kind: &'static Kind, names: &[String]) {
+async fn chores(data: Arc<Data>, server: Arc<Server>, kind: &'static Kind, names: Vec<String>) {
     loop {
-        let outcome = tokio::task::block_in_place(|| {
+        tokio::task::block_in_place(|| {
             if let Err(fault) = data.service.erase_expired(system_clock()) {
                 tracing::error!(%fault, "expired keys could not be erased");
             }
-            data.certificate(kind, names)
-        });
-        match outcome {
-            Ok(chain) => server.door.replace_certificate(chain.certified_key),
-            Err(failure) => {
-                tracing::error!(error = failure.message(), "the certificate could not be renewed");
+            match data.certificate(kind, &names) {
+                Ok(chain) => server.door.replace_certificate(chain.certified_key),
+                Err(failure) => {
+                    tracing::error!(
+                        error = failure.message(),
+                        "the certificate could not be renewed"
+                    );
+                }
             }
-        }
+        });
         tokio::time::sleep(CHORES).await;
     }
 }

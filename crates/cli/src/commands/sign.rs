@@ -81,6 +81,12 @@ async fn sign_all(
             .map(|file| (file.clone(), target(file, arguments.output_dir.as_deref())))
             .collect(),
     );
+    let mut targets: Vec<_> = jobs.iter().map(|(_, target)| target).collect();
+    targets.sort();
+    if let Some(pair) = targets.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(Failure::file(pair[0], &"two files would have this signature")
+            .hint("sign them in two calls with different --output-dir"));
+    }
     let next = Arc::new(AtomicUsize::new(0));
     let progress = output::byte_bar(0);
     let mut endpoints = vec![first];

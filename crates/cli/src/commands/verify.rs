@@ -91,8 +91,12 @@ fn finish(count: usize, mut failures: Vec<Failure>) -> Result<(), Failure> {
     for failure in &failures {
         failure.report();
     }
-    Err(Failure::new(format!("{} of {count} files were not verified", failures.len()))
-        .code(if refused { REFUSED } else { PARTIAL }))
+    let code = match (refused, failures.len() == count) {
+        (true, _) => REFUSED,
+        (false, true) => 1,
+        (false, false) => PARTIAL,
+    };
+    Err(Failure::new(format!("{} of {count} files were not verified", failures.len())).code(code))
 }
 
 fn valid_at(text: &str, now: i64) -> Result<ValidAt, Failure> {

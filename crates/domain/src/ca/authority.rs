@@ -14,7 +14,7 @@ use super::{CaError, Subject, earlier_result, remember, token_place};
 use crate::arn::{Arn, Scope};
 use crate::identity::Allowed;
 use crate::keyring::KeyRing;
-use crate::work::Work;
+use crate::work::{Sweep, Work};
 use crate::{Fault, ids, limits};
 
 /// Root or subordinate.
@@ -466,8 +466,17 @@ pub fn import_certificate(
         return invalid("The chain is too long.");
     }
     let mut below = certificate.clone();
-    for der in &issuers {
+    for (index, der) in issuers.iter().enumerate() {
         let issuer = Certificate::parse(der).map_err(malformed)?;
+        let room = issuer.path_len().is_none_or(|limit| limit > index);
+        let valid = (issuer.not_before()..=issuer.not_after()).contains(&work.now());
+        if !issuer.may_issue() || !room || !valid {
+            return Err(CaError::MalformedCertificate(format!(
+                "\"{}\" in the chain may not issue this certificate: it is no CA, its path length is \
+                 used up, or it is not valid now.",
+                issuer.subject()
+            )));
+        }
         if !below.signed_by(&issuer) {
             return Err(CaError::MalformedCertificate(format!(
                 "The chain is not in order: \"{}\" is not signed by \"{}\".",
@@ -477,7 +486,7 @@ pub fn import_certificate(
         }
         below = issuer;
     }
-    if below.issuer() != below.subject() {
+    if !below.signed_by(&below) {
         return Err(CaError::MalformedCertificate(
             "The chain does not end with a root certificate.".into(),
         ));
@@ -565,13 +574,14 @@ pub fn add_tags(
 }
 
 /// Erases deleted authorities whose time is over, with their keys, in all accounts and regions; looks at up
-/// to `limit` after `after` and returns where to go on, if there is more. What they issued stays on record.
+/// to `limit` after `after`. What they issued stays on record.
 pub fn erase_expired(
     work: &mut Work<'_>,
     ring: &KeyRing,
     after: &str,
     limit: usize,
-) -> Result<Option<String>, Fault> {
+) -> Result<Sweep, Fault> {
+    let mut erased = Vec::new();
     let found = work.scan::<Record>("ca/authority/", after, limit)?;
     let next = (found.len() == limit).then(|| found.last().map(|(key, _)| key.clone())).flatten();
     for (place, record) in found {
@@ -584,9 +594,15 @@ pub fn erase_expired(
             work.delete(&material);
             work.delete(&place);
             ring.forget(&material);
+            let mut parts = place.trim_start_matches("ca/authority/").split('/');
+            if let (Some(account), Some(region)) = (parts.next(), parts.next()) {
+                let scope = Scope { account: account.to_owned(), region: region.to_owned() };
+                let arn = arn(&scope, &record.id);
+                erased.push((scope, arn));
+            }
         }
     }
-    Ok(next)
+    Ok(Sweep { next, erased })
 }
 
 fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), CaError> {
@@ -595,15 +611,6 @@ fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), CaError> {
             "a certificate authority has at most {} tags",
             limits::MAX_TAGS
         )));
-    }
-    for (key, value) in tags {
-        let fits = (1..=limits::MAX_TAG_KEY).contains(&key.chars().count())
-            && value.chars().count() <= limits::MAX_TAG_VALUE;
-        if !fits || key.to_ascii_lowercase().starts_with("aws:") {
-            return Err(CaError::InvalidTag(format!(
-                "the tag key or value of '{key}' is not valid"
-            )));
-        }
     }
     Ok(())
 }

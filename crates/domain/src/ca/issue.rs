@@ -4,8 +4,8 @@ use outlast_crypto::random;
 use outlast_crypto::signatures::{Family, Message, SignatureAlgorithm};
 use outlast_pki::certificate::{Certificate, Content, SERIAL_LEN};
 use outlast_pki::csr::CertificateRequest;
+use outlast_pki::pem;
 use outlast_pki::templates::{Kind as TemplateKind, SUBJECT_ALT_NAME, Template};
-use outlast_pki::{PkiError, pem};
 use serde::{Deserialize, Serialize};
 
 use super::authority::{Authority, Kind, Status};
@@ -81,11 +81,8 @@ pub fn issue(
     {
         return Ok(arn);
     }
-    let request =
-        CertificateRequest::parse_and_verify(new.request).map_err(|error| match error {
-            PkiError::UnsupportedAlgorithm(_) => CaError::MalformedCsr(error.to_string()),
-            other => CaError::MalformedCsr(other.to_string()),
-        })?;
+    let request = CertificateRequest::parse_and_verify(new.request)
+        .map_err(|error| CaError::MalformedCsr(error.to_string()))?;
     let key = authority.load_key(work, ring)?;
     let own_key = key.public_key().ok_or_else(|| Fault::Damaged(authority.arn()))?;
     check_template(authority, template, request.public_key == own_key)?;

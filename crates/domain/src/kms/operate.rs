@@ -12,7 +12,7 @@ use crate::arn::Scope;
 use crate::identity::Allowed;
 use crate::keyring::KeyRing;
 use crate::work::Work;
-use crate::{Fault, ids, limits};
+use crate::{Fault, ids};
 
 /// Key-value pairs that are authenticated with a ciphertext.
 pub type EncryptionContext = BTreeMap<String, String>;
@@ -223,15 +223,6 @@ fn require_encryption(
         return Err(KmsError::Validation(
             "an encryption context is valid only with SYMMETRIC_DEFAULT".into(),
         ));
-    }
-    let chars: usize =
-        context.iter().map(|(key, value)| key.chars().count() + value.chars().count()).sum();
-    if context.len() > limits::MAX_CONTEXT_ENTRIES || chars > limits::MAX_CONTEXT_CHARS {
-        return Err(KmsError::Validation(format!(
-            "the encryption context has more than {} entries or {} characters",
-            limits::MAX_CONTEXT_ENTRIES,
-            limits::MAX_CONTEXT_CHARS
-        )));
     }
     key.require_enabled()
 }

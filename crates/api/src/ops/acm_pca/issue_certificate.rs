@@ -62,6 +62,8 @@ impl Operation for IssueCertificate {
         validate::one_of("SigningAlgorithm", &input.signing_algorithm, &signing_names)?;
         let algorithm = SignatureAlgorithm::by_pca_name(&input.signing_algorithm)
             .ok_or_else(|| ApiError::validation("the signing algorithm is not known"))?;
+        let template_len = input.template_arn.as_ref().map_or(5, |arn| arn.chars().count());
+        validate::length("TemplateArn", template_len, 5, 200)?;
         let template = match &input.template_arn {
             None => Template::default_row(),
             Some(arn) => Template::by_arn(arn).ok_or_else(|| {

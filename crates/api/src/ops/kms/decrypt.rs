@@ -5,7 +5,9 @@
 use outlast_domain::kms::{self, EncryptionContext};
 use serde::{Deserialize, Serialize};
 
-use crate::model::kms::{dry_run, encryption_algorithm, find_key, refuse, refuse_grant_tokens};
+use crate::model::kms::{
+    dry_run, encryption_algorithm, encryption_context, find_key, refuse, refuse_grant_tokens,
+};
 use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, Blob, validate};
 
@@ -60,9 +62,8 @@ impl Operation for Decrypt {
         let blob = &input.ciphertext_blob.0;
         validate::length("CiphertextBlob", blob.len(), 1, 6144)?;
         let algorithm = encryption_algorithm(input.encryption_algorithm.as_deref())?;
-        let context = input.encryption_context.unwrap_or_default();
+        let context = encryption_context(call, input.encryption_context)?;
         call.notes.parameter("encryptionAlgorithm", algorithm);
-        call.notes.parameter("encryptionContext", serde_json::json!(context));
         let symmetric = algorithm == "SYMMETRIC_DEFAULT";
         let named = match &input.key_id {
             Some(name) => Some(find_key(call, name)?),

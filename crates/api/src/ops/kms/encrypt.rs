@@ -5,7 +5,9 @@
 use outlast_domain::kms::{self, EncryptionContext};
 use serde::{Deserialize, Serialize};
 
-use crate::model::kms::{dry_run, encryption_algorithm, find_key, refuse_grant_tokens};
+use crate::model::kms::{
+    dry_run, encryption_algorithm, encryption_context, find_key, refuse_grant_tokens,
+};
 use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, Blob, validate};
 
@@ -50,9 +52,8 @@ impl Operation for Encrypt {
         refuse_grant_tokens(input.grant_tokens.as_ref())?;
         validate::length("Plaintext", input.plaintext.0.len(), 1, 4096)?;
         let algorithm = encryption_algorithm(input.encryption_algorithm.as_deref())?;
-        let context = input.encryption_context.unwrap_or_default();
+        let context = encryption_context(call, input.encryption_context)?;
         call.notes.parameter("encryptionAlgorithm", algorithm);
-        call.notes.parameter("encryptionContext", serde_json::json!(context));
         let key = find_key(call, &input.key_id)?;
         let allowed = call.authorize("kms:Encrypt", &key.arn())?;
         let plaintext =

@@ -5,7 +5,7 @@
 use outlast_domain::kms::{self, EncryptionContext};
 use serde::{Deserialize, Serialize};
 
-use crate::model::kms::{dry_run, find_key, refuse, refuse_grant_tokens};
+use crate::model::kms::{dry_run, encryption_context, find_key, refuse, refuse_grant_tokens};
 use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, Blob, validate};
 
@@ -55,9 +55,8 @@ impl Operation for GenerateDataKey {
         refuse_grant_tokens(input.grant_tokens.as_ref())?;
         refuse("Recipient", input.recipient.as_ref())?;
         let len = length(input.number_of_bytes, input.key_spec.as_deref())?;
-        let context = input.encryption_context.unwrap_or_default();
+        let context = encryption_context(call, input.encryption_context)?;
         call.notes.parameter("numberOfBytes", len);
-        call.notes.parameter("encryptionContext", serde_json::json!(context));
         let key = find_key(call, &input.key_id)?;
         let allowed = call.authorize("kms:GenerateDataKey", &key.arn())?;
         let data_key = outlast_crypto::random::secret(len).map_err(kms::KmsError::from)?;

@@ -1,0 +1,203 @@
+//! The program as a user has it: processes, data folders, and a client session.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use outlast_api::client::{Client, ServiceError};
+use outlast_api::ops::Operation;
+use outlast_api::wire::sigv4::Credentials;
+use outlast_crypto::Secret;
+use outlast_net::client::{ClientError, Connection, Connector};
+use outlast_net::policy::Policy;
+use outlast_net::server::system_clock;
+
+pub const ACCESS_KEY: &str = "TESTKEY01";
+pub const SECRET: &str = "a-secret-of-the-tests-0123456789";
+
+/// The command, with nothing of AWS or Outlast in its environment.
+pub fn outlast() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("AWS_") || name.starts_with("OUTLAST_") {
+            command.env_remove(&*name);
+        }
+    }
+    command
+}
+
+pub fn run(command: &mut Command) -> Output {
+    command.output().expect("the program starts")
+}
+
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Runs a command that must succeed, and gives its stdout.
+pub fn succeed(command: &mut Command) -> String {
+    let output = run(command);
+    assert!(output.status.success(), "{command:?}\n{}{}", stdout(&output), stderr(&output));
+    stdout(&output)
+}
+
+/// Runs a command that must fail with this exit code, and gives its stderr.
+pub fn fail(command: &mut Command, code: i32) -> String {
+    let output = run(command);
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(code), "{command:?}\n{}{text}", stdout(&output));
+    assert!(!text.contains(SECRET), "the secret is in the message: {text}");
+    text
+}
+
+/// A data folder in a temporary place.
+pub struct Folder {
+    pub temporary: tempfile::TempDir,
+    pub data: PathBuf,
+}
+
+impl Folder {
+    pub fn new() -> Self {
+        let temporary = tempfile::tempdir().unwrap();
+        let data = temporary.path().join("data");
+        succeed(
+            outlast()
+                .args(["init", "--access-key-id", ACCESS_KEY, "--data"])
+                .arg(&data)
+                .env("OUTLAST_SECRET_ACCESS_KEY", SECRET),
+        );
+        Self { temporary, data }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.temporary.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    pub fn serve(&self) -> Server {
+        Server::start(&self.data, &[])
+    }
+
+    /// A command that uses the folder's profile.
+    pub fn client(&self, arguments: &[&str]) -> Command {
+        let mut command = outlast();
+        command
+            .args(arguments)
+            .env("AWS_CONFIG_FILE", self.data.join("client/config"))
+            .env("AWS_SHARED_CREDENTIALS_FILE", self.data.join("client/credentials"))
+            .env("AWS_PROFILE", "outlast");
+        command
+    }
+}
+
+/// A server process; killed when dropped.
+pub struct Server {
+    pub child: Child,
+    pub port: u16,
+    data: PathBuf,
+}
+
+impl Server {
+    pub fn start(data: &Path, arguments: &[&str]) -> Self {
+        let mut child = outlast()
+            .args(["server", "--listen", "127.0.0.1:0", "--log", "warn", "--data"])
+            .arg(data)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let port = line
+            .trim()
+            .strip_prefix("listening on https://127.0.0.1:")
+            .unwrap_or_else(|| panic!("the server did not start: {line}"))
+            .parse()
+            .unwrap();
+        Self { child, port, data: data.to_path_buf() }
+    }
+
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// SIGTERM, and the exit code.
+    pub fn terminate(&mut self) -> Option<i32> {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.child.wait().unwrap().code()
+    }
+
+    pub fn roots(&self) -> Vec<Vec<u8>> {
+        let pem = std::fs::read(self.data.join("client/ca.pem")).unwrap();
+        outlast_pki::pem::read_certificates(&pem).unwrap()
+    }
+
+    pub async fn session(&self) -> Result<Session, ClientError> {
+        Session::open(self.port, &self.roots()).await
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// One connection and the administrator's key.
+pub struct Session {
+    client: Client,
+    pub connection: Connection,
+}
+
+impl Session {
+    pub async fn open(port: u16, roots: &[Vec<u8>]) -> Result<Self, ClientError> {
+        let connector = Connector::new(&Policy::default(), roots)?;
+        let connection = connector.connect("localhost", port).await?;
+        let client = Client {
+            host: format!("localhost:{port}"),
+            region: "us-east-1".into(),
+            credentials: Credentials {
+                access_key_id: ACCESS_KEY.into(),
+                secret: Secret::new(SECRET.as_bytes().to_vec()),
+            },
+        };
+        Ok(Self { client, connection })
+    }
+
+    /// Calls an operation; the outer error is the connection's.
+    pub async fn call<O: Operation>(
+        &mut self,
+        input: serde_json::Value,
+    ) -> Result<Result<O::Output, ServiceError>, ClientError> {
+        let input = serde_json::from_value(input).unwrap();
+        let now = system_clock().div_euclid(1000);
+        let request = self.client.request::<O>(&input, now).unwrap();
+        let (status, body) = self.connection.send(request).await?;
+        Ok(Client::response::<O>(status, &body))
+    }
+
+    pub async fn get(&mut self, path: &str) -> (u16, Vec<u8>) {
+        let mut request = http::Request::new(Vec::new());
+        *request.uri_mut() = path.parse().unwrap();
+        request.headers_mut().insert("host", "localhost".parse().unwrap());
+        let (status, body) = self.connection.send(request).await.unwrap();
+        (status, body.to_vec())
+    }
+}
+
+pub fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Runtime::new().unwrap()
+}

@@ -1,0 +1,212 @@
+//! `quickstart`, `sign`, `verify` and `inspect` on real files.
+
+mod common;
+
+use std::path::Path;
+
+use common::{Folder, fail, outlast, run, stderr, stdout, succeed};
+
+/// A quickstart folder with a profile that reaches a running server.
+fn quickstart() -> (tempfile::TempDir, std::path::PathBuf) {
+    let temporary = tempfile::tempdir().unwrap();
+    let file = temporary.path().join("release 1.tar");
+    std::fs::write(&file, vec![42; 3_000_000]).unwrap();
+    let out = temporary.path().join("out");
+    succeed(outlast().arg("quickstart").arg(&file).arg("--out").arg(&out));
+    (temporary, out)
+}
+
+fn client(out: &Path, arguments: &[&str]) -> std::process::Command {
+    let mut command = outlast();
+    command
+        .args(arguments)
+        .env("AWS_CONFIG_FILE", out.join("data/client/config"))
+        .env("AWS_SHARED_CREDENTIALS_FILE", out.join("data/client/credentials"))
+        .env("AWS_PROFILE", "outlast");
+    command
+}
+
+#[test]
+fn quickstart_runs_twice_and_uses_what_exists() {
+    let (temporary, out) = quickstart();
+    for name in ["signature.p7s", "root-ca.pem", "code-signing-cert.pem", "chain.pem"] {
+        assert!(out.join(name).exists(), "{name}");
+    }
+    let root = std::fs::read(out.join("root-ca.pem")).unwrap();
+    let leaf = std::fs::read(out.join("code-signing-cert.pem")).unwrap();
+    let file = temporary.path().join("release 1.tar");
+    let again = succeed(
+        outlast().args(["quickstart", "--output", "json"]).arg(&file).arg("--out").arg(&out),
+    );
+    let value: serde_json::Value = serde_json::from_str(&again).unwrap();
+    let steps: Vec<_> =
+        value["steps"].as_array().unwrap().iter().map(|s| s["text"].as_str().unwrap()).collect();
+    assert_eq!(steps.iter().filter(|text| text.starts_with("used ")).count(), 5, "{steps:#?}");
+    assert_eq!(steps.iter().filter(|text| text.starts_with("refused ")).count(), 3);
+    assert_eq!(value["connection"]["group"], "X25519MLKEM768");
+    assert_eq!(value["connection"]["handshake"], "full");
+    assert_eq!(value["classical_connection"]["group"], "x25519");
+    let sent = value["handshake_bytes"]["sent"].as_u64().unwrap();
+    let classical = value["classical_handshake_bytes"]["sent"].as_u64().unwrap();
+    // The hybrid share of the client is 1184 bytes longer and travels with the classical one.
+    assert!((1184..1300).contains(&(sent - classical)), "{sent} against {classical}");
+    assert_eq!(std::fs::read(out.join("root-ca.pem")).unwrap(), root);
+    assert_eq!(std::fs::read(out.join("code-signing-cert.pem")).unwrap(), leaf);
+    succeed(
+        outlast()
+            .arg("verify")
+            .arg(&file)
+            .arg("--signature")
+            .arg(out.join("signature.p7s"))
+            .arg("--trust")
+            .arg(out.join("root-ca.pem")),
+    );
+    let missing = fail(outlast().args(["quickstart", "/no/such/file"]).current_dir(&temporary), 1);
+    assert!(missing.contains("no such file"), "{missing}");
+}
+
+#[test]
+fn many_files_are_signed_and_the_bad_ones_do_not_stop_the_rest() {
+    let (temporary, out) = quickstart();
+    let server = common::Server::start(&out.join("data"), &[]);
+    let files: Vec<_> = (0..6)
+        .map(|n| {
+            let path = temporary.path().join(format!("file-{n}"));
+            std::fs::write(&path, vec![n; usize::from(n) * 700_000]).unwrap();
+            path
+        })
+        .collect();
+    let missing = temporary.path().join("missing");
+    let mut command = client(&out, &["sign", "--key", "alias/outlast-quickstart"]);
+    let output = run(command.args(&files[..3]).arg(&missing).args(&files[3..]));
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    assert!(stderr(&output).contains("missing: No such file"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("1 of 7 files were not signed"));
+    assert_eq!(stdout(&output).lines().count(), 6);
+    assert!(!temporary.path().join("missing.p7s").exists());
+    let trust = out.join("root-ca.pem");
+    let verify = |extra: &[&str]| {
+        let mut command = outlast();
+        command.arg("verify").args(&files).arg("--trust").arg(&trust).args(extra);
+        command
+    };
+    // The trust store may be a folder.
+    let store = temporary.path().join("trust");
+    std::fs::create_dir(&store).unwrap();
+    std::fs::copy(&trust, store.join("root.pem")).unwrap();
+    assert_eq!(succeed(&mut verify(&[])).lines().count(), 6);
+    let json = succeed(&mut verify(&["--output", "json", "--at", "now"]));
+    let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert!(value.as_array().unwrap().iter().all(|one| one["verified"] == true));
+    assert_eq!(value[0]["signers"][0]["digest"], "sha512");
+    succeed(outlast().arg("verify").arg(&files[0]).arg("--trust").arg(&store));
+    // One changed, one unsigned: refused, with the stronger exit code.
+    std::fs::write(&files[1], "changed").unwrap();
+    std::fs::remove_file(temporary.path().join("file-2.p7s")).unwrap();
+    let text = fail(&mut verify(&[]), 3);
+    assert!(text.contains("file-1: the file is not the one that was signed"), "{text}");
+    assert!(text.contains("2 of 6 files were not verified"), "{text}");
+    let text = fail(&mut verify(&["--at", "2020-01-01T00:00:00Z"]), 3);
+    assert!(text.contains("is not valid before"), "{text}");
+    assert!(fail(&mut verify(&["--at", "yesterday"]), 2).contains("is not a time"));
+
+    for digest in ["shake256", "sha384"] {
+        let mut command =
+            client(&out, &["sign", "--key", "alias/outlast-quickstart", "--digest", digest]);
+        succeed(command.arg(&files[0]).arg("--output-dir").arg(&store));
+        let signature = store.join("file-0.p7s");
+        assert!(succeed(outlast().arg("inspect").arg(&signature)).contains(digest));
+        succeed(
+            outlast()
+                .arg("verify")
+                .arg(&files[0])
+                .arg("--signature")
+                .arg(&signature)
+                .arg("--trust")
+                .arg(&trust),
+        );
+    }
+    for (arguments, expected) in [
+        (&["--key", "alias/nothing"][..], "is not found"),
+        (&["--key", "alias/outlast-quickstart", "--digest", "sha256"], "does not suit"),
+        (&["--key", "alias/outlast-quickstart", "--digest", "md5"], "is not a digest"),
+        (&["--key", "alias/outlast-quickstart", "--region", "eu-west-1"], "is not found"),
+        (
+            &["--key", "alias/outlast-quickstart", "--endpoint-url", "http://localhost"],
+            "is not an endpoint",
+        ),
+        (
+            &["--key", "alias/outlast-quickstart", "--endpoint-url", "https://localhost:1"],
+            "hint: is the server running",
+        ),
+    ] {
+        let mut command = client(&out, &["sign"]);
+        let text = fail(command.args(arguments).arg(&files[0]), 1);
+        assert!(text.contains(expected), "{text}");
+    }
+    drop(server);
+}
+
+#[test]
+fn truncated_and_foreign_signatures_are_refused() {
+    let (temporary, out) = quickstart();
+    let file = temporary.path().join("release 1.tar");
+    let signature = std::fs::read(out.join("signature.p7s")).unwrap();
+    let bad = temporary.path().join("bad.p7s");
+    let verify = || {
+        let mut command = outlast();
+        command.arg("verify").arg(&file).arg("--signature").arg(&bad);
+        command.arg("--trust").arg(out.join("root-ca.pem"));
+        command
+    };
+    for bytes in [&signature[..signature.len() / 2], b"", b"not a signature", &signature[1..]] {
+        std::fs::write(&bad, bytes).unwrap();
+        let text = fail(&mut verify(), 3);
+        assert!(text.contains("not a CMS signature"), "{text}");
+    }
+    std::fs::copy(out.join("root-ca.pem"), &bad).unwrap();
+    assert!(fail(&mut verify(), 3).contains("not a CMS signature"));
+    std::fs::remove_file(&bad).unwrap();
+    assert!(fail(&mut verify(), 1).contains("No such file"));
+    let other = quickstart();
+    let text = fail(
+        outlast()
+            .arg("verify")
+            .arg(&file)
+            .arg("--signature")
+            .arg(out.join("signature.p7s"))
+            .arg("--trust")
+            .arg(other.1.join("root-ca.pem")),
+        3,
+    );
+    assert!(text.contains("certificate chain is not valid") || text.contains("no path"), "{text}");
+    let text = succeed(outlast().arg("inspect").arg(out.join("chain.pem")));
+    assert!(text.contains("path length: 0") && text.contains("ML_DSA_65"), "{text}");
+    assert!(fail(outlast().arg("inspect").arg(&file), 1).contains("release 1.tar"));
+}
+
+#[test]
+fn a_key_without_certificate_needs_one() {
+    let folder = Folder::new();
+    let server = folder.serve();
+    let runtime = common::runtime();
+    let key = runtime.block_on(async {
+        let mut session = server.session().await.unwrap();
+        let new = serde_json::json!({ "KeySpec": "ML_DSA_44", "KeyUsage": "SIGN_VERIFY" });
+        let made = session.call::<outlast_api::ops::kms::create_key::CreateKey>(new).await.unwrap();
+        made.unwrap().key_metadata.arn
+    });
+    let file = folder.write("file", b"content");
+    let text = fail(folder.client(&["sign", "--key", &key]).arg(&file), 1);
+    assert!(text.contains("--certificate"), "{text}");
+    let stranger = quickstart();
+    let text = fail(
+        folder
+            .client(&["sign", "--key", &key])
+            .arg(&file)
+            .arg("--certificate")
+            .arg(stranger.1.join("code-signing-cert.pem")),
+        1,
+    );
+    assert!(text.contains("is not for the key"), "{text}");
+}
