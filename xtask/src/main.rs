@@ -1,15 +1,33 @@
-//! The project's own chores: `gen`, `tidy`, `ci`, `peers`, `bench`.
+//! The project's own chores.
+//!
+//! `gen` writes the generated lists, `tidy` checks what the compiler does not, `peers` installs the programs
+//! that the interop tests talk to, `ci` runs everything that must hold, `bench` prints the benchmark table.
 
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line of the project's own"
+)]
+
+mod ci;
 mod codegen;
+mod tidy;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
+
+const USAGE: &str = "usage: cargo xtask gen | tidy | peers | ci | bench [--quick]";
 
 fn main() -> ExitCode {
-    let argument = std::env::args().nth(1);
-    let outcome = match argument.as_deref() {
-        Some("gen") => codegen::write(&root()),
-        _ => Err("usage: cargo xtask gen|tidy|ci".to_owned()),
+    let mut arguments = std::env::args().skip(1);
+    let root = root();
+    let outcome = match arguments.next().as_deref() {
+        Some("gen") => codegen::write(&root),
+        Some("tidy") => tidy::check(&root).map(|count| println!("tidy: {count} checks")),
+        Some("peers") => ci::peers(&root),
+        Some("ci") => ci::run(&root),
+        Some("bench") => bench(&root, arguments.collect()),
+        _ => Err(USAGE.to_owned()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -18,6 +36,16 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn bench(root: &Path, arguments: Vec<String>) -> Result<(), String> {
+    ci::cargo(root, &["build", "--release", "--package", "outlast", "--package", "outlast-lab"])?;
+    let status = Command::new(root.join("target/release/outlast-lab"))
+        .current_dir(root)
+        .args(arguments)
+        .status()
+        .map_err(|error| format!("outlast-lab: {error}"))?;
+    if status.success() { Ok(()) } else { Err("the benchmark failed".into()) }
 }
 
 /// The workspace's folder.

@@ -59,6 +59,9 @@ pub fn input_digest<T: Serialize>(input: &T) -> Result<String, ApiError> {
     Ok(hex::encode(outlast_crypto::digests::sha256(&Protocol::Json11.encode(input)?)))
 }
 
+/// Body in, body out.
+pub type Run = fn(&mut Call<'_>, Protocol, &[u8]) -> Result<Vec<u8>, ApiError>;
+
 /// An operation in a table.
 pub struct Row {
     /// AWS's name.
@@ -68,7 +71,7 @@ pub struct Row {
     /// Whether it may take long.
     pub slow: bool,
     /// Decodes, runs, encodes.
-    pub run: fn(&mut Call<'_>, Protocol, &[u8]) -> Result<Vec<u8>, ApiError>,
+    pub run: Run,
 }
 
 impl Row {

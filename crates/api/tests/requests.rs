@@ -1,5 +1,13 @@
 //! What every operation has in common: signatures, bodies, limits, audit, durability. Each test goes over the
 //! whole table of operations, so that a new one is covered on arrival.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::type_complexity,
+    reason = "a test may fail and print"
+)]
 
 mod common;
 

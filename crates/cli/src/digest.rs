@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::mpsc;
 
 use indicatif::ProgressBar;
-use outlast_crypto::digests::Digest;
+use outlast_crypto::digests::{Digest, DigestContext};
 
 use crate::failure::Failure;
 
@@ -61,7 +61,7 @@ pub(crate) fn file(
         reader.join().unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into()))
     })
     .map_err(failed)?;
-    Ok(contexts.into_iter().map(|context| context.finish()).collect())
+    Ok(contexts.into_iter().map(DigestContext::finish).collect())
 }
 
 /// Fills the buffer unless the file ends.

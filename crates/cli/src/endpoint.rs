@@ -142,7 +142,11 @@ pub(crate) fn client_failure(error: ClientError) -> Failure {
             Some("is the server running? outlast server --data DIR")
         }
         ClientError::Connect { error, .. } if error.kind() == std::io::ErrorKind::InvalidData => {
-            Some("check that --ca-bundle is the ca.pem of this server's data folder")
+            Some(if std::env::var_os("AWS_CA_BUNDLE").is_some() {
+                "AWS_CA_BUNDLE is set and goes before the profile's ca_bundle; unset it"
+            } else {
+                "check that --ca-bundle is the ca.pem of this server's data folder"
+            })
         }
         _ => None,
     };

@@ -1,6 +1,14 @@
 //! kill -9 at random moments of a stream of writes: nothing that was acknowledged is lost.
 //!
 //! `OUTLAST_CRASH_ROUNDS` sets the number of kills (25 if absent).
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::type_complexity,
+    reason = "a test may fail and print"
+)]
 
 mod common;
 

@@ -1,4 +1,12 @@
 //! `init` and `server`: the data folder, its settings, and what goes wrong with them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::type_complexity,
+    reason = "a test may fail and print"
+)]
 
 mod common;
 

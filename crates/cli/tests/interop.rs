@@ -2,6 +2,14 @@
 //!
 //! `cargo xtask peers` installs them below `target/peers` (`OUTLAST_PEERS` names another place). Without them
 //! the tests say that they were skipped; with `OUTLAST_REQUIRE_PEERS=1` that is a failure.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::type_complexity,
+    reason = "a test may fail and print"
+)]
 
 mod common;
 

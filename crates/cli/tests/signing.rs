@@ -1,4 +1,12 @@
 //! `quickstart`, `sign`, `verify` and `inspect` on real files.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::type_complexity,
+    reason = "a test may fail and print"
+)]
 
 mod common;
 

@@ -304,10 +304,11 @@ impl Connection {
             match step {
                 Step::Respond(response) => return response,
                 Step::Again => {}
-                Step::Commit(prepared) => match self.commit(*prepared).await {
-                    Some(response) => return response,
-                    None => {}
-                },
+                Step::Commit(prepared) => {
+                    if let Some(response) = self.commit(*prepared).await {
+                        return response;
+                    }
+                }
             }
         }
         service.contended(route)

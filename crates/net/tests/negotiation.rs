@@ -3,6 +3,14 @@
 //! The expected outcome is computed from the rule: a hybrid group if the client names one, else a classical
 //! one; a HelloRetryRequest exactly when the share of the chosen group was not sent. The test fails when rustls
 //! changes how it chooses.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::type_complexity,
+    reason = "a test may fail and print"
+)]
 
 use std::sync::Arc;
 

@@ -1,4 +1,12 @@
 //! Detached signatures: what is signed verifies, what was changed does not, and nothing panics.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::type_complexity,
+    reason = "a test may fail and print"
+)]
 
 mod common;
 

@@ -2,6 +2,14 @@
 //!
 //! They are not part of this repository: set `OUTLAST_VECTORS` to their folder, or have it beside the
 //! checkout as `../shared/vectors`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::type_complexity,
+    reason = "a test may fail and print"
+)]
 
 use std::path::PathBuf;
 

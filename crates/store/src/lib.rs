@@ -89,7 +89,8 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Result<Vec<(String, Record)>, StoreError>;
 
-    /// Commits, and calls `done` when the outcome is certain. Does not wait for the disk.
+    /// Commits, and calls `done` when the outcome is certain: on this thread or another, now or later. It may
+    /// take as long as one sync of the disk.
     fn commit(&self, transaction: Transaction, done: Completion);
 
     /// Up to `limit` events with a sequence greater than `after`.

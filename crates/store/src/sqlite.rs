@@ -1,12 +1,14 @@
 //! The embedded store: SQLite in WAL mode with full synchronisation.
 //!
-//! One thread writes. It takes all transactions that wait, checks and applies them one after the other
+//! A transaction that meets nobody else is committed by its own thread: no other thread has to wake up. When
+//! several come at once, the writer's thread takes all that wait, checks and applies them one after the other
 //! inside one SQLite transaction, and completes them when that is on disk, so that many clients share one
 //! sync (group commit). Readers have connections of their own and see the last completed commit.
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -36,8 +38,23 @@ const READERS: usize = 4;
 pub struct SqliteStore {
     readers: Vec<Mutex<Connection>>,
     next_reader: AtomicUsize,
-    queue: Option<mpsc::SyncSender<(Transaction, Completion)>>,
+    writing: Arc<Writing>,
     writer: Option<JoinHandle<()>>,
+}
+
+type Job = (Transaction, Completion);
+
+/// What the writer's thread shares with those who commit.
+struct Writing {
+    connection: Mutex<Connection>,
+    queue: Mutex<Queue>,
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    closed: bool,
 }
 
 impl SqliteStore {
@@ -63,17 +80,17 @@ impl SqliteStore {
                     .map(Mutex::new)
             })
             .collect::<Result<_, _>>()?;
-        let (queue, jobs) = mpsc::sync_channel(QUEUE);
+        let writing = Arc::new(Writing {
+            connection: Mutex::new(connection),
+            queue: Mutex::default(),
+            wake: Condvar::new(),
+        });
+        let shared = writing.clone();
         let writer = std::thread::Builder::new()
             .name("store-writer".into())
-            .spawn(move || write(&mut connection, &jobs))
+            .spawn(move || shared.run())
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        Ok(Self {
-            readers,
-            next_reader: AtomicUsize::new(0),
-            queue: Some(queue),
-            writer: Some(writer),
-        })
+        Ok(Self { readers, next_reader: AtomicUsize::new(0), writing, writer: Some(writer) })
     }
 
     fn reader(&self) -> MutexGuard<'_, Connection> {
@@ -92,7 +109,8 @@ impl Drop for SqliteStore {
         // The writer's connection closes last: only it may move the log into the database and remove it.
         self.readers.clear();
         // Closing the queue ends the writer after what still waits.
-        self.queue = None;
+        self.writing.queue().closed = true;
+        self.writing.wake.notify_one();
         if let Some(writer) = self.writer.take() {
             let _ = writer.join();
         }
@@ -140,19 +158,20 @@ impl Store for SqliteStore {
     }
 
     fn commit(&self, transaction: Transaction, done: Completion) {
-        let Some(queue) = &self.queue else {
-            return done(Err(StoreError::Unavailable("the store is closed".into())));
-        };
-        // Never waits: the caller may be a network thread, and a stalled disk must not stall the others.
-        match queue.try_send((transaction, done)) {
-            Ok(()) => {}
-            Err(mpsc::TrySendError::Full((_, done))) => {
-                done(Err(StoreError::Unavailable("too many commits wait for the disk".into())));
-            }
-            Err(mpsc::TrySendError::Disconnected((_, done))) => {
-                done(Err(StoreError::Unavailable("the writer has stopped".into())));
-            }
+        let writing = &self.writing;
+        if let Ok(mut connection) = writing.connection.try_lock()
+            && writing.queue().jobs.is_empty()
+        {
+            return complete(&mut connection, vec![(transaction, done)]);
         }
+        let mut queue = writing.queue();
+        // Never waits: the caller may be a network thread, and a stalled disk must not stall the others.
+        if queue.jobs.len() >= QUEUE {
+            drop(queue);
+            return done(Err(StoreError::Unavailable("too many commits wait for the disk".into())));
+        }
+        queue.jobs.push_back((transaction, done));
+        writing.wake.notify_one();
     }
 
     fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
@@ -216,28 +235,47 @@ fn prepare(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     upgrade.commit().map_err(failed)
 }
 
-/// The writer's loop: ends when the store is dropped.
-fn write(connection: &mut Connection, jobs: &mpsc::Receiver<(Transaction, Completion)>) {
-    while let Ok(first) = jobs.recv() {
-        let mut group = vec![first];
-        while group.len() < GROUP {
-            match jobs.try_recv() {
-                Ok(job) => group.push(job),
-                Err(_) => break,
+impl Writing {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        // A panic cannot leave the queue half-changed: every change is one push or drain.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The writer's loop: ends when the store is dropped and nothing waits.
+    fn run(&self) {
+        loop {
+            let mut queue = self.queue();
+            while queue.jobs.is_empty() {
+                if queue.closed {
+                    return;
+                }
+                queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            }
+            drop(queue);
+            // Whoever commits just now is waited for first: what comes meanwhile joins the group.
+            let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut queue = self.queue();
+            let len = queue.jobs.len().min(GROUP);
+            let group = queue.jobs.drain(..len).collect();
+            drop(queue);
+            complete(&mut connection, group);
+        }
+    }
+}
+
+/// Commits a group and tells each member its outcome.
+fn complete(connection: &mut Connection, group: Vec<Job>) {
+    let (transactions, completions): (Vec<_>, Vec<_>) = group.into_iter().unzip();
+    match apply(connection, &transactions) {
+        Ok(outcomes) => {
+            for (done, outcome) in completions.into_iter().zip(outcomes) {
+                done(outcome);
             }
         }
-        let (transactions, completions): (Vec<_>, Vec<_>) = group.into_iter().unzip();
-        match apply(connection, &transactions) {
-            Ok(outcomes) => {
-                for (done, outcome) in completions.into_iter().zip(outcomes) {
-                    done(outcome);
-                }
-            }
-            Err(error) => {
-                tracing::error!(%error, "a group of commits failed and was rolled back");
-                for done in completions {
-                    done(Err(error.clone()));
-                }
+        Err(error) => {
+            tracing::error!(%error, "a group of commits failed and was rolled back");
+            for done in completions {
+                done(Err(error.clone()));
             }
         }
     }

@@ -1,4 +1,12 @@
 //! Every engine behaves alike; the durable one survives being closed, filled up and misused.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::type_complexity,
+    reason = "a test may fail and print"
+)]
 
 use outlast_store::faulty::FaultyStore;
 use outlast_store::lock::FolderLock;

@@ -1,4 +1,12 @@
 //! A service on a store in memory, and a client that signs.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::type_complexity,
+    reason = "a test may fail and print"
+)]
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::sync::Arc;

@@ -24,12 +24,17 @@ pub const SEED_LEN: usize = 32;
 /// Length of the message representative mu, in bytes.
 pub const MU_LEN: usize = 64;
 
+/// (seed, mu) to signature
+type SignMu = fn(&[u8], &[u8]) -> Result<Vec<u8>, CryptoError>;
+/// (public key, mu, signature) to validity
+type VerifyMu = fn(&[u8], &[u8], &[u8]) -> Result<bool, CryptoError>;
+
 /// One parameter set of ML-DSA.
 pub struct ParameterSet {
     oid: ObjectIdentifier,
     algorithm: &'static PqdsaSigningAlgorithm,
-    sign_mu: fn(&[u8], &[u8]) -> Result<Vec<u8>, CryptoError>,
-    verify_mu: fn(&[u8], &[u8], &[u8]) -> Result<bool, CryptoError>,
+    sign_mu: SignMu,
+    verify_mu: VerifyMu,
 }
 
 /// Security category 2; public key 1312 bytes, signature 2420.

@@ -1,0 +1,116 @@
+//! Everything that must hold before a change lands.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Runs all checks and tests and prints their counts. The last line is `N passed, N failed`.
+pub fn run(root: &Path) -> Result<(), String> {
+    step("formatting");
+    cargo(root, &["fmt", "--all", "--check"])?;
+    step("tidy");
+    let checks = crate::tidy::check(root)?;
+    println!("{checks} checks");
+    step("clippy, warnings denied");
+    cargo(
+        root,
+        &["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"],
+    )?;
+    step("peers");
+    peers(root)?;
+    step("tests");
+    let counts = tests(root)?;
+    step("quickstart, release build");
+    let out = root.join("target/ci-quickstart");
+    let _ = std::fs::remove_dir_all(&out);
+    let out = out.display().to_string();
+    cargo(root, &["run", "--release", "--locked", "--", "quickstart", "--out", &out])?;
+    verify_quickstart(root, &out)?;
+    println!("\n{} passed, {} failed", counts.passed + 1, counts.failed);
+    if counts.failed > 0 { Err("some tests failed".into()) } else { Ok(()) }
+}
+
+/// Installs OpenSSL 3.5, boto3, and the AWS SDK for Java with BouncyCastle below `target/peers`.
+pub fn peers(root: &Path) -> Result<(), String> {
+    for name in ["openssl", "python", "java"] {
+        let script = root.join(format!("tests/interop/peers/{name}.sh"));
+        let place = root.join("target/peers").join(name);
+        if let Some(parent) = place.parent() {
+            std::fs::create_dir_all(parent).map_err(|error| error.to_string())?;
+        }
+        command(Command::new(script).arg(place))?;
+    }
+    Ok(())
+}
+
+/// Runs cargo in the workspace.
+pub fn cargo(root: &Path, arguments: &[&str]) -> Result<(), String> {
+    command(Command::new(env!("CARGO")).args(arguments).current_dir(root))
+}
+
+struct Counts {
+    passed: u64,
+    failed: u64,
+}
+
+fn tests(root: &Path) -> Result<Counts, String> {
+    let output = Command::new(env!("CARGO"))
+        .args(["test", "--workspace", "--locked", "--no-fail-fast", "--", "--nocapture"])
+        .env("OUTLAST_REQUIRE_PEERS", "1")
+        .current_dir(root)
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cargo test: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    print!("{text}");
+    let mut counts = Counts { passed: 0, failed: 0 };
+    for line in text.lines().filter_map(|line| line.strip_prefix("test result: ")) {
+        let number = |name: &str| {
+            line.split("; ")
+                .find_map(|part| {
+                    part.trim_start_matches("ok. ")
+                        .trim_start_matches("FAILED. ")
+                        .strip_suffix(name)
+                })
+                .and_then(|number| number.trim().parse::<u64>().ok())
+                .unwrap_or(0)
+        };
+        counts.passed += number(" passed");
+        counts.failed += number(" failed");
+    }
+    if !output.status.success() && counts.failed == 0 {
+        return Err("the tests could not be run".into());
+    }
+    if counts.passed == 0 {
+        return Err("no test was run".into());
+    }
+    Ok(counts)
+}
+
+/// The independent check that the README promises.
+fn verify_quickstart(root: &Path, out: &str) -> Result<(), String> {
+    let output = Command::new(root.join("target/peers/openssl/bin/openssl"))
+        .args(["cms", "-verify", "-binary", "-inform", "DER", "-purpose", "codesign"])
+        .args(["-in", &format!("{out}/signature.p7s"), "-CAfile", &format!("{out}/root-ca.pem")])
+        .arg("-content")
+        .arg(root.join("target/release/outlast"))
+        .args(["-out", "/dev/null"])
+        .output()
+        .map_err(|error| format!("openssl: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    print!("openssl: {text}");
+    if text.contains("CMS Verification successful") {
+        Ok(())
+    } else {
+        Err("openssl did not verify the quickstart's signature".into())
+    }
+}
+
+fn step(name: &str) {
+    println!("\n== {name}");
+}
+
+fn command(command: &mut Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let status = command.status().map_err(|error| format!("{name}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{name} failed: {status}")) }
+}

@@ -1,0 +1,102 @@
+//! What the compiler does not check: crate directions, module headers, generated text, paths in documents.
+
+use std::path::{Path, PathBuf};
+
+/// Which workspace crates each crate may depend on; ARCHITECTURE.md says why.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("crypto", &[]),
+    ("store", &[]),
+    ("pki", &["crypto"]),
+    ("domain", &["crypto", "pki", "store"]),
+    ("api", &["crypto", "domain", "pki", "store"]),
+    ("net", &["api", "crypto", "domain", "pki", "store"]),
+    ("lab", &["api", "crypto", "domain", "net", "pki", "store"]),
+    ("cli", &["api", "crypto", "domain", "net", "pki", "store"]),
+];
+
+/// Longest source file, in lines: past that it holds two rooms.
+const MAX_LINES: usize = 700;
+
+/// Runs all checks; gives their number.
+pub fn check(root: &Path) -> Result<usize, String> {
+    let mut problems = Vec::new();
+    let mut count = 0;
+    for path in crate::codegen::stale(root)? {
+        problems.push(format!("{} is stale: run cargo xtask gen", path.display()));
+    }
+    count += 1;
+    for (name, allowed) in MAY_USE {
+        count += 1;
+        let manifest = read(&root.join(format!("crates/{name}/Cargo.toml")))?;
+        // Tests may use what they like.
+        let dependencies = manifest.split("[dev-dependencies]").next().unwrap_or_default();
+        for line in dependencies.lines() {
+            let Some(used) = line.strip_prefix("outlast-").and_then(|rest| rest.split('.').next())
+            else {
+                continue;
+            };
+            if !allowed.contains(&used) {
+                problems.push(format!("crates/{name} must not depend on crates/{used}"));
+            }
+        }
+    }
+    let mut sources = Vec::new();
+    for folder in ["crates", "xtask", "fuzz"] {
+        collect(&root.join(folder), &mut sources)?;
+    }
+    for path in &sources {
+        count += 1;
+        let text = read(path)?;
+        let name = path.strip_prefix(root).unwrap_or(path).display();
+        if !text.starts_with("//!") && !text.starts_with("#![no_main]") {
+            problems.push(format!("{name} does not open with //!"));
+        }
+        if text.lines().count() > MAX_LINES {
+            problems.push(format!("{name} has more than {MAX_LINES} lines"));
+        }
+    }
+    for document in ["README.md", "ARCHITECTURE.md"] {
+        let text = read(&root.join(document))?;
+        for path in paths_in(&text) {
+            count += 1;
+            if !root.join(&path).exists() {
+                problems.push(format!("{document} names {path}, which does not exist"));
+            }
+        }
+    }
+    if problems.is_empty() { Ok(count) } else { Err(problems.join("\nerror: ")) }
+}
+
+/// Words in backquotes that look like paths of this repository.
+fn paths_in(text: &str) -> Vec<String> {
+    text.split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|word| {
+            ["crates/", "docs/", "tests/", "xtask/", "fuzz/", ".ci/"]
+                .iter()
+                .any(|folder| word.starts_with(folder))
+                && !word.contains(['<', '*', ' ', '{'])
+        })
+        .map(|word| word.trim_end_matches('/').to_owned())
+        .collect()
+}
+
+fn collect(folder: &Path, out: &mut Vec<PathBuf>) -> Result<(), String> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
+    for entry in entries {
+        let path = entry.map_err(|error| error.to_string())?.path();
+        if path.is_dir() {
+            if !path.ends_with("target") {
+                collect(&path, out)?;
+            }
+        } else if path.extension().is_some_and(|kind| kind == "rs") {
+            out.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
