@@ -1,0 +1,17 @@
+//! Certificates in DER and PEM, and everything that is read off them.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use outlast_pki::certificate::Certificate;
+use outlast_pki::{path, pem};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(list) = pem::read_certificates(bytes) else { return };
+    for der in &list {
+        let Ok(certificate) = Certificate::parse(der) else { continue };
+        let _ = (certificate.serial(), certificate.subject().to_string(), certificate.not_after());
+        let _ = (certificate.subject_alternative_names(), certificate.extended_key_usage());
+        let _ = certificate.signed_by(&certificate);
+        let _ = path::verify_code_signing(&certificate, &list, &list, 1_800_000_000);
+    }
+});
