@@ -1,14 +1,16 @@
 //! Private CA: certificate authorities and what they issue.
 
 mod authority;
+mod import;
 mod issue;
 mod subject;
 mod validity;
 
 pub use authority::{
-    Authority, AuthorityPage, Kind, NewAuthority, Status, Update, add_tags, authorities, create,
-    delete, erase_expired, find, import_certificate, set_status,
+    Authority, Kind, NewAuthority, Status, Update, add_tags, authorities, create, delete,
+    erase_expired, find, set_status,
 };
+pub use import::import_certificate;
 pub use issue::{Issued, NewCertificate, certificate, issue};
 pub use subject::Subject;
 pub use validity::{Validity, ValidityType};

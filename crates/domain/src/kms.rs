@@ -4,10 +4,10 @@ mod alias;
 mod key;
 mod operate;
 
-pub use alias::{Alias, AliasPage, aliases, create_alias, delete_alias};
+pub use alias::{Alias, aliases, create_alias, delete_alias};
 pub use key::{
-    Deletion, Key, KeyPage, KeyState, NewKey, add_tags, cancel_deletion, create, erase_expired,
-    find, keys, schedule_deletion, set_enabled,
+    Deletion, Key, KeyState, NewKey, add_tags, cancel_deletion, create, erase_expired, find, keys,
+    schedule_deletion, set_enabled,
 };
 pub use operate::{
     CiphertextRef, EncryptionContext, Plaintext, PlaintextRef, decrypt, decryption_key, encrypt,

@@ -14,6 +14,15 @@ use crate::Fault;
 use crate::arn::Scope;
 use crate::seal::RootKey;
 
+/// One page of a list.
+#[derive(Debug)]
+pub struct Page<T> {
+    /// The items, in order of their keys.
+    pub items: Vec<T>,
+    /// Where the next page begins, if there is one: the last key, without the prefix.
+    pub next: Option<String>,
+}
+
 /// What one step of a sweep over the store did.
 #[derive(Debug, Default)]
 pub struct Sweep {
@@ -89,6 +98,23 @@ impl<'a> Work<'a> {
                 Ok((key, value))
             })
             .collect()
+    }
+
+    /// A page of up to `limit` stored records below `prefix`, after the `next` of the page before. Takes no
+    /// part in conflict detection.
+    pub fn page<T: DeserializeOwned>(
+        &self,
+        prefix: &str,
+        marker: Option<&str>,
+        limit: usize,
+    ) -> Result<Page<T>, Fault> {
+        let after = marker.map(|last| format!("{prefix}{last}")).unwrap_or_default();
+        let mut found = self.scan(prefix, &after, limit + 1)?;
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let last = found.last().and_then(|(key, _)| key.strip_prefix(prefix)).map(str::to_owned);
+        let items = found.into_iter().map(|(_, item)| item).collect();
+        Ok(Page { items, next: last.filter(|_| more) })
     }
 
     /// Writes a secret, sealed for its place.

@@ -94,13 +94,12 @@ impl SqliteStore {
     }
 
     fn reader(&self) -> MutexGuard<'_, Connection> {
-        let start = self.next_reader.fetch_add(1, Ordering::Relaxed);
-        for offset in 0..READERS {
-            if let Ok(reader) = self.readers[(start + offset) % READERS].try_lock() {
-                return reader;
-            }
+        // The first that is free, always in the same order: its page cache is the freshest.
+        if let Some(reader) = self.readers.iter().find_map(|reader| reader.try_lock().ok()) {
+            return reader;
         }
-        self.readers[start % READERS].lock().unwrap_or_else(PoisonError::into_inner)
+        let next = self.next_reader.fetch_add(1, Ordering::Relaxed) % READERS;
+        self.readers[next].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -14,7 +14,7 @@ use super::{CaError, Subject, earlier_result, remember, token_place};
 use crate::arn::{Arn, Scope};
 use crate::identity::Allowed;
 use crate::keyring::KeyRing;
-use crate::work::{Sweep, Work};
+use crate::work::{Page, Sweep, Work};
 use crate::{Fault, ids, limits};
 
 /// Root or subordinate.
@@ -254,6 +254,14 @@ impl Authority {
         Some(format!("{certificate}{}", self.record.chain.as_deref().unwrap_or_default()))
     }
 
+    /// Replaces certificate and chain; the caller has checked them, and saves.
+    pub(super) fn set_certificate(&mut self, certificate: &Certificate, chain: &[Vec<u8>]) {
+        self.record.certificate = Some(pem::certificate(certificate.der()));
+        self.record.chain =
+            (!chain.is_empty()).then(|| pem::chain(chain.iter().map(Vec::as_slice)));
+        self.certificate = Some(certificate.clone());
+    }
+
     pub(super) fn load_key(
         &self,
         work: &mut Work<'_>,
@@ -277,7 +285,7 @@ impl Authority {
         }
     }
 
-    fn save(&mut self, work: &mut Work<'_>, status: Status) -> Result<(), Fault> {
+    pub(super) fn save(&mut self, work: &mut Work<'_>, status: Status) -> Result<(), Fault> {
         if self.record.status != status {
             self.record.changed_ms = work.now_ms();
         }
@@ -376,14 +384,6 @@ pub fn find(work: &mut Work<'_>, scope: &Scope, text: &str) -> Result<Authority,
     Ok(Authority::new(scope, record, work.now())?)
 }
 
-/// One page of authorities.
-pub struct AuthorityPage {
-    /// The authorities, in order of id.
-    pub authorities: Vec<Authority>,
-    /// Where the next page begins, if there is one.
-    pub next: Option<String>,
-}
-
 /// Lists authorities, beginning after the marker of the page before.
 pub fn authorities(
     work: &Work<'_>,
@@ -391,115 +391,16 @@ pub fn authorities(
     marker: Option<&str>,
     limit: usize,
     _: &Allowed,
-) -> Result<AuthorityPage, CaError> {
-    let prefix = prefix(scope);
-    let after = marker.map(|id| format!("{prefix}{id}")).unwrap_or_default();
-    let mut found = work.scan::<Record>(&prefix, &after, limit + 1)?;
-    let more = found.len() > limit;
-    found.truncate(limit);
-    let next = more.then(|| found.last().map(|(_, record)| record.id.clone())).flatten();
+) -> Result<Page<Authority>, CaError> {
+    let page = work.page::<Record>(&prefix(scope), marker, limit)?;
     let now_ms = work.now_ms();
-    let authorities = found
+    let authorities = page
+        .items
         .into_iter()
-        .filter(|(_, record)| record.restorable_until_ms.is_none_or(|until| until > now_ms))
-        .map(|(_, record)| Authority::new(scope, record, work.now()))
+        .filter(|record| record.restorable_until_ms.is_none_or(|until| until > now_ms))
+        .map(|record| Authority::new(scope, record, work.now()))
         .collect::<Result<_, _>>()?;
-    Ok(AuthorityPage { authorities, next })
-}
-
-/// Gives an authority its certificate (PEM or DER) and chain (PEM, nearest issuer first).
-pub fn import_certificate(
-    work: &mut Work<'_>,
-    ring: &KeyRing,
-    mut authority: Authority,
-    certificate: &[u8],
-    chain: Option<&[u8]>,
-    _: &Allowed,
-) -> Result<(), CaError> {
-    let malformed = |error: outlast_pki::PkiError| CaError::MalformedCertificate(error.to_string());
-    let invalid = |text: &str| Err(CaError::InvalidRequest(text.to_owned()));
-    match authority.status {
-        Status::PendingCertificate | Status::Active | Status::Disabled | Status::Expired => {}
-        Status::Deleted => return Err(authority.state_error("is deleted")),
-    }
-    let certificate = Certificate::parse_one(certificate).map_err(malformed)?;
-    let key = authority.load_key(work, ring)?;
-    let same_key = certificate.public_key().ok().as_deref() == key.public_key();
-    if !same_key || certificate.subject() != &authority.record.subject.to_name()? {
-        return Err(CaError::CertificateMismatch(
-            "The certificate does not match the certificate authority's request: its public key \
-             or its subject is another."
-                .into(),
-        ));
-    }
-    let is_ca = certificate.basic_constraints().is_some_and(|constraints| constraints.ca)
-        && certificate.key_usage().is_some_and(|(_, usage)| usage.key_cert_sign());
-    if !is_ca {
-        return Err(CaError::MalformedCertificate(
-            "The certificate is not a CA's: it needs basicConstraints with CA:TRUE and keyUsage \
-             with keyCertSign."
-                .into(),
-        ));
-    }
-    if certificate.not_after() <= work.now() {
-        return invalid("The certificate has expired.");
-    }
-    let issuers = match chain {
-        None | Some([]) => Vec::new(),
-        Some(bytes) => pem::read_certificates(bytes).map_err(malformed)?,
-    };
-    match authority.kind() {
-        Kind::Root if !issuers.is_empty() => {
-            return invalid("A root CA's certificate is imported without a chain.");
-        }
-        Kind::Root if !certificate.signed_by(&certificate) => {
-            return Err(CaError::MalformedCertificate(
-                "A root CA's certificate must be signed by its own key.".into(),
-            ));
-        }
-        Kind::Subordinate if issuers.is_empty() => {
-            return invalid("A subordinate CA's certificate is imported with its chain.");
-        }
-        _ => {}
-    }
-    if issuers.len() > limits::MAX_CHAIN {
-        return invalid("The chain is too long.");
-    }
-    let mut below = certificate.clone();
-    for (index, der) in issuers.iter().enumerate() {
-        let issuer = Certificate::parse(der).map_err(malformed)?;
-        let room = issuer.path_len().is_none_or(|limit| limit > index);
-        let valid = (issuer.not_before()..=issuer.not_after()).contains(&work.now());
-        if !issuer.may_issue() || !room || !valid {
-            return Err(CaError::MalformedCertificate(format!(
-                "\"{}\" in the chain may not issue this certificate: it is no CA, its path length is \
-                 used up, or it is not valid now.",
-                issuer.subject()
-            )));
-        }
-        if !below.signed_by(&issuer) {
-            return Err(CaError::MalformedCertificate(format!(
-                "The chain is not in order: \"{}\" is not signed by \"{}\".",
-                below.subject(),
-                issuer.subject()
-            )));
-        }
-        below = issuer;
-    }
-    if !below.signed_by(&below) {
-        return Err(CaError::MalformedCertificate(
-            "The chain does not end with a root certificate.".into(),
-        ));
-    }
-    authority.record.certificate = Some(pem::certificate(certificate.der()));
-    authority.record.chain =
-        (!issuers.is_empty()).then(|| pem::chain(issuers.iter().map(Vec::as_slice)));
-    let status = match authority.status {
-        Status::Disabled => Status::Disabled,
-        _ => Status::Active,
-    };
-    authority.save(work, status)?;
-    Ok(())
+    Ok(Page { items: authorities, next: page.next })
 }
 
 /// What an update changes.

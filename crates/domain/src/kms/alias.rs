@@ -6,7 +6,7 @@ use super::KmsError;
 use super::key::{Key, KeyState};
 use crate::arn::Scope;
 use crate::identity::Allowed;
-use crate::work::Work;
+use crate::work::{Page, Work};
 use crate::{Fault, limits};
 
 /// An alias.
@@ -27,14 +27,6 @@ impl Alias {
     pub fn arn(&self, scope: &Scope) -> String {
         scope.arn("kms", &self.name)
     }
-}
-
-/// One page of aliases.
-pub struct AliasPage {
-    /// The aliases, in order of name.
-    pub aliases: Vec<Alias>,
-    /// Where the next page begins, if there is one.
-    pub next: Option<String>,
 }
 
 /// Makes an alias for a key.
@@ -113,28 +105,14 @@ pub fn aliases(
     marker: Option<&str>,
     limit: usize,
     _: &Allowed,
-) -> Result<AliasPage, KmsError> {
-    let mut found: Vec<Alias> = match key {
-        None => {
-            let prefix = prefix(scope);
-            let after = marker.map(|name| format!("{prefix}{name}")).unwrap_or_default();
-            let page = work.scan(&prefix, &after, limit + 1)?;
-            page.into_iter().map(|(_, alias)| alias).collect()
-        }
-        Some(key) => {
-            let mut found = Vec::new();
-            for name in of_key(work, scope, key.id())? {
-                if marker.is_none_or(|marker| name.as_str() > marker) {
-                    found.extend(work.get::<Alias>(&place(scope, &name))?);
-                }
-            }
-            found
-        }
-    };
-    let more = found.len() > limit;
-    found.truncate(limit);
-    let next = more.then(|| found.last().map(|alias| alias.name.clone())).flatten();
-    Ok(AliasPage { aliases: found, next })
+) -> Result<Page<Alias>, KmsError> {
+    let Some(key) = key else { return Ok(work.page(&prefix(scope), marker, limit)?) };
+    let page = work.page::<String>(&by_key_place(scope, key.id(), ""), marker, limit)?;
+    let mut items = Vec::with_capacity(page.items.len());
+    for name in page.items {
+        items.extend(work.get::<Alias>(&place(scope, &name))?);
+    }
+    Ok(Page { items, next: page.next })
 }
 
 /// Id of the key that an alias stands for.

@@ -9,7 +9,7 @@ use super::{KmsError, alias};
 use crate::arn::{Arn, Scope};
 use crate::identity::Allowed;
 use crate::keyring::KeyRing;
-use crate::work::{Sweep, Work};
+use crate::work::{Page, Sweep, Work};
 use crate::{Fault, ids, limits};
 
 /// A key as stored, without its material.
@@ -243,14 +243,6 @@ pub(super) fn by_id(work: &mut Work<'_>, scope: &Scope, id: &str) -> Result<Key,
     Ok(key)
 }
 
-/// One page of keys.
-pub struct KeyPage {
-    /// The keys, in order of id.
-    pub keys: Vec<Key>,
-    /// Where the next page begins, if there is one.
-    pub next: Option<String>,
-}
-
 /// Lists keys in order of id, beginning after the marker of the page before.
 pub fn keys(
     work: &Work<'_>,
@@ -258,20 +250,16 @@ pub fn keys(
     marker: Option<&str>,
     limit: usize,
     _: &Allowed,
-) -> Result<KeyPage, KmsError> {
-    let prefix = prefix(scope);
-    let after = marker.map(|id| format!("{prefix}{id}")).unwrap_or_default();
-    let mut found = work.scan::<Record>(&prefix, &after, limit + 1)?;
-    let more = found.len() > limit;
-    found.truncate(limit);
-    let next = more.then(|| found.last().map(|(_, record)| record.id.clone())).flatten();
+) -> Result<Page<Key>, KmsError> {
+    let page = work.page::<Record>(&prefix(scope), marker, limit)?;
     let now_ms = work.now_ms();
-    let keys = found
+    let keys = page
+        .items
         .into_iter()
-        .filter(|(_, record)| record.deletion.is_none_or(|deletion| deletion.at_ms > now_ms))
-        .map(|(_, record)| Key::new(scope, record))
+        .filter(|record| record.deletion.is_none_or(|deletion| deletion.at_ms > now_ms))
+        .map(|record| Key::new(scope, record))
         .collect::<Result<_, _>>()?;
-    Ok(KeyPage { keys, next })
+    Ok(Page { items: keys, next: page.next })
 }
 
 /// Switches a key on or off.

@@ -56,11 +56,7 @@ impl Operation for ListCertificateAuthorities {
         }
         let page = ca::authorities(&call.work, &call.scope, after.as_deref(), limit, &allowed)?;
         Ok(Output {
-            certificate_authorities: page
-                .authorities
-                .iter()
-                .map(CertificateAuthority::from)
-                .collect(),
+            certificate_authorities: page.items.iter().map(CertificateAuthority::from).collect(),
             next_token: page.next.as_deref().map(marker::wrap),
         })
     }

@@ -62,7 +62,7 @@ impl Operation for ListAliases {
         )?;
         Ok(Output {
             aliases: page
-                .aliases
+                .items
                 .iter()
                 .map(|alias| AliasListEntry {
                     alias_name: alias.name.clone(),

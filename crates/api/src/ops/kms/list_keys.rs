@@ -48,7 +48,7 @@ impl Operation for ListKeys {
         let page = kms::keys(&call.work, &call.scope, after.as_deref(), limit, &allowed)?;
         Ok(Output {
             keys: page
-                .keys
+                .items
                 .iter()
                 .map(|key| KeyListEntry { key_id: key.id().to_owned(), key_arn: key.arn() })
                 .collect(),
