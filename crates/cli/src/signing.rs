@@ -91,9 +91,9 @@ impl SigningIdentity {
         &self.certificate
     }
 
-    /// Name of the digest over files.
-    pub(crate) fn digest_name(&self) -> &'static str {
-        self.digest.name
+    /// The digest over files.
+    pub(crate) fn digest(&self) -> &'static Digest {
+        self.digest
     }
 
     /// Signs a file and gives the CMS message in DER. Only its digest leaves this process.
@@ -103,8 +103,17 @@ impl SigningIdentity {
         path: &Path,
         progress: &ProgressBar,
     ) -> Result<Vec<u8>, Failure> {
-        let digests = tokio::task::block_in_place(|| digest::file(path, &[self.digest], progress))?;
-        let message_digest = digests.first().map(Vec::as_slice).unwrap_or_default();
+        let message_digest =
+            tokio::task::block_in_place(|| file_digest(path, self.digest, progress))?;
+        self.sign_digest(endpoint, &message_digest).await
+    }
+
+    /// Signs a file by its digest, made with [`SigningIdentity::digest`].
+    pub(crate) async fn sign_digest(
+        &self,
+        endpoint: &mut Endpoint,
+        message_digest: &[u8],
+    ) -> Result<Vec<u8>, Failure> {
         let unsigned = Unsigned::new(&Request {
             message_digest,
             digest: self.digest,
@@ -125,6 +134,15 @@ impl SigningIdentity {
             .await?;
         Ok(unsigned.assemble(&signed.signature.0)?)
     }
+}
+
+/// The digest of a file.
+pub(crate) fn file_digest(
+    path: &Path,
+    digest: &'static Digest,
+    progress: &ProgressBar,
+) -> Result<Vec<u8>, Failure> {
+    Ok(digest::file(path, &[digest], progress)?.pop().unwrap_or_default())
 }
 
 /// The signature algorithm and digest for a key type; RFC 9882 prefers SHA-512.

@@ -160,7 +160,7 @@ async fn work(
             "signed {} as a detached CMS of {} bytes (ML-DSA-65, {}) by \"{}\"",
             file.display(),
             signature.len(),
-            identity.digest_name(),
+            identity.digest().name,
             identity.certificate().subject()
         ),
     );

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use indicatif::ProgressBar;
 use outlast_crypto::digests::Digest;
 use outlast_net::policy::Policy;
 use serde_json::json;
@@ -13,7 +14,7 @@ use crate::failure::{Failure, PARTIAL};
 use crate::files;
 use crate::output::{self, Output};
 use crate::profile::Connection;
-use crate::signing::{SigningIdentity, signature_path};
+use crate::signing::{SigningIdentity, file_digest, signature_path};
 
 /// Files that are signed at the same time at most; each takes a few MiB and one connection.
 const MAX_PARALLEL: usize = 4;
@@ -55,22 +56,42 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     };
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
+    let progress = output::byte_bar(0);
     let outcomes = runtime.block_on(async {
         let mut endpoint = Endpoint::new(arguments.connection.settings()?, &Policy::default())?;
+        // The first file is read while the service is asked for the key: its digest is SHA-512 but for few keys.
+        let likely = digest.or_else(|| Digest::by_name("sha512"));
+        let early = arguments.files.first().cloned().zip(likely).map(|(path, row)| {
+            let progress = progress.clone();
+            let task = tokio::task::spawn_blocking(move || file_digest(&path, row, &progress));
+            EarlyDigest { row, task }
+        });
         let identity =
             SigningIdentity::resolve(&mut endpoint, &arguments.key, certificate.as_deref(), digest)
                 .await?;
-        sign_all(arguments, Arc::new(identity), endpoint).await
-    })?;
+        sign_all(arguments, Arc::new(identity), endpoint, early, &progress).await
+    });
+    progress.finish_and_clear();
+    // A digest that nobody waits for any more must not hold the program up.
+    runtime.shutdown_background();
+    let outcomes = outcomes?;
     report(&arguments.files, outcomes, output)
 }
 
 type Outcome = Result<PathBuf, Failure>;
 
+/// The first file's digest, begun before it was certain that it is the right one.
+struct EarlyDigest {
+    row: &'static Digest,
+    task: tokio::task::JoinHandle<Result<Vec<u8>, Failure>>,
+}
+
 async fn sign_all(
     arguments: &Arguments,
     identity: Arc<SigningIdentity>,
     first: Endpoint,
+    early: Option<EarlyDigest>,
+    progress: &ProgressBar,
 ) -> Result<Vec<Outcome>, Failure> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = MAX_PARALLEL.min(cores).min(arguments.files.len()).max(1);
@@ -88,15 +109,16 @@ async fn sign_all(
             .hint("sign them in two calls with different --output-dir"));
     }
     let next = Arc::new(AtomicUsize::new(0));
-    let progress = output::byte_bar(0);
+    let early = early.filter(|early| early.row.oid == identity.digest().oid);
+    let early = Arc::new(tokio::sync::Mutex::new(early));
     let mut endpoints = vec![first];
     while endpoints.len() < workers {
         endpoints.push(Endpoint::new(arguments.connection.settings()?, &Policy::default())?);
     }
     let mut tasks = Vec::new();
     for mut endpoint in endpoints {
-        let (jobs, next, identity, progress) =
-            (jobs.clone(), next.clone(), identity.clone(), progress.clone());
+        let (jobs, next, identity) = (jobs.clone(), next.clone(), identity.clone());
+        let (early, progress) = (early.clone(), progress.clone());
         tasks.push(tokio::spawn(async move {
             let mut done = Vec::new();
             loop {
@@ -104,7 +126,15 @@ async fn sign_all(
                 let Some((file, target)) = jobs.get(index) else { break };
                 progress.set_message(file.display().to_string());
                 let outcome = async {
-                    let signature = identity.sign_file(&mut endpoint, file, &progress).await?;
+                    let ready = if index == 0 { early.lock().await.take() } else { None };
+                    let signature = match ready {
+                        Some(EarlyDigest { task, .. }) => {
+                            let digest =
+                                task.await.map_err(|error| Failure::new(error.to_string()))??;
+                            identity.sign_digest(&mut endpoint, &digest).await?
+                        }
+                        None => identity.sign_file(&mut endpoint, file, &progress).await?,
+                    };
                     files::write(target, &signature, 0o644)?;
                     Ok(target.clone())
                 };
@@ -117,7 +147,6 @@ async fn sign_all(
     for task in tasks {
         outcomes.extend(task.await.map_err(|error| Failure::new(error.to_string()))?);
     }
-    progress.finish_and_clear();
     outcomes.sort_by_key(|(index, _)| *index);
     Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
 }
