@@ -137,6 +137,37 @@ fn the_chain_is_validated_at_the_signing_time() {
 }
 
 #[test]
+fn trust_anchors_are_not_believed_blindly() {
+    // A root of one year above CAs that last longer: its own end counts.
+    let root = issue("ML_DSA_44", "Root", "RootCACertificate", 1, None);
+    let subordinate =
+        issue("ML_DSA_44", "Sub", "SubordinateCACertificate_PathLen0", 5, Some(&root));
+    let leaf = issue("ML_DSA_44", "Leaf", "CodeSigningCertificate", 5, Some(&subordinate));
+    let h = Hierarchy { root, subordinate, leaf };
+    let sha512 = Digest::by_name("sha512").unwrap();
+    let late = ValidAt::SigningTime { now: START + 3 * YEAR };
+    let (root, leaf) = (h.root.certificate.der(), h.leaf.certificate.der());
+    assert_eq!(verify(&sign(&h, sha512, START + 100), FILE, root, late), Ok(()));
+    let expired = verify(&sign(&h, sha512, START + 2 * YEAR), FILE, root, late);
+    assert!(matches!(expired, Err(VerifyError::Path(PathError::Expired { .. }))), "{expired:?}");
+    // A leaf in the trust store is no root, alone or beside one.
+    let p7s = sign(&h, sha512, START + 100);
+    let alone = verify(&p7s, FILE, leaf, late);
+    assert!(matches!(alone, Err(VerifyError::Path(PathError::TrustStore(_)))), "{alone:?}");
+    let message = SignedMessage::parse(&p7s).unwrap();
+    let digests = [sha512.digest(FILE)];
+    let both = message.verify(&digests, &[leaf.to_vec(), root.to_vec()], &[], late);
+    assert!(both.is_ok(), "{:?}", both.err());
+    // Nor does it make what its key signs: the leaf's own signature under a stranger's name.
+    let stranger = issue("ML_DSA_44", "Stranger", "CodeSigningCertificate", 1, Some(&h.leaf));
+    let forged = Hierarchy { leaf: stranger, subordinate: take(&h.leaf), root: take(&h.root) };
+    let p7s = sign(&forged, sha512, START + 100);
+    let message = SignedMessage::parse(&p7s).unwrap();
+    let outcome = message.verify(&digests, &[leaf.to_vec(), root.to_vec()], &[], late);
+    assert!(matches!(outcome, Err(VerifyError::Path(_))), "{outcome:?}");
+}
+
+#[test]
 fn only_a_code_signing_leaf_may_sign_code() {
     let root = issue("ML_DSA_44", "Root", "RootCACertificate", 10, None);
     let subordinate =
