@@ -1,5 +1,6 @@
 //! `outlast server`: serves a data folder.
 
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -120,7 +121,11 @@ fn kind(name: Option<&str>) -> Result<&'static Kind, Failure> {
 fn start_log(directives: &str) -> Result<(), Failure> {
     let filter = tracing_subscriber::EnvFilter::try_new(directives)
         .map_err(|error| Failure::new(format!("the log setting is not valid: {error}")))?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
     Ok(())
 }
 
