@@ -35,3 +35,44 @@ fn unique_tags(
     }
     Ok(tags)
 }
+
+/// A page of up to `limit` tags in order of key, after the key `after`; and the marker of the next page, if
+/// there is one.
+pub fn page_of_tags(
+    tags: &BTreeMap<String, String>,
+    after: Option<&str>,
+    limit: usize,
+) -> (Vec<(String, String)>, Option<String>) {
+    let mut rest = tags.iter().filter(|(name, _)| after.is_none_or(|after| name.as_str() > after));
+    let page: Vec<_> =
+        rest.by_ref().take(limit).map(|(name, value)| (name.clone(), value.clone())).collect();
+    let next = match (rest.next(), page.last()) {
+        (Some(_), Some((last, _))) => Some(marker::wrap(last)),
+        _ => None,
+    };
+    (page, next)
+}
+
+/// Markers of lists: the last item of the page before, in base64 so that nobody builds on them.
+pub mod marker {
+    use base64::Engine;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+    use crate::wire::ApiError;
+
+    /// Wraps the last item of a page.
+    pub fn wrap(last: &str) -> String {
+        URL_SAFE_NO_PAD.encode(last)
+    }
+
+    /// Reverses [`wrap`]; `code` is the service's error for a marker that is none.
+    pub fn unwrap(marker: Option<&str>, code: &'static str) -> Result<Option<String>, ApiError> {
+        let Some(marker) = marker else { return Ok(None) };
+        let bytes = URL_SAFE_NO_PAD.decode(marker).ok();
+        bytes
+            .and_then(|bytes| String::from_utf8(bytes).ok())
+            .filter(|text| text.is_ascii() && !text.is_empty())
+            .map(Some)
+            .ok_or_else(|| ApiError::new(code, "The marker is not one that this service gave."))
+    }
+}

@@ -186,27 +186,3 @@ pub fn dry_run(requested: Option<bool>) -> Result<(), ApiError> {
     }
     Ok(())
 }
-
-/// Markers of lists: the last item of the page before, in base64 so that nobody builds on them.
-pub mod marker {
-    use base64::Engine;
-    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-
-    use crate::wire::ApiError;
-
-    /// Wraps the last item of a page.
-    pub fn wrap(last: &str) -> String {
-        URL_SAFE_NO_PAD.encode(last)
-    }
-
-    /// Reverses [`wrap`]; `code` is the service's error for a marker that is none.
-    pub fn unwrap(marker: Option<&str>, code: &'static str) -> Result<Option<String>, ApiError> {
-        let Some(marker) = marker else { return Ok(None) };
-        let bytes = URL_SAFE_NO_PAD.decode(marker).ok();
-        bytes
-            .and_then(|bytes| String::from_utf8(bytes).ok())
-            .filter(|text| text.is_ascii() && !text.is_empty())
-            .map(Some)
-            .ok_or_else(|| ApiError::new(code, "The marker is not one that this service gave."))
-    }
-}

@@ -188,16 +188,14 @@ async fn chores(data: Arc<Data>, server: Arc<Server>, kind: &'static Kind, names
             if let Err(fault) = data.service.erase_expired(system_clock()) {
                 tracing::error!(%fault, "expired keys could not be erased");
             }
-            match data.certificate(kind, &names) {
-                Ok(chain) => server.door.replace_certificate(chain.certified_key),
-                Err(failure) => {
-                    tracing::error!(
-                        error = failure.message(),
-                        "the certificate could not be renewed"
-                    );
-                }
-            }
         });
         tokio::time::sleep(CHORES).await;
+        // Not at start: the server has only just looked at its certificate.
+        tokio::task::block_in_place(|| match data.certificate(kind, &names) {
+            Ok(chain) => server.door.replace_certificate(chain.certified_key),
+            Err(failure) => {
+                tracing::error!(error = failure.message(), "the certificate could not be renewed");
+            }
+        });
     }
 }

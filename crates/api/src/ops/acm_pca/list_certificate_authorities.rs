@@ -6,7 +6,7 @@ use outlast_domain::ca;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_pca::CertificateAuthority;
-use crate::model::kms::marker;
+use crate::model::marker;
 use crate::ops::{ACM_PCA, Call, Operation, ServiceRow};
 use crate::wire::{ApiError, validate};
 

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_pca::{Tag, find_authority};
-use crate::model::kms::marker;
+use crate::model::{marker, page_of_tags};
 use crate::ops::{ACM_PCA, Call, Operation, ServiceRow};
 use crate::wire::{ApiError, validate};
 
@@ -46,15 +46,8 @@ impl Operation for ListTags {
         let after = marker::unwrap(input.next_token.as_deref(), "InvalidNextTokenException")?;
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.authorize("acm-pca:ListTags", &authority.arn())?;
-        let mut rest: Vec<_> = authority
-            .tags()
-            .iter()
-            .filter(|(name, _)| after.as_ref().is_none_or(|after| *name > after))
-            .map(|(name, value)| Tag { key: name.clone(), value: Some(value.clone()) })
-            .collect();
-        let more = rest.len() > limit;
-        rest.truncate(limit);
-        let last = rest.last().map(|tag| marker::wrap(&tag.key));
-        Ok(Output { next_token: last.filter(|_| more), tags: rest })
+        let (page, next_token) = page_of_tags(authority.tags(), after.as_deref(), limit);
+        let tags = page.into_iter().map(|(key, value)| Tag { key, value: Some(value) }).collect();
+        Ok(Output { tags, next_token })
     }
 }

@@ -5,7 +5,8 @@
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 
-use crate::model::kms::{find_key, marker};
+use crate::model::kms::find_key;
+use crate::model::marker;
 use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, Timestamp, validate};
 

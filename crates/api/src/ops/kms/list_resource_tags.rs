@@ -2,7 +2,8 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_ListResourceTags.html>
 
-use crate::model::kms::{Tag, find_key, marker};
+use crate::model::kms::{Tag, find_key};
+use crate::model::{marker, page_of_tags};
 use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, validate};
 use serde::{Deserialize, Serialize};
@@ -45,15 +46,9 @@ impl Operation for ListResourceTags {
         let after = marker::unwrap(input.marker.as_deref(), "InvalidMarkerException")?;
         let key = find_key(call, &input.key_id)?;
         call.authorize("kms:ListResourceTags", &key.arn())?;
-        let mut rest: Vec<_> = key
-            .tags()
-            .iter()
-            .filter(|(name, _)| after.as_ref().is_none_or(|after| *name > after))
-            .map(|(name, value)| Tag { tag_key: name.clone(), tag_value: value.clone() })
-            .collect();
-        let truncated = rest.len() > limit;
-        rest.truncate(limit);
-        let last = rest.last().map(|tag| marker::wrap(&tag.tag_key));
-        Ok(Output { next_marker: last.filter(|_| truncated), tags: rest, truncated })
+        let (page, next_marker) = page_of_tags(key.tags(), after.as_deref(), limit);
+        let tags =
+            page.into_iter().map(|(tag_key, tag_value)| Tag { tag_key, tag_value }).collect();
+        Ok(Output { tags, truncated: next_marker.is_some(), next_marker })
     }
 }
