@@ -12,6 +12,7 @@ pub mod ids;
 pub mod keyring;
 pub mod kms;
 pub mod limits;
+pub mod policy;
 pub mod seal;
 pub mod work;
 

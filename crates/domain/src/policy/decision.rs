@@ -1,0 +1,81 @@
+//! One decision from the policy of a resource and the policies of the caller.
+//!
+//! Sources: "Policy evaluation logic" of the IAM User Guide; "Key policies in AWS KMS" and "Allowing users
+//! in other accounts to use a KMS key" of the KMS Developer Guide.
+
+use super::{Grant, Kind, Policy, Question};
+
+/// Whether a request may go on, and if not, why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// It may.
+    Allow,
+    /// A `Deny` applies: "with an explicit deny in {source}".
+    ExplicitDeny {
+        /// `a key policy`, `a role trust policy` or `an identity-based policy`.
+        source: &'static str,
+    },
+    /// An `Allow` is missing: "because {reason} allows the {action} action".
+    ImplicitDeny {
+        /// `no key policy`, `no role trust policy`, `no resource-based policy` (there is none, and the
+        /// caller is of another account) or `no identity-based policy`.
+        reason: &'static str,
+    },
+}
+
+/// Decides. `granted` says that a KMS grant allows the request; `identity` are the policies of the caller.
+///
+/// - A `Deny` anywhere wins, also over a grant. Then a grant allows.
+/// - In the resource's own account, an `Allow` of its policy for the caller suffices; one for the caller's
+///   account needs an `Allow` of an identity policy, too. A resource without a policy leaves it to those.
+/// - From another account, both must allow.
+///
+/// The root user of an account has no identity policies: where one is needed, it may do everything.
+pub fn decide(
+    resource_policy: Option<&Policy>,
+    resource_account: &str,
+    identity: &[Policy],
+    granted: bool,
+    question: &Question<'_>,
+) -> Decision {
+    let resource = resource_policy.map(|policy| policy.evaluate(question));
+    if resource == Some(Grant::Deny) {
+        let source = match resource_policy.map(Policy::kind) {
+            Some(Kind::Key) => "a key policy",
+            Some(Kind::Trust) => "a role trust policy",
+            _ => "a resource-based policy",
+        };
+        return Decision::ExplicitDeny { source };
+    }
+    let mut identity_allows = question.caller.is_root;
+    for policy in identity {
+        match policy.evaluate(question) {
+            Grant::Deny => {
+                return Decision::ExplicitDeny { source: "an identity-based policy" };
+            }
+            Grant::Allow { .. } => identity_allows = true,
+            Grant::None => {}
+        }
+    }
+    if granted {
+        return Decision::Allow;
+    }
+    let same_account = question.caller.account == resource_account;
+    match resource {
+        Some(Grant::Allow { delegated: false }) if same_account => Decision::Allow,
+        Some(Grant::Allow { .. }) if identity_allows => Decision::Allow,
+        None if same_account && identity_allows => Decision::Allow,
+        Some(Grant::Allow { .. }) => NO_IDENTITY_POLICY,
+        None if same_account => NO_IDENTITY_POLICY,
+        _ => {
+            let reason = match resource_policy.map(Policy::kind) {
+                Some(Kind::Key) => "no key policy",
+                Some(Kind::Trust) => "no role trust policy",
+                _ => "no resource-based policy",
+            };
+            Decision::ImplicitDeny { reason }
+        }
+    }
+}
+
+const NO_IDENTITY_POLICY: Decision = Decision::ImplicitDeny { reason: "no identity-based policy" };

@@ -1,0 +1,206 @@
+//! Text with wildcards and policy variables, and what it matches.
+//!
+//! Sources: "IAM JSON policy elements: Resource" (wildcards), "IAM policy elements: Variables and tags".
+
+use std::borrow::Cow;
+
+use super::Question;
+
+/// How a text is to be read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Syntax {
+    /// `*` stands for any characters, `?` for any one.
+    pub wildcards: bool,
+    /// `${key}` stands for the value of a condition key: in documents of version 2012-10-17.
+    pub variables: bool,
+    /// Upper and lower case are the same.
+    pub ignore_case: bool,
+}
+
+/// A text that has been read.
+#[derive(Debug, Clone)]
+pub(super) struct Template {
+    tokens: Vec<Token>,
+    ignore_case: bool,
+    variables: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Token {
+    Char(char),
+    One,
+    Many,
+    Variable(Box<Variable>),
+}
+
+#[derive(Debug, Clone)]
+struct Variable {
+    /// Condition key in lower case.
+    key: String,
+    default: Option<String>,
+}
+
+impl Template {
+    /// Reads a text.
+    pub fn parse(text: &str, syntax: Syntax) -> Result<Self, &'static str> {
+        let mut tokens = Vec::new();
+        let mut variables = false;
+        let mut rest = text;
+        while let Some(next) = rest.chars().next() {
+            if let Some(inner) = rest.strip_prefix("${").filter(|_| syntax.variables) {
+                let (inner, after) = inner.split_once('}').ok_or("a variable is not closed")?;
+                let token = read_variable(inner)?;
+                variables |= matches!(token, Token::Variable(_));
+                tokens.push(token);
+                rest = after;
+                continue;
+            }
+            tokens.push(match next {
+                '*' if syntax.wildcards => Token::Many,
+                '?' if syntax.wildcards => Token::One,
+                other => Token::Char(other),
+            });
+            rest = &rest[next.len_utf8()..];
+        }
+        Ok(Self { tokens, ignore_case: syntax.ignore_case, variables })
+    }
+
+    /// Whether it names condition keys, so that it means something in a request only.
+    pub fn has_variables(&self) -> bool {
+        self.variables
+    }
+
+    /// Whether it matches the whole of `text`; `None` if a variable has no value.
+    pub fn matches(&self, text: &str, question: &Question<'_>) -> Option<bool> {
+        Some(glob(&self.resolve(question)?, text, self.ignore_case))
+    }
+
+    /// The same for ARNs, whose six parts are compared one by one: a wildcard never covers a colon outside
+    /// of the last.
+    pub fn matches_arn(&self, arn: &str, question: &Question<'_>) -> Option<bool> {
+        let tokens = self.resolve(question)?;
+        let mut patterns = parts(&tokens);
+        let mut texts = arn.splitn(6, ':');
+        for _ in 0..6 {
+            let (Some(pattern), Some(text)) = (patterns.next(), texts.next()) else {
+                return Some(false);
+            };
+            if !glob(pattern, text, self.ignore_case) {
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+
+    /// Whether it could match an ARN, of `service` if that is given. Variables are taken for characters.
+    pub fn is_arn(&self, service: Option<&str>) -> bool {
+        let parts: Vec<_> = parts(&self.tokens).collect();
+        let [arn, _partition, of, _region, _account, _resource] = parts[..] else { return false };
+        glob(arn, "arn", false) && service.is_none_or(|service| glob(of, service, false))
+    }
+
+    /// Whether it has a `*` that is a wildcard.
+    pub fn has_many(&self) -> bool {
+        self.tokens.iter().any(|token| matches!(token, Token::Many))
+    }
+
+    /// Puts values for variables. What they bring is literal: a `*` in a tag is no wildcard.
+    fn resolve(&self, question: &Question<'_>) -> Option<Cow<'_, [Token]>> {
+        if !self.variables {
+            return Some(Cow::Borrowed(&self.tokens));
+        }
+        let mut resolved = Vec::with_capacity(self.tokens.len());
+        for token in &self.tokens {
+            let Token::Variable(variable) = token else {
+                resolved.push(token.clone());
+                continue;
+            };
+            // Keys with several values cannot be variables ("Single-valued vs. multivalued context keys").
+            let value = match question.values(&variable.key)[..] {
+                [value] => value,
+                [] => variable.default.as_deref()?,
+                _ => return None,
+            };
+            resolved.extend(value.chars().map(Token::Char));
+        }
+        Some(Cow::Owned(resolved))
+    }
+}
+
+/// Reads what stands between `${` and `}`: `*`, `?` or `$` for the character, `key`, or `key, 'default'`.
+fn read_variable(inner: &str) -> Result<Token, &'static str> {
+    if let "*" | "?" | "$" = inner {
+        return Ok(inner.chars().next().map_or(Token::One, Token::Char));
+    }
+    let (key, default) = match inner.split_once(',') {
+        None => (inner, None),
+        Some((key, quoted)) => {
+            let default = quoted
+                .trim()
+                .strip_prefix('\'')
+                .and_then(|rest| rest.strip_suffix('\''))
+                .ok_or("the default of a variable is not in single quotes")?;
+            (key, Some(default.to_owned()))
+        }
+    };
+    let key = key.trim();
+    if !is_key(key) {
+        return Err("a variable must name a condition key, such as ${aws:username}");
+    }
+    Ok(Token::Variable(Box::new(Variable { key: key.to_ascii_lowercase(), default })))
+}
+
+/// Whether `text` has the form of a condition key, `service:name`.
+pub(super) fn is_key(text: &str) -> bool {
+    text.split_once(':').is_some_and(|(service, name)| {
+        !service.is_empty()
+            && service.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && !name.is_empty()
+    })
+}
+
+/// The six parts of an ARN, or fewer.
+fn parts(tokens: &[Token]) -> impl Iterator<Item = &[Token]> {
+    tokens.splitn(6, |token| matches!(token, Token::Char(':')))
+}
+
+/// Whether `pattern` matches the whole of `text`. On a mismatch only the last `*` takes one more character,
+/// so that the effort is at most the product of both lengths.
+fn glob(pattern: &[Token], text: &str, ignore_case: bool) -> bool {
+    let (mut at_pattern, mut at_text) = (0, 0);
+    let mut last_star = None;
+    loop {
+        let next = text[at_text..].chars().next();
+        match (pattern.get(at_pattern), next) {
+            (None, None) => return true,
+            (Some(Token::Many), _) => {
+                at_pattern += 1;
+                last_star = Some((at_pattern, at_text));
+                continue;
+            }
+            (Some(_), None) => return false,
+            (Some(token), Some(next)) if admits(token, next, ignore_case) => {
+                at_pattern += 1;
+                at_text += next.len_utf8();
+                continue;
+            }
+            (_, Some(_)) => {}
+        }
+        let Some((after_star, from)) = last_star else { return false };
+        let Some(taken) = text[from..].chars().next() else { return false };
+        at_pattern = after_star;
+        at_text = from + taken.len_utf8();
+        last_star = Some((after_star, at_text));
+    }
+}
+
+fn admits(token: &Token, next: char, ignore_case: bool) -> bool {
+    match token {
+        Token::One => true,
+        Token::Char(wanted) if ignore_case => {
+            *wanted == next || wanted.to_lowercase().eq(next.to_lowercase())
+        }
+        Token::Char(wanted) => *wanted == next,
+        Token::Many | Token::Variable(_) => false,
+    }
+}

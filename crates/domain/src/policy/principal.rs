@@ -1,0 +1,93 @@
+//! Who a statement is about.
+//!
+//! Sources: "AWS JSON policy elements: Principal", "AWS JSON policy elements: NotPrincipal".
+
+use super::Caller;
+use crate::arn::{Arn, is_account_id};
+
+/// One principal of a statement.
+#[derive(Debug, Clone)]
+pub(super) enum Principal {
+    /// `*`
+    Everyone,
+    /// An account, by its id or as `arn:aws:iam::account:root`.
+    Account(String),
+    /// A user, a role or a session.
+    Arn(String),
+    /// A service, a federated or a canonical user: none of our callers.
+    Elsewhere,
+}
+
+/// How a statement speaks of a caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Match {
+    /// It does not.
+    No,
+    /// Through its account only.
+    Account,
+    /// Of the caller itself, of its role, or of everyone.
+    Direct,
+}
+
+impl Principal {
+    /// Reads an entry of `"AWS"`.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        if text == "*" {
+            return Ok(Self::Everyone);
+        }
+        if is_account_id(text) {
+            return Ok(Self::Account(text.to_owned()));
+        }
+        if text.contains(['*', '?']) {
+            return Err("has a wildcard: only * alone may stand for principals");
+        }
+        let arn = Arn::parse(text)
+            .filter(|arn| arn.region.is_empty() && is_account_id(arn.account))
+            .ok_or(WRONG)?;
+        let parts: Vec<_> = arn.resource.split('/').collect();
+        match (arn.service, &parts[..]) {
+            (_, parts) if parts.contains(&"") => Err(WRONG),
+            ("iam", ["root"]) => Ok(Self::Account(arn.account.to_owned())),
+            ("iam", ["user" | "role", _, ..])
+            | ("sts", ["assumed-role", _, _] | ["federated-user", _]) => {
+                Ok(Self::Arn(text.to_owned()))
+            }
+            _ => Err(WRONG),
+        }
+    }
+
+    fn speaks_of(&self, caller: Caller<'_>) -> Match {
+        match self {
+            Self::Everyone => Match::Direct,
+            Self::Account(account) if account != caller.account => Match::No,
+            Self::Account(_) if caller.is_root => Match::Direct,
+            Self::Account(_) => Match::Account,
+            Self::Arn(arn) if arn == caller.arn || caller.role_arn == Some(arn) => Match::Direct,
+            Self::Arn(_) | Self::Elsewhere => Match::No,
+        }
+    }
+}
+
+/// How `Principal` speaks of the caller.
+pub(super) fn within(listed: &[Principal], caller: Caller<'_>) -> Match {
+    listed.iter().map(|principal| principal.speaks_of(caller)).max().unwrap_or(Match::No)
+}
+
+/// How `NotPrincipal` speaks of the caller. It is spared only if all that it is has been listed: its
+/// account, and its role, and its session or user. "When you use NotPrincipal, you must also specify the
+/// account ARN of the not-denied principal": otherwise the account would spare everybody in it.
+pub(super) fn outside(listed: &[Principal], caller: Caller<'_>) -> Match {
+    let lists = |wanted: &str| {
+        listed.iter().any(|principal| match principal {
+            Principal::Everyone => true,
+            Principal::Arn(arn) => arn == wanted,
+            Principal::Account(_) | Principal::Elsewhere => false,
+        })
+    };
+    let account = within(listed, Caller { arn: "", role_arn: None, ..caller }) != Match::No;
+    let spared =
+        account && caller.role_arn.is_none_or(&lists) && (caller.is_root || lists(caller.arn));
+    if spared { Match::No } else { Match::Direct }
+}
+
+const WRONG: &str = "is not an account id or the ARN of an account root, user, role or session";
