@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::{Completion, Event, Record, Store, StoreError, Transaction};
+use crate::{Completion, Event, Item, Record, Store, StoreError, Transaction};
 
 /// Passes everything on to `inner`, until told to fail.
 pub struct FaultyStore<S> {
@@ -79,5 +79,31 @@ impl<S: Store> Store for FaultyStore<S> {
     fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
         self.readable()?;
         self.inner.events(after, limit)
+    }
+    fn last_event(&self) -> Result<(u64, [u8; 32]), StoreError> {
+        self.readable()?;
+        self.inner.last_event()
+    }
+
+    fn is_remote(&self) -> bool {
+        self.inner.is_remote()
+    }
+
+    fn snapshot(
+        &self,
+        out: &mut dyn FnMut(Item) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.readable()?;
+        self.inner.snapshot(out)
+    }
+
+    fn restore(
+        &self,
+        items: &mut dyn Iterator<Item = Result<Item, StoreError>>,
+    ) -> Result<(), StoreError> {
+        if self.fail_writes.load(Ordering::SeqCst) {
+            return Err(StoreError::Full);
+        }
+        self.inner.restore(items)
     }
 }

@@ -3,10 +3,11 @@
 //! A store holds opaque records under text keys, each with a version, and an append-only list of events.
 //! Everything changes through [`Store::commit`]: a [`Transaction`] says which versions it relied on, what it
 //! writes and which events it appends; it happens as a whole or not at all, and its completion is called
-//! only when it is on disk.
+//! only when it is on disk. The events form a hash chain ([`chain`]).
 //!
 //! This crate never sees a plaintext secret, knows no AWS name and has no clock.
 
+pub mod chain;
 pub mod faulty;
 pub mod lock;
 pub mod memory;
@@ -30,6 +31,17 @@ pub struct Event {
     pub sequence: u64,
     /// The bytes, opaque to the store.
     pub body: Vec<u8>,
+    /// Its link in the hash chain: see [`chain::next`].
+    pub chain: [u8; 32],
+}
+
+/// What a snapshot consists of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Item {
+    /// A record and its key.
+    Record(String, Record),
+    /// An event.
+    Event(Event),
 }
 
 /// A set of changes that happens as a whole or not at all.
@@ -68,6 +80,9 @@ pub enum StoreError {
     /// The file is not a store of Outlast.
     #[error("{0} is not an outlast store")]
     Foreign(String),
+    /// The store holds something, and would have to be empty. Nothing was written.
+    #[error("the store is not empty")]
+    NotEmpty,
     /// Another process has the store open.
     #[error("{0} is in use by another outlast process")]
     InUse(String),
@@ -95,6 +110,31 @@ pub trait Store: Send + Sync {
 
     /// Up to `limit` events with a sequence greater than `after`.
     fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, StoreError>;
+
+    /// The sequence and the link of the last event; 0 and [`chain::START`] when there is none.
+    fn last_event(&self) -> Result<(u64, [u8; 32]), StoreError>;
+
+    /// Whether a read may take a network round trip: callers on an async runtime step aside then.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
+    /// Hands out every record in order of key, then every event in order of sequence, all as of one point in
+    /// time; commits go on meanwhile. An error of `out` ends it.
+    fn snapshot(
+        &self,
+        out: &mut dyn FnMut(Item) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError>;
+
+    /// Fills an empty store with the items of a snapshot, exactly as they were: all of them or none. Versions
+    /// that are given later are greater than all of these.
+    ///
+    /// # Errors
+    /// [`StoreError::NotEmpty`], and the first error among the items.
+    fn restore(
+        &self,
+        items: &mut dyn Iterator<Item = Result<Item, StoreError>>,
+    ) -> Result<(), StoreError>;
 
     /// Commits and waits for the outcome.
     fn commit_and_wait(&self, transaction: Transaction) -> Result<(), StoreError> {

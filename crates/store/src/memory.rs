@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::{Completion, Event, Record, Store, StoreError, Transaction, prefix_end};
+use crate::{Completion, Event, Item, Record, Store, StoreError, Transaction, chain, prefix_end};
 
 /// Keeps everything in memory; durable for as long as the process is.
 #[derive(Default)]
@@ -12,11 +12,17 @@ pub struct MemoryStore {
     state: Mutex<State>,
 }
 
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct State {
     records: BTreeMap<String, Record>,
     events: Vec<Event>,
     next_version: u64,
+}
+
+impl State {
+    fn last_event(&self) -> (u64, [u8; 32]) {
+        self.events.last().map_or((0, chain::START), |event| (event.sequence, event.chain))
+    }
 }
 
 impl MemoryStore {
@@ -50,8 +56,10 @@ impl MemoryStore {
             }
         }
         for body in transaction.events {
-            let sequence = state.events.len() as u64 + 1;
-            state.events.push(Event { sequence, body });
+            let (last, link) = state.last_event();
+            let sequence = last + 1;
+            let chain = chain::next(&link, sequence, &body);
+            state.events.push(Event { sequence, body, chain });
         }
         Ok(())
     }
@@ -100,5 +108,42 @@ impl Store for MemoryStore {
             .take(limit)
             .cloned()
             .collect())
+    }
+    fn last_event(&self) -> Result<(u64, [u8; 32]), StoreError> {
+        Ok(self.state().last_event())
+    }
+
+    fn snapshot(
+        &self,
+        out: &mut dyn FnMut(Item) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let State { records, events, .. } = self.state().clone();
+        for (key, record) in records {
+            out(Item::Record(key, record))?;
+        }
+        events.into_iter().try_for_each(|event| out(Item::Event(event)))
+    }
+
+    fn restore(
+        &self,
+        items: &mut dyn Iterator<Item = Result<Item, StoreError>>,
+    ) -> Result<(), StoreError> {
+        let mut restored = State::default();
+        for item in items {
+            match item? {
+                Item::Record(key, record) => {
+                    restored.next_version = restored.next_version.max(record.version);
+                    restored.records.insert(key, record);
+                }
+                Item::Event(event) => restored.events.push(event),
+            }
+        }
+        let mut state = self.state();
+        if !state.records.is_empty() || !state.events.is_empty() {
+            return Err(StoreError::NotEmpty);
+        }
+        restored.next_version = restored.next_version.max(state.next_version);
+        *state = restored;
+        Ok(())
     }
 }

@@ -6,7 +6,7 @@
 //! sync (group commit). Readers have connections of their own and see the last completed commit.
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -14,19 +14,10 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
 
-use crate::{Completion, Event, Record, Store, StoreError, Transaction, prefix_end};
+use crate::{Completion, Event, Item, Record, Store, StoreError, Transaction, chain, prefix_end};
 
-/// "Outl" in ASCII: SQLite's application id of our databases.
-const APPLICATION_ID: i32 = 0x4f75_746c;
-/// The schema that this build writes. Each migration raises it by one.
-const SCHEMA_VERSION: u32 = 1;
-/// Statements that bring schema version `index` to `index + 1`.
-const MIGRATIONS: &[&str] = &["
-    CREATE TABLE record (key TEXT PRIMARY KEY, version INTEGER NOT NULL, value BLOB NOT NULL) WITHOUT ROWID;
-    CREATE TABLE event (sequence INTEGER PRIMARY KEY, body BLOB NOT NULL);
-    CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-    INSERT INTO counter VALUES ('version', 0);
-"];
+mod copy;
+mod schema;
 
 /// Transactions that may wait for the writer; more are refused.
 const QUEUE: usize = 4096;
@@ -36,10 +27,16 @@ const READERS: usize = 4;
 
 /// A store in one SQLite file.
 pub struct SqliteStore {
+    path: PathBuf,
     readers: Vec<Mutex<Connection>>,
     next_reader: AtomicUsize,
+    writer: Option<Writer>,
+}
+
+/// Absent when the store was opened for reading only.
+struct Writer {
     writing: Arc<Writing>,
-    writer: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 type Job = (Transaction, Completion);
@@ -70,27 +67,35 @@ impl SqliteStore {
     /// on a disk that is nearly full.
     pub fn open_limited(path: &Path, max_pages: Option<u32>) -> Result<Self, StoreError> {
         let mut connection = connect(path, OpenFlags::default())?;
-        prepare(&mut connection, path)?;
+        schema::prepare(&mut connection, path)?;
         if let Some(pages) = max_pages {
             connection.pragma_update(None, "max_page_count", pages).map_err(failed)?;
         }
-        let readers = (0..READERS)
-            .map(|_| {
-                connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
-                    .map(Mutex::new)
-            })
-            .collect::<Result<_, _>>()?;
+        let readers = readers(path)?;
         let writing = Arc::new(Writing {
             connection: Mutex::new(connection),
             queue: Mutex::default(),
             wake: Condvar::new(),
         });
         let shared = writing.clone();
-        let writer = std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("store-writer".into())
             .spawn(move || shared.run())
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        Ok(Self { readers, next_reader: AtomicUsize::new(0), writing, writer: Some(writer) })
+        let writer = Some(Writer { writing, thread: Some(thread) });
+        Ok(Self { path: path.into(), readers, next_reader: AtomicUsize::new(0), writer })
+    }
+
+    /// Opens a store for a look at it, also while a server has it open: commits fail, nothing is upgraded.
+    pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
+        let readers = readers(path)?;
+        schema::check(&readers[0].lock().unwrap_or_else(PoisonError::into_inner), path)?;
+        Ok(Self { path: path.into(), readers, next_reader: AtomicUsize::new(0), writer: None })
+    }
+
+    fn writing(&self) -> Result<&Writing, StoreError> {
+        let writer = self.writer.as_ref().map(|writer| writer.writing.as_ref());
+        writer.ok_or_else(|| StoreError::Unavailable("it was opened for reading only".into()))
     }
 
     fn reader(&self) -> MutexGuard<'_, Connection> {
@@ -107,11 +112,12 @@ impl Drop for SqliteStore {
     fn drop(&mut self) {
         // The writer's connection closes last: only it may move the log into the database and remove it.
         self.readers.clear();
+        let Some(writer) = &mut self.writer else { return };
         // Closing the queue ends the writer after what still waits.
-        self.writing.queue().closed = true;
-        self.writing.wake.notify_one();
-        if let Some(writer) = self.writer.take() {
-            let _ = writer.join();
+        writer.writing.queue().closed = true;
+        writer.writing.wake.notify_one();
+        if let Some(thread) = writer.thread.take() {
+            let _ = thread.join();
         }
     }
 }
@@ -157,7 +163,10 @@ impl Store for SqliteStore {
     }
 
     fn commit(&self, transaction: Transaction, done: Completion) {
-        let writing = &self.writing;
+        let writing = match self.writing() {
+            Ok(writing) => writing,
+            Err(error) => return done(Err(error)),
+        };
         if let Ok(mut connection) = writing.connection.try_lock()
             && writing.queue().jobs.is_empty()
         {
@@ -177,18 +186,43 @@ impl Store for SqliteStore {
         let reader = self.reader();
         let mut statement = reader
             .prepare_cached(
-                "SELECT sequence, body FROM event WHERE sequence > ?1 ORDER BY sequence LIMIT ?2",
+                "SELECT sequence, body, chain FROM event
+                 WHERE sequence > ?1 ORDER BY sequence LIMIT ?2",
             )
             .map_err(failed)?;
         let after = i64::try_from(after).unwrap_or(i64::MAX);
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let rows = statement
-            .query_map([after, limit], |row| {
-                Ok(Event { sequence: row.get::<_, i64>(0)?.unsigned_abs(), body: row.get(1)? })
-            })
-            .map_err(failed)?;
+        let rows = statement.query_map([after, limit], event_of).map_err(failed)?;
         rows.collect::<Result<_, _>>().map_err(failed)
     }
+
+    fn last_event(&self) -> Result<(u64, [u8; 32]), StoreError> {
+        last_event(&self.reader()).map_err(failed)
+    }
+
+    fn snapshot(
+        &self,
+        out: &mut dyn FnMut(Item) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        copy::snapshot(&mut connect_reader(&self.path)?, out)
+    }
+
+    fn restore(
+        &self,
+        items: &mut dyn Iterator<Item = Result<Item, StoreError>>,
+    ) -> Result<(), StoreError> {
+        let mut connection =
+            self.writing()?.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        copy::restore(&mut connection, items)
+    }
+}
+
+fn readers(path: &Path) -> Result<Vec<Mutex<Connection>>, StoreError> {
+    (0..READERS).map(|_| connect_reader(path).map(Mutex::new)).collect()
+}
+
+fn connect_reader(path: &Path) -> Result<Connection, StoreError> {
+    connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
 }
 
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
@@ -200,38 +234,6 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
     connection.pragma_update(None, "secure_delete", "ON").map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(16);
     Ok(connection)
-}
-
-/// Makes a new database, upgrades an old one, and refuses what is not ours or too new.
-fn prepare(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
-    let foreign = || StoreError::Foreign(path.display().to_string());
-    let pragma = |connection: &Connection, name: &str| {
-        connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(failed)
-    };
-    let application = pragma(connection, "application_id")?;
-    let found = u32::try_from(pragma(connection, "user_version")?).map_err(|_| foreign())?;
-    let tables: i64 = connection
-        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-        .map_err(failed)?;
-    if application != i64::from(APPLICATION_ID) && (application != 0 || tables != 0) {
-        return Err(foreign());
-    }
-    if found > SCHEMA_VERSION {
-        return Err(StoreError::TooNew { found, known: SCHEMA_VERSION });
-    }
-    connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
-    // FULL: the write-ahead log is synced before a commit returns.
-    connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
-    if found == SCHEMA_VERSION {
-        return Ok(());
-    }
-    let upgrade = connection.transaction().map_err(failed)?;
-    for statements in MIGRATIONS.iter().skip(found as usize) {
-        upgrade.execute_batch(statements).map_err(failed)?;
-    }
-    upgrade.pragma_update(None, "application_id", APPLICATION_ID).map_err(failed)?;
-    upgrade.pragma_update(None, "user_version", SCHEMA_VERSION).map_err(failed)?;
-    upgrade.commit().map_err(failed)
 }
 
 impl Writing {
@@ -300,7 +302,8 @@ fn apply(
             .map_err(failed)?;
         let mut delete = sql.prepare_cached("DELETE FROM record WHERE key = ?1").map_err(failed)?;
         let mut append =
-            sql.prepare_cached("INSERT INTO event (body) VALUES (?1)").map_err(failed)?;
+            sql.prepare_cached("INSERT INTO event VALUES (?1, ?2, ?3)").map_err(failed)?;
+        let (mut sequence, mut link) = last_event(&sql).map_err(failed)?;
         // Versions are never used twice, so that a record deleted and made again is a different one.
         let mut next_version: i64 = sql
             .prepare_cached("SELECT value FROM counter WHERE name = 'version'")
@@ -330,7 +333,9 @@ fn apply(
                 }
             }
             for body in &transaction.events {
-                append.execute([body]).map_err(failed)?;
+                sequence += 1;
+                link = chain::next(&link, sequence, body);
+                append.execute(params![sequence.cast_signed(), body, link]).map_err(failed)?;
             }
             outcomes.push(Ok(()));
         }
@@ -342,6 +347,20 @@ fn apply(
     }
     sql.commit().map_err(failed)?;
     Ok(outcomes)
+}
+
+/// The columns sequence, body, chain.
+fn event_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Event> {
+    let sequence = row.get::<_, i64>(0)?.unsigned_abs();
+    Ok(Event { sequence, body: row.get(1)?, chain: row.get(2)? })
+}
+
+fn last_event(connection: &Connection) -> rusqlite::Result<(u64, [u8; 32])> {
+    let found = connection
+        .prepare_cached("SELECT sequence, chain FROM event ORDER BY sequence DESC LIMIT 1")?
+        .query_row([], |row| Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get(1)?)))
+        .optional()?;
+    Ok(found.unwrap_or((0, chain::START)))
 }
 
 fn failed(error: rusqlite::Error) -> StoreError {

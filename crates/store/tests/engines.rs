@@ -12,7 +12,7 @@ use outlast_store::faulty::FaultyStore;
 use outlast_store::lock::FolderLock;
 use outlast_store::memory::MemoryStore;
 use outlast_store::sqlite::SqliteStore;
-use outlast_store::{Store, StoreError, Transaction};
+use outlast_store::{Item, Record, Store, StoreError, Transaction, chain};
 
 fn put(key: &str, value: &[u8], expected: Option<u64>) -> Transaction {
     Transaction {
@@ -27,6 +27,39 @@ fn with_every_engine(check: impl Fn(&dyn Store)) {
     check(&FaultyStore::new(MemoryStore::new()));
     let folder = tempfile::tempdir().unwrap();
     check(&SqliteStore::open(&folder.path().join("store.db")).unwrap());
+}
+
+fn append(body: &str) -> Transaction {
+    Transaction { events: vec![body.as_bytes().to_vec()], ..Transaction::default() }
+}
+
+fn items(store: &dyn Store) -> Vec<Item> {
+    let mut items = Vec::new();
+    store
+        .snapshot(&mut |item| {
+            items.push(item);
+            Ok(())
+        })
+        .unwrap();
+    items
+}
+
+/// The events have no gaps, and every link is right.
+fn check_chain(store: &dyn Store, count: u64) {
+    let (mut sequence, mut link) = (0, chain::START);
+    loop {
+        let page = store.events(sequence, 100).unwrap();
+        if page.is_empty() {
+            break;
+        }
+        for event in page {
+            sequence += 1;
+            link = chain::next(&link, sequence, &event.body);
+            assert_eq!((event.sequence, event.chain), (sequence, link));
+        }
+    }
+    assert_eq!(sequence, count);
+    assert_eq!(store.last_event().unwrap(), (sequence, link));
 }
 
 #[test]
@@ -75,6 +108,117 @@ fn scans_page_by_page_inside_the_prefix() {
 }
 
 #[test]
+fn events_form_a_chain() {
+    with_every_engine(|store| {
+        assert_eq!(store.last_event().unwrap(), (0, chain::START));
+        let two = Transaction { events: vec![b"one".into(), Vec::new()], ..append("") };
+        store.commit_and_wait(two).unwrap();
+        store.commit_and_wait(put("a", b"x", Some(7))).unwrap_err();
+        store.commit_and_wait(put("a", b"x", None)).unwrap();
+        check_chain(store, 3);
+    });
+}
+
+#[test]
+fn a_snapshot_restores_exactly() {
+    with_every_engine(|store| {
+        for key in ["b/1", "a/1", "a/2"] {
+            store.commit_and_wait(put(key, key.as_bytes(), None)).unwrap();
+        }
+        store.commit_and_wait(append("last")).unwrap();
+        let saved = items(store);
+        let kinds: Vec<_> = saved
+            .iter()
+            .map(|item| match item {
+                Item::Record(key, _) => key.clone(),
+                Item::Event(event) => event.sequence.to_string(),
+            })
+            .collect();
+        assert_eq!(kinds, ["a/1", "a/2", "b/1", "1", "2", "3", "4"]);
+        let refused = store.restore(&mut saved.iter().cloned().map(Ok));
+        assert_eq!(refused, Err(StoreError::NotEmpty));
+        assert_eq!(items(store), saved);
+
+        with_every_engine(|copy| {
+            let broken = saved.iter().cloned().map(Ok).chain([Err(StoreError::Full)]);
+            assert_eq!(copy.restore(&mut broken.into_iter()), Err(StoreError::Full));
+            assert_eq!(items(copy), [], "half of a restore was kept");
+            copy.restore(&mut saved.iter().cloned().map(Ok)).unwrap();
+            assert_eq!(items(copy), saved);
+            copy.commit_and_wait(put("c", b"new", None)).unwrap();
+            let newest = copy.read("c").unwrap().unwrap().version;
+            let is_older = |item: &Item| match item {
+                Item::Record(_, record) => record.version < newest,
+                Item::Event(_) => true,
+            };
+            assert!(saved.iter().all(is_older), "a version came back");
+            check_chain(copy, 5);
+        });
+    });
+}
+
+#[test]
+fn an_error_ends_a_snapshot() {
+    with_every_engine(|store| {
+        store.commit_and_wait(put("a", b"x", None)).unwrap();
+        let mut seen = 0;
+        let outcome = store.snapshot(&mut |_| {
+            seen += 1;
+            Err(StoreError::Full)
+        });
+        assert_eq!((outcome, seen), (Err(StoreError::Full), 1));
+        store.commit_and_wait(put("b", b"x", None)).unwrap();
+    });
+}
+
+/// Every commit moves one unit between two records and appends an event: their sum tells whether a snapshot
+/// is of one moment.
+#[test]
+fn a_snapshot_is_of_one_moment() {
+    with_every_engine(|store| {
+        let total = 1000_u64;
+        let change = |left: u64, expected: [Option<u64>; 2]| Transaction {
+            expectations: vec![("left".into(), expected[0]), ("right".into(), expected[1])],
+            writes: vec![
+                ("left".into(), Some(left.to_be_bytes().to_vec())),
+                ("right".into(), Some((total - left).to_be_bytes().to_vec())),
+            ],
+            events: vec![left.to_be_bytes().to_vec()],
+        };
+        store.commit_and_wait(change(0, [None, None])).unwrap();
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for left in 1..=total {
+                    let version = |key| store.read(key).unwrap().map(|record| record.version);
+                    let expected = [version("left"), version("right")];
+                    store.commit_and_wait(change(left, expected)).unwrap();
+                    if stop.load(std::sync::atomic::Ordering::SeqCst) {
+                        return;
+                    }
+                }
+            });
+            for _ in 0..10 {
+                let (mut values, mut last) = (Vec::new(), None);
+                for item in items(store) {
+                    match item {
+                        Item::Record(_, Record { value, .. }) => {
+                            values.push(u64::from_be_bytes(value.try_into().unwrap()));
+                        }
+                        Item::Event(event) => last = Some(event),
+                    }
+                }
+                let last = last.unwrap();
+                assert_eq!(last.body, values[0].to_be_bytes(), "records and events differ in age");
+                assert_eq!(last.sequence, values[0] + 1);
+                assert_eq!(values[0] + values[1], total, "records differ in age");
+            }
+            stop.store(true, std::sync::atomic::Ordering::SeqCst);
+        });
+    });
+}
+
+#[test]
 fn many_writers_share_the_file_without_loss() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
@@ -94,8 +238,7 @@ fn many_writers_share_the_file_without_loss() {
     drop(store);
     let store = SqliteStore::open(&path).unwrap();
     assert_eq!(store.scan("t/", "", 1000).unwrap().len(), 400);
-    let events = store.events(0, 1000).unwrap();
-    assert!(events.iter().map(|event| event.sequence).eq(1..=400), "the events have gaps");
+    check_chain(&store, 400);
 }
 
 #[test]
@@ -127,6 +270,61 @@ fn a_newer_or_foreign_database_is_refused_and_left_alone() {
     std::fs::write(&text, "x".repeat(5000)).unwrap();
     assert!(matches!(SqliteStore::open(&text), Err(StoreError::Foreign(_))));
     assert_eq!(std::fs::read(&text).unwrap(), "x".repeat(5000).as_bytes());
+}
+
+#[test]
+fn a_store_of_schema_version_1_is_upgraded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("old.db");
+    let old = rusqlite::Connection::open(&path).unwrap();
+    // The statements of outlast 0.1.0.
+    old.execute_batch(
+        "CREATE TABLE record (key TEXT PRIMARY KEY, version INTEGER NOT NULL, value BLOB NOT NULL) WITHOUT ROWID;
+         CREATE TABLE event (sequence INTEGER PRIMARY KEY, body BLOB NOT NULL);
+         CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+         INSERT INTO counter VALUES ('version', 0);
+         PRAGMA application_id = 0x4f75746c;
+         PRAGMA user_version = 1;
+         INSERT INTO record VALUES ('a', 41, x'01');
+         UPDATE counter SET value = 41;
+         WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1200)
+         INSERT INTO event (body) SELECT CAST('event ' || n AS BLOB) FROM n;",
+    )
+    .unwrap();
+    drop(old);
+    assert!(matches!(SqliteStore::open_read_only(&path), Err(StoreError::Unavailable(_))));
+    for count in [1200, 1201] {
+        let store = SqliteStore::open(&path).unwrap();
+        check_chain(&store, count);
+        assert_eq!(store.events(1199, 1).unwrap()[0].body, b"event 1200");
+        assert_eq!(store.read("a").unwrap().unwrap(), Record { version: 41, value: vec![1] });
+        store.commit_and_wait(append("new")).unwrap();
+    }
+}
+
+#[test]
+fn a_look_at_a_store_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    assert!(SqliteStore::open_read_only(&path).is_err());
+    assert!(!path.exists());
+    for server_runs in [true, false] {
+        let mut server = Some(SqliteStore::open(&path).unwrap());
+        let before = server.as_ref().unwrap().last_event().unwrap().0;
+        server.as_ref().unwrap().commit_and_wait(append("first")).unwrap();
+        if !server_runs {
+            server = None;
+        }
+        let look = SqliteStore::open_read_only(&path).unwrap();
+        check_chain(&look, before + 1);
+        assert!(matches!(look.commit_and_wait(append("no")), Err(StoreError::Unavailable(_))));
+        assert!(matches!(look.restore(&mut [].into_iter()), Err(StoreError::Unavailable(_))));
+        if let Some(server) = &server {
+            server.commit_and_wait(append("second")).unwrap();
+            check_chain(&look, before + 2);
+        }
+        assert!(!items(&look).is_empty());
+    }
 }
 
 #[test]

@@ -51,6 +51,21 @@ impl Store for Shared {
     fn events(&self, after: u64, limit: usize) -> Result<Vec<outlast_store::Event>, StoreError> {
         self.0.events(after, limit)
     }
+    fn last_event(&self) -> Result<(u64, [u8; 32]), StoreError> {
+        self.0.last_event()
+    }
+    fn snapshot(
+        &self,
+        out: &mut dyn FnMut(outlast_store::Item) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.0.snapshot(out)
+    }
+    fn restore(
+        &self,
+        items: &mut dyn Iterator<Item = Result<outlast_store::Item, StoreError>>,
+    ) -> Result<(), StoreError> {
+        self.0.restore(items)
+    }
 }
 
 pub struct Fixture {

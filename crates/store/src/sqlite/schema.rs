@@ -1,0 +1,96 @@
+//! The schema of the SQLite file: what it must be, and how older ones become it.
+
+use std::path::Path;
+
+use rusqlite::{Connection, Transaction, params};
+
+use super::failed;
+use crate::{StoreError, chain};
+
+/// "Outl" in ASCII: SQLite's application id of our databases.
+const APPLICATION_ID: i32 = 0x4f75_746c;
+/// The schema that this build writes.
+const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
+/// What brings schema version `index` to `index + 1`.
+const MIGRATIONS: &[fn(&Transaction<'_>) -> rusqlite::Result<()>] = &[tables, chain_events];
+
+/// Makes a new database, upgrades an old one, and refuses what is not ours or too new.
+pub(super) fn prepare(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let found = version(connection, path)?;
+    connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
+    // FULL: the write-ahead log is synced before a commit returns.
+    connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
+    if found == SCHEMA_VERSION {
+        return Ok(());
+    }
+    let upgrade = connection.transaction().map_err(failed)?;
+    for migrate in MIGRATIONS.iter().skip(found as usize) {
+        migrate(&upgrade).map_err(failed)?;
+    }
+    upgrade.pragma_update(None, "application_id", APPLICATION_ID).map_err(failed)?;
+    upgrade.pragma_update(None, "user_version", SCHEMA_VERSION).map_err(failed)?;
+    upgrade.commit().map_err(failed)
+}
+
+/// Refuses what cannot be read without an upgrade.
+pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    match version(connection, path)? {
+        SCHEMA_VERSION => Ok(()),
+        0 => Err(StoreError::Foreign(path.display().to_string())),
+        found => Err(StoreError::Unavailable(format!(
+            "its schema version {found} is older than {SCHEMA_VERSION}; a server upgrades it when it starts"
+        ))),
+    }
+}
+
+/// The schema version of the database; 0 for an empty one.
+fn version(connection: &Connection, path: &Path) -> Result<u32, StoreError> {
+    let foreign = || StoreError::Foreign(path.display().to_string());
+    let pragma = |name: &str| {
+        connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(failed)
+    };
+    let application = pragma("application_id")?;
+    let found = u32::try_from(pragma("user_version")?).map_err(|_| foreign())?;
+    let tables: i64 = connection
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(failed)?;
+    if application != i64::from(APPLICATION_ID) && (application != 0 || tables != 0) {
+        return Err(foreign());
+    }
+    if found > SCHEMA_VERSION {
+        return Err(StoreError::TooNew { found, known: SCHEMA_VERSION });
+    }
+    Ok(found)
+}
+
+fn tables(sql: &Transaction<'_>) -> rusqlite::Result<()> {
+    sql.execute_batch(
+        "CREATE TABLE record (key TEXT PRIMARY KEY, version INTEGER NOT NULL, value BLOB NOT NULL) WITHOUT ROWID;
+         CREATE TABLE event (sequence INTEGER PRIMARY KEY, body BLOB NOT NULL);
+         CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+         INSERT INTO counter VALUES ('version', 0);",
+    )
+}
+
+/// The events become a hash chain, those that are there already as well.
+fn chain_events(sql: &Transaction<'_>) -> rusqlite::Result<()> {
+    sql.execute_batch("ALTER TABLE event ADD COLUMN chain BLOB NOT NULL DEFAULT x''")?;
+    let mut page = sql.prepare(
+        "SELECT sequence, body FROM event WHERE sequence > ?1 ORDER BY sequence LIMIT 500",
+    )?;
+    let mut update = sql.prepare("UPDATE event SET chain = ?2 WHERE sequence = ?1")?;
+    let (mut sequence, mut link) = (0_i64, chain::START);
+    loop {
+        let rows = page
+            .query_map([sequence], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<rusqlite::Result<Vec<(i64, Vec<u8>)>>>()?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        for (number, body) in rows {
+            sequence = number;
+            link = chain::next(&link, number.unsigned_abs(), &body);
+            update.execute(params![number, link])?;
+        }
+    }
+}
