@@ -11,7 +11,10 @@ pub mod chain;
 pub mod faulty;
 pub mod lock;
 pub mod memory;
+pub mod postgres;
 pub mod sqlite;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 use std::sync::mpsc;
 
@@ -155,4 +158,24 @@ pub trait Store: Send + Sync {
 /// The first key after all that start with `prefix`; keys are ASCII.
 fn prefix_end(prefix: &str) -> String {
     format!("{prefix}\u{7f}")
+}
+
+/// Tells the members of a group their outcomes, or all of them the error that rolled the group back.
+fn complete(
+    completions: Vec<Completion>,
+    outcomes: Result<Vec<Result<(), StoreError>>, StoreError>,
+) {
+    match outcomes {
+        Ok(outcomes) => {
+            for (done, outcome) in completions.into_iter().zip(outcomes) {
+                done(outcome);
+            }
+        }
+        Err(error) => {
+            tracing::error!(%error, "a group of commits failed");
+            for done in completions {
+                done(Err(error.clone()));
+            }
+        }
+    }
 }

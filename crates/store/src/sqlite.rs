@@ -170,7 +170,7 @@ impl Store for SqliteStore {
         if let Ok(mut connection) = writing.connection.try_lock()
             && writing.queue().jobs.is_empty()
         {
-            return complete(&mut connection, vec![(transaction, done)]);
+            return carry_out(&mut connection, vec![(transaction, done)]);
         }
         let mut queue = writing.queue();
         // Never waits: the caller may be a network thread, and a stalled disk must not stall the others.
@@ -259,27 +259,15 @@ impl Writing {
             let len = queue.jobs.len().min(GROUP);
             let group = queue.jobs.drain(..len).collect();
             drop(queue);
-            complete(&mut connection, group);
+            carry_out(&mut connection, group);
         }
     }
 }
 
 /// Commits a group and tells each member its outcome.
-fn complete(connection: &mut Connection, group: Vec<Job>) {
+fn carry_out(connection: &mut Connection, group: Vec<Job>) {
     let (transactions, completions): (Vec<_>, Vec<_>) = group.into_iter().unzip();
-    match apply(connection, &transactions) {
-        Ok(outcomes) => {
-            for (done, outcome) in completions.into_iter().zip(outcomes) {
-                done(outcome);
-            }
-        }
-        Err(error) => {
-            tracing::error!(%error, "a group of commits failed and was rolled back");
-            for done in completions {
-                done(Err(error.clone()));
-            }
-        }
-    }
+    crate::complete(completions, apply(connection, &transactions));
 }
 
 /// Applies a group in one SQLite transaction. A conflict concerns one of them, an error all.

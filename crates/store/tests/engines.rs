@@ -8,10 +8,14 @@
     reason = "a test may fail and print"
 )]
 
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
 use outlast_store::faulty::FaultyStore;
 use outlast_store::lock::FolderLock;
 use outlast_store::memory::MemoryStore;
+use outlast_store::postgres::PostgresStore;
 use outlast_store::sqlite::SqliteStore;
+use outlast_store::testing::Postgres;
 use outlast_store::{Item, Record, Store, StoreError, Transaction, chain};
 
 fn put(key: &str, value: &[u8], expected: Option<u64>) -> Transaction {
@@ -27,6 +31,11 @@ fn with_every_engine(check: impl Fn(&dyn Store)) {
     check(&FaultyStore::new(MemoryStore::new()));
     let folder = tempfile::tempdir().unwrap();
     check(&SqliteStore::open(&folder.path().join("store.db")).unwrap());
+    if let Some(server) = Postgres::shared() {
+        static SCHEMAS: AtomicU32 = AtomicU32::new(0);
+        let schema = format!("test_{}", SCHEMAS.fetch_add(1, Ordering::SeqCst));
+        check(&PostgresStore::open_in(&server.url(), &schema).unwrap());
+    }
 }
 
 fn append(body: &str) -> Transaction {
@@ -186,14 +195,14 @@ fn a_snapshot_is_of_one_moment() {
             events: vec![left.to_be_bytes().to_vec()],
         };
         store.commit_and_wait(change(0, [None, None])).unwrap();
-        let stop = std::sync::atomic::AtomicBool::new(false);
+        let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for left in 1..=total {
                     let version = |key| store.read(key).unwrap().map(|record| record.version);
                     let expected = [version("left"), version("right")];
                     store.commit_and_wait(change(left, expected)).unwrap();
-                    if stop.load(std::sync::atomic::Ordering::SeqCst) {
+                    if stop.load(Ordering::SeqCst) {
                         return;
                     }
                 }
@@ -213,7 +222,7 @@ fn a_snapshot_is_of_one_moment() {
                 assert_eq!(last.sequence, values[0] + 1);
                 assert_eq!(values[0] + values[1], total, "records differ in age");
             }
-            stop.store(true, std::sync::atomic::Ordering::SeqCst);
+            stop.store(true, Ordering::SeqCst);
         });
     });
 }

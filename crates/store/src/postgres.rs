@@ -1,0 +1,280 @@
+//! The store in a PostgreSQL database, which several server processes may share.
+//!
+//! Two threads of its own carry all traffic, each with a small runtime: one reads, one commits. Every call
+//! works on any thread, inside a runtime or outside; it waits on a plain channel. A completion may read from
+//! the store, but must not wait for another commit.
+
+mod connection;
+mod copy;
+mod plan;
+mod pool;
+mod queue;
+mod schema;
+mod settings;
+mod tls;
+mod writer;
+
+use std::future::Future;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+use tokio_postgres::Row;
+
+use crate::{Completion, Event, Item, Record, Store, StoreError, Transaction, prefix_end};
+use connection::{failed, unavailable};
+use copy::{Restore, Snapshot};
+use pool::{Pool, Question};
+use queue::Queue;
+use settings::Settings;
+use writer::Writer;
+
+/// The schema that holds the tables, if nothing else is said.
+pub const SCHEMA: &str = "outlast";
+
+/// A store in one schema of a PostgreSQL database.
+pub struct PostgresStore {
+    settings: Arc<Settings>,
+    queue: Arc<Queue>,
+    pool: Arc<Pool>,
+    writer: Worker,
+    // Last: a completion that the writer calls at the end may read.
+    reader: Reader,
+}
+
+/// The thread that reads, and what ends it.
+struct Reader {
+    stop: Option<oneshot::Sender<()>>,
+    worker: Worker,
+}
+
+/// A thread with a runtime.
+struct Worker {
+    runtime: Handle,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl PostgresStore {
+    /// Opens the store in the database that `url` names, in the schema [`SCHEMA`]; makes or upgrades its tables
+    /// if need be.
+    ///
+    /// The URL is `postgres://USER:PASSWORD@HOST:PORT/DATABASE`. Unless the host is on the loopback interface or
+    /// a unix socket, the connection is TLS, and `?sslrootcert=FILE` says whose certificates are believed.
+    ///
+    /// # Errors
+    /// [`StoreError::TooNew`] and [`StoreError::Foreign`] leave the database as it was.
+    pub fn open(url: &str) -> Result<Self, StoreError> {
+        Self::open_in(url, SCHEMA)
+    }
+
+    /// Like [`PostgresStore::open`], in another schema.
+    pub fn open_in(url: &str, schema: &str) -> Result<Self, StoreError> {
+        let settings = Arc::new(Settings::parse(url, schema)?);
+        let id = outlast_crypto::random::bytes::<16>()
+            .map_err(|error| unavailable(&error.to_string()))?
+            .map(|byte| format!("{byte:02x}"))
+            .concat();
+        let reader = Reader::start()?;
+        let prepared = settings.clone();
+        reader.worker.wait(async move { schema::prepare(&prepared).await })?;
+        let queue = Arc::new(Queue::default());
+        let writer = Writer::new(settings.clone(), queue.clone(), id);
+        let writer = Worker::start("store-writer", writer.run())?;
+        let pool = Arc::new(Pool::new(&settings));
+        Ok(Self { settings, queue, pool, writer, reader })
+    }
+
+    fn ask(&self, question: Question) -> Result<Vec<Row>, StoreError> {
+        let pool = self.pool.clone();
+        self.reader.worker.wait(async move { pool.ask(&question).await })
+    }
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        // Closing the queue ends the writer after what still waits.
+        self.queue.close();
+        self.writer.join();
+    }
+}
+
+impl Store for PostgresStore {
+    fn read(&self, key: &str) -> Result<Option<Record>, StoreError> {
+        // PostgreSQL's text has no zero byte, so there is no such record.
+        if key.contains('\0') {
+            return Ok(None);
+        }
+        let rows = self.ask(Question::Read(key.to_owned()))?;
+        rows.first().map(|row| record_of(row, 0)).transpose()
+    }
+
+    fn scan(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<(String, Record)>, StoreError> {
+        if prefix.contains('\0') {
+            return Ok(Vec::new());
+        }
+        // No key has a zero byte: those after "a\0..." are those after "a".
+        let after = after.split('\0').next().unwrap_or_default();
+        let question = Question::Scan(
+            prefix.max(after).to_owned(),
+            prefix_end(prefix),
+            after.to_owned(),
+            i64::try_from(limit).unwrap_or(i64::MAX),
+        );
+        let keyed = |row: &Row| {
+            let key = row.try_get(0).map_err(|error| failed(&error))?;
+            Ok((key, record_of(row, 1)?))
+        };
+        self.ask(question)?.iter().map(keyed).collect()
+    }
+
+    fn commit(&self, transaction: Transaction, done: Completion) {
+        let expected = transaction.expectations.iter().map(|(key, _)| key);
+        let mut keys = expected.chain(transaction.writes.iter().map(|(key, _)| key));
+        // Found here, it fails this transaction and not all that share its commit.
+        if keys.any(|key| key.contains('\0')) {
+            return done(Err(unavailable("PostgreSQL takes no key with a zero byte")));
+        }
+        self.queue.push(transaction, done);
+    }
+
+    fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.ask(Question::Events(after, limit))?.iter().map(event_of).collect()
+    }
+
+    fn last_event(&self) -> Result<(u64, [u8; 32]), StoreError> {
+        writer::last_event_of(self.ask(Question::LastEvent)?.first())
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+
+    fn snapshot(
+        &self,
+        out: &mut dyn FnMut(Item) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let (worker, settings) = (&self.reader.worker, self.settings.clone());
+        let mut snapshot = worker.wait(async move { Snapshot::begin(&settings).await })?;
+        loop {
+            let (page, next) = worker.wait(async move {
+                let page = snapshot.page().await?;
+                Ok((page, snapshot))
+            })?;
+            if page.is_empty() {
+                return Ok(());
+            }
+            page.into_iter().try_for_each(&mut *out)?;
+            snapshot = next;
+        }
+    }
+
+    fn restore(
+        &self,
+        items: &mut dyn Iterator<Item = Result<Item, StoreError>>,
+    ) -> Result<(), StoreError> {
+        let (worker, settings) = (&self.reader.worker, self.settings.clone());
+        let mut restore = worker.wait(async move { Restore::begin(&settings).await })?;
+        loop {
+            let (mut batch, mut bytes) = (Vec::new(), 0);
+            while batch.len() < copy::BATCH && bytes < copy::BATCH_BYTES {
+                let Some(item) = items.next().transpose()? else { break };
+                bytes += match &item {
+                    Item::Record(_, record) => record.value.len(),
+                    Item::Event(event) => event.body.len(),
+                };
+                batch.push(item);
+            }
+            if batch.is_empty() {
+                return worker.wait(restore.finish());
+            }
+            restore = worker.wait(async move {
+                restore.write(&batch).await?;
+                Ok(restore)
+            })?;
+        }
+    }
+}
+
+/// The columns version and value, from `first` on.
+fn record_of(row: &Row, first: usize) -> Result<Record, StoreError> {
+    let read = || {
+        let version = row.try_get::<_, i64>(first)?.unsigned_abs();
+        Ok(Record { version, value: row.try_get(first + 1)? })
+    };
+    read().map_err(|error| failed(&error))
+}
+
+/// The columns sequence, body, chain.
+fn event_of(row: &Row) -> Result<Event, StoreError> {
+    let sequence = row.try_get::<_, i64>(0).map_err(|error| failed(&error))?.unsigned_abs();
+    let body = row.try_get(1).map_err(|error| failed(&error))?;
+    Ok(Event { sequence, body, chain: writer::link_of(row, 2)? })
+}
+
+impl Reader {
+    fn start() -> Result<Self, StoreError> {
+        let (stop, stopped) = oneshot::channel();
+        let worker = Worker::start("store-reader", async move {
+            let _ = stopped.await;
+        })?;
+        Ok(Self { stop: Some(stop), worker })
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        self.worker.join();
+    }
+}
+
+impl Worker {
+    /// Starts a thread that ends with `main`, and with it all that runs there.
+    fn start(
+        name: &str,
+        main: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<Self, StoreError> {
+        let stopped = |error: std::io::Error| unavailable(&error.to_string());
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(stopped)?;
+        let handle = runtime.handle().clone();
+        let thread = std::thread::Builder::new()
+            .name(name.into())
+            .spawn(move || {
+                runtime.block_on(main);
+                // A look-up of a name that hangs must not hold up the end.
+                runtime.shutdown_background();
+            })
+            .map_err(stopped)?;
+        Ok(Self { runtime: handle, thread: Some(thread) })
+    }
+
+    /// Carries out `asking` there, and waits for it here.
+    fn wait<T: Send + 'static>(
+        &self,
+        asking: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.runtime.spawn(async move {
+            // The receiver lives until this call.
+            let _ = sender.send(asking.await);
+        });
+        receiver.recv().unwrap_or_else(|_| Err(unavailable("the store is closed")))
+    }
+
+    fn join(&mut self) {
+        // A completion may hold the last reference to the store: a thread does not wait for itself.
+        if let Some(thread) = self.thread.take()
+            && thread.thread().id() != std::thread::current().id()
+        {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! One connection to the database: made within a time limit, not too often, and what its errors mean.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+use tokio_postgres::error::{DbError, Severity, SqlState};
+use tokio_postgres::{Client, Connection, Error, NoTls, Socket};
+
+use super::settings::Settings;
+use crate::StoreError;
+
+/// Longest that making a connection may take.
+pub(super) const CONNECT: Duration = Duration::from_secs(4);
+/// Longest that the client waits for an answer; longer than the limits that the database itself keeps.
+pub(super) const ANSWER: Duration = Duration::from_secs(20);
+
+/// What every session sets. `idle_in_transaction` frees the lock of a process that hangs or is cut off.
+const SESSION: &str = "
+    SET synchronous_commit = on;
+    SET default_transaction_isolation = 'read committed';
+    SET statement_timeout = '15s';
+    SET lock_timeout = '10s';
+    SET idle_in_transaction_session_timeout = '10s';
+    SET client_min_messages = warning;
+";
+
+/// Makes connections; after a failure not before a pause is over, so that a database that is down does not
+/// make everybody wait for it.
+pub(super) struct Connector {
+    settings: Arc<Settings>,
+    failed: Option<Failed>,
+}
+
+struct Failed {
+    error: StoreError,
+    until: Instant,
+    pause: Duration,
+}
+
+impl Connector {
+    pub(super) fn new(settings: Arc<Settings>) -> Self {
+        Self { settings, failed: None }
+    }
+
+    /// A new connection, or at once the error of the last attempt.
+    pub(super) async fn connect(&mut self) -> Result<Client, StoreError> {
+        let mut pause = Duration::from_millis(100);
+        if let Some(failed) = &self.failed {
+            if Instant::now() < failed.until {
+                return Err(failed.error.clone());
+            }
+            pause = (failed.pause * 2).min(Duration::from_secs(1));
+        }
+        match connect(&self.settings).await {
+            Ok(client) => {
+                self.failed = None;
+                Ok(client)
+            }
+            Err(error) => {
+                let until = Instant::now() + pause;
+                self.failed = Some(Failed { error: error.clone(), until, pause });
+                Err(error)
+            }
+        }
+    }
+}
+
+/// A new connection.
+pub(super) async fn connect(settings: &Settings) -> Result<Client, StoreError> {
+    let connecting = async {
+        let client = match &settings.tls {
+            Some(tls) => {
+                let (client, connection) = settings.config.connect(tls.clone()).await?;
+                drive(connection);
+                client
+            }
+            None => {
+                let (client, connection) = settings.config.connect(NoTls).await?;
+                drive(connection);
+                client
+            }
+        };
+        let schema = &settings.schema;
+        client
+            .batch_execute(&format!("{SESSION} SET search_path = \"{schema}\", pg_temp;"))
+            .await?;
+        Ok(client)
+    };
+    match timeout(CONNECT, connecting).await {
+        Ok(connected) => connected.map_err(|error| failed(&error)),
+        Err(_) => Err(unavailable("the database does not answer")),
+    }
+}
+
+/// Carries a connection's messages until it ends.
+fn drive<T>(connection: Connection<Socket, T>)
+where
+    T: tokio_postgres::tls::TlsStream + Unpin + Send + 'static,
+{
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::warn!(error = describe(&error), "a connection to the database broke");
+        }
+    });
+}
+
+/// An answer of the database within [`ANSWER`].
+pub(super) async fn answer<T>(
+    asking: impl Future<Output = Result<T, Error>>,
+) -> Result<T, StoreError> {
+    match timeout(ANSWER, asking).await {
+        Ok(answer) => answer.map_err(|error| failed(&error)),
+        Err(_) => Err(unavailable("the database does not answer")),
+    }
+}
+
+/// Whether the database refused one statement and kept the connection: the transaction is then rolled back.
+pub(super) fn is_refusal(error: &Error) -> bool {
+    let severity = error.as_db_error().and_then(DbError::parsed_severity);
+    severity == Some(Severity::Error)
+}
+
+/// Whether the same transaction may succeed when it is tried again.
+pub(super) fn is_transient(error: &Error) -> bool {
+    let transient = [&SqlState::T_R_SERIALIZATION_FAILURE, &SqlState::T_R_DEADLOCK_DETECTED];
+    error.code().is_some_and(|code| transient.contains(&code))
+}
+
+pub(super) fn failed(error: &Error) -> StoreError {
+    match error.code() {
+        Some(code) if *code == SqlState::DISK_FULL => StoreError::Full,
+        _ => unavailable(&describe(error)),
+    }
+}
+
+pub(super) fn unavailable(what: &str) -> StoreError {
+    StoreError::Unavailable(what.to_owned())
+}
+
+/// What happened, without the values that it happened to.
+fn describe(error: &Error) -> String {
+    match error.as_db_error() {
+        Some(refusal) => format!("database: {} ({})", refusal.message(), refusal.code().code()),
+        None => format!("database: {error}"),
+    }
+}

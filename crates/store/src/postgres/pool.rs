@@ -1,0 +1,141 @@
+//! Connections that read. Each takes several questions at once, and is made again when it breaks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+use tokio_postgres::{Client, Error, Row, Statement};
+
+use super::connection::{ANSWER, Connector, answer, failed, is_refusal, unavailable};
+use super::settings::Settings;
+use super::writer::LAST_EVENT;
+use crate::StoreError;
+
+const READERS: usize = 4;
+
+/// What can be asked.
+pub(super) enum Question {
+    /// The record under a key.
+    Read(String),
+    /// Records from the first key on and before the second, after the third.
+    Scan(String, String, String, i64),
+    /// Events after a sequence.
+    Events(i64, i64),
+    /// The last event.
+    LastEvent,
+}
+
+/// A few connections.
+pub(super) struct Pool(Vec<Slot>);
+
+struct Slot {
+    /// Questions that are under way.
+    busy: AtomicUsize,
+    state: Mutex<State>,
+}
+
+struct State {
+    connector: Connector,
+    reader: Option<Arc<Reader>>,
+}
+
+struct Reader {
+    client: Client,
+    read: Statement,
+    scan: Statement,
+    events: Statement,
+    last_event: Statement,
+}
+
+impl Pool {
+    /// Connects when it is asked.
+    pub(super) fn new(settings: &Arc<Settings>) -> Self {
+        let slot = |_| Slot {
+            busy: AtomicUsize::new(0),
+            state: Mutex::new(State { connector: Connector::new(settings.clone()), reader: None }),
+        };
+        Self((0..READERS).map(slot).collect())
+    }
+
+    /// The rows that answer a question. When the connection turns out to be broken, it is asked once more.
+    pub(super) async fn ask(&self, question: &Question) -> Result<Vec<Row>, StoreError> {
+        let slot = self.0.iter().min_by_key(|slot| slot.busy.load(Ordering::Relaxed));
+        let slot = slot.ok_or_else(|| unavailable("there is no connection"))?;
+        slot.busy.fetch_add(1, Ordering::Relaxed);
+        let rows = slot.ask(question).await;
+        slot.busy.fetch_sub(1, Ordering::Relaxed);
+        rows
+    }
+}
+
+impl Slot {
+    async fn ask(&self, question: &Question) -> Result<Vec<Row>, StoreError> {
+        let mut is_again = false;
+        loop {
+            let reader = self.reader().await?;
+            match timeout(ANSWER, reader.ask(question)).await {
+                Ok(Ok(rows)) => return Ok(rows),
+                Ok(Err(error)) if is_refusal(&error) => return Err(failed(&error)),
+                Ok(Err(error)) => {
+                    self.forget(&reader).await;
+                    if is_again {
+                        return Err(failed(&error));
+                    }
+                    is_again = true;
+                }
+                Err(_) => {
+                    self.forget(&reader).await;
+                    return Err(unavailable("the database does not answer"));
+                }
+            }
+        }
+    }
+
+    async fn reader(&self) -> Result<Arc<Reader>, StoreError> {
+        let mut state = self.state.lock().await;
+        if let Some(reader) = state.reader.as_ref().filter(|reader| !reader.client.is_closed()) {
+            return Ok(reader.clone());
+        }
+        let client = state.connector.connect().await?;
+        let reader = Arc::new(answer(Reader::new(client)).await?);
+        state.reader = Some(reader.clone());
+        Ok(reader)
+    }
+
+    /// The next question gets a new connection; those under way keep the old one to its end.
+    async fn forget(&self, broken: &Arc<Reader>) {
+        let mut state = self.state.lock().await;
+        state.reader.take_if(|reader| Arc::ptr_eq(reader, broken));
+    }
+}
+
+impl Reader {
+    async fn new(client: Client) -> Result<Self, Error> {
+        let (read, scan, events, last_event) = tokio::try_join!(
+            client.prepare("SELECT version, value FROM record WHERE key = $1"),
+            client.prepare(
+                "SELECT key, version, value FROM record
+                 WHERE key >= $1 AND key < $2 AND key > $3 ORDER BY key LIMIT $4",
+            ),
+            client.prepare(
+                "SELECT sequence, body, chain FROM event
+                 WHERE sequence > $1 ORDER BY sequence LIMIT $2",
+            ),
+            client.prepare(LAST_EVENT),
+        )?;
+        Ok(Self { client, read, scan, events, last_event })
+    }
+
+    async fn ask(&self, question: &Question) -> Result<Vec<Row>, Error> {
+        let client = &self.client;
+        match question {
+            Question::Read(key) => client.query(&self.read, &[key]).await,
+            Question::Scan(from, before, after, limit) => {
+                client.query(&self.scan, &[from, before, after, limit]).await
+            }
+            Question::Events(after, limit) => client.query(&self.events, &[after, limit]).await,
+            Question::LastEvent => client.query(&self.last_event, &[]).await,
+        }
+    }
+}
