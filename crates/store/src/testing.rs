@@ -109,9 +109,21 @@ impl Postgres {
         (self.folder.path(), self.port)
     }
 
-    /// The folder of the database; `postgresql.conf` in it takes effect at the next start.
-    pub fn data(&self) -> PathBuf {
-        self.folder.path().join("data")
+    /// Adds lines to the server's configuration; they take effect at the next start.
+    pub fn configure(&self, lines: &str) {
+        let file = self.data().join("postgresql.conf");
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, format!("{text}\n{lines}\n")).unwrap();
+    }
+
+    /// Puts a file into the server's folder, readable for the server alone.
+    pub fn install(&self, name: &str, content: &[u8]) {
+        let path = self.data().join(name);
+        std::fs::write(&path, content).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+        if is_root() {
+            chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
     }
 
     /// SIGKILL to the postmaster and all its children: what was not synced is lost, as in a crash.
@@ -170,6 +182,10 @@ impl Postgres {
         }
         let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap();
         panic!("PostgreSQL does not start: {log}");
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
     }
 
     fn postmaster(&self) -> std::sync::MutexGuard<'_, Option<Child>> {

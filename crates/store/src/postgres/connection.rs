@@ -140,8 +140,14 @@ pub(super) fn unavailable(what: &str) -> StoreError {
 
 /// What happened, without the values that it happened to.
 fn describe(error: &Error) -> String {
-    match error.as_db_error() {
-        Some(refusal) => format!("database: {} ({})", refusal.message(), refusal.code().code()),
-        None => format!("database: {error}"),
+    if let Some(refusal) = error.as_db_error() {
+        return format!("database: {} ({})", refusal.message(), refusal.code().code());
     }
+    let mut text = format!("database: {error}");
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
 }
