@@ -29,9 +29,10 @@ pub fn run(root: &Path) -> Result<(), String> {
     if counts.failed > 0 { Err("some tests failed".into()) } else { Ok(()) }
 }
 
-/// Installs OpenSSL 3.5, boto3, and the AWS SDK for Java with BouncyCastle below `target/peers`.
+/// Installs OpenSSL 3.5, boto3, and the AWS SDK for Java with BouncyCastle below `target/peers`, and PostgreSQL
+/// where it is missing.
 pub fn peers(root: &Path) -> Result<(), String> {
-    for name in ["openssl", "python", "java"] {
+    for name in ["openssl", "python", "java", "postgresql"] {
         let script = root.join(format!("tests/interop/peers/{name}.sh"));
         let place = root.join("target/peers").join(name);
         if let Some(parent) = place.parent() {

@@ -108,7 +108,7 @@ pub trait Store: Send + Sync {
     ) -> Result<Vec<(String, Record)>, StoreError>;
 
     /// Commits, and calls `done` when the outcome is certain: on this thread or another, now or later. It may
-    /// take as long as one sync of the disk.
+    /// take as long as one sync of the disk. `done` may read, but must not wait for another commit.
     fn commit(&self, transaction: Transaction, done: Completion);
 
     /// Up to `limit` events with a sequence greater than `after`.
