@@ -173,8 +173,14 @@ fn a_database_that_is_killed_loses_nothing() {
     let (seen, stop) = (Seen::default(), AtomicBool::new(false));
     std::thread::scope(|scope| {
         load(scope, &stores, &seen, &stop);
+        let done = || seen.done.lock().unwrap().len();
         for round in 0..rounds {
-            std::thread::sleep(Duration::from_millis(200 + 37 * round));
+            // In the middle of the work, wherever that is.
+            let (before, begun) = (done(), Instant::now());
+            while done() < before + 40 && begun.elapsed() < Duration::from_secs(20) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            std::thread::sleep(Duration::from_micros(round * 7919 % 5000));
             if round % 3 == 2 {
                 server.stop();
             } else {
@@ -184,9 +190,9 @@ fn a_database_that_is_killed_loses_nothing() {
             server.start_again();
         }
         std::thread::sleep(Duration::from_millis(1500));
-        let before = seen.done.lock().unwrap().len();
+        let before = done();
         std::thread::sleep(Duration::from_millis(1500));
-        assert!(seen.done.lock().unwrap().len() > before, "no commit succeeds after the restarts");
+        assert!(done() > before, "no commit succeeds after the restarts");
         stop.store(true, Ordering::SeqCst);
     });
     seen.check(&stores[0]);
