@@ -10,6 +10,9 @@ pub enum CryptoError {
     /// A signature did not verify.
     #[error("the signature is not valid")]
     InvalidSignature,
+    /// A message authentication code is not the message's.
+    #[error("the message authentication code is not valid")]
+    InvalidMac,
     /// A ciphertext did not authenticate: wrong key, wrong associated data, or damaged.
     #[error("the ciphertext is not valid")]
     InvalidCiphertext,

@@ -1,12 +1,13 @@
 //! Algorithms as tables, and the few primitives they need.
 //!
 //! Every algorithm that Outlast can use is one row: [`groups::GROUPS`] for TLS key exchange,
-//! [`keys::KEY_SPECS`] for key types, [`signatures::SIGNATURES`] for signature algorithms and
-//! [`digests::DIGESTS`] for message digests. A row carries its names, code points, lengths and its
-//! behaviour; nobody else names an algorithm.
+//! [`keys::KEY_SPECS`] for key types, [`signatures::SIGNATURES`] for signature algorithms,
+//! [`wrap::WRAPPING`] for the wrapping of imported keys and [`digests::DIGESTS`] for message digests. A row
+//! carries its names, code points, lengths and its behaviour; nobody else names an algorithm.
 //!
-//! The cryptography itself is AWS-LC's (through `aws-lc-rs` and rustls); `ml-dsa` and `sha3` supply the
-//! two things that AWS-LC's safe interface lacks, external mu and SHAKE. No primitive is written here.
+//! The cryptography itself is AWS-LC's (through `aws-lc-rs` and rustls). Others supply what its safe
+//! interface lacks: `ml-dsa` external mu, `ml-kem` keys from seeds, `slh-dsa` SLH-DSA, `ed25519-dalek`
+//! Ed25519ph and `sha3` SHAKE. No primitive is written here.
 
 pub mod aead;
 pub mod digests;
@@ -17,6 +18,7 @@ pub mod keys;
 pub mod random;
 pub mod secret;
 pub mod signatures;
+pub mod wrap;
 
 pub use error::CryptoError;
 pub use secret::Secret;

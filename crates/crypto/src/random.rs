@@ -1,5 +1,7 @@
 //! Randomness, from AWS-LC's generator.
 
+use ml_dsa::signature::rand_core::{TryCryptoRng, TryRng};
+
 use crate::{CryptoError, Secret};
 
 /// Fills `out` with random bytes.
@@ -20,3 +22,24 @@ pub fn secret(len: usize) -> Result<Secret, CryptoError> {
     fill(&mut out)?;
     Ok(Secret::new(out))
 }
+
+/// AWS-LC's generator in the form that the RustCrypto crates take.
+pub(crate) struct AwsLcRng;
+
+impl TryRng for AwsLcRng {
+    type Error = CryptoError;
+
+    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
+        bytes().map(u32::from_le_bytes)
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
+        bytes().map(u64::from_le_bytes)
+    }
+
+    fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), Self::Error> {
+        fill(out)
+    }
+}
+
+impl TryCryptoRng for AwsLcRng {}

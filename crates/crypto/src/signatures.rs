@@ -8,7 +8,7 @@ use const_oid::ObjectIdentifier;
 
 use crate::CryptoError;
 use crate::digests::Digest;
-use crate::keys::ml_dsa;
+use crate::keys::{composite, ed25519, ml_dsa, slh_dsa};
 
 /// What is signed.
 #[derive(Clone, Copy)]
@@ -35,8 +35,14 @@ pub enum Parameters {
 pub enum Family {
     /// ML-DSA of one parameter set.
     MlDsa,
-    /// An elliptic curve of NIST.
+    /// SLH-DSA of one parameter set.
+    SlhDsa,
+    /// ML-DSA joined with another.
+    Composite,
+    /// ECDSA on a curve of NIST or secp256k1.
     Ec,
+    /// Ed25519.
+    Ed25519,
     /// RSA.
     Rsa,
 }
@@ -47,20 +53,26 @@ pub struct SignatureAlgorithm {
     pub kms_name: &'static str,
     /// Private CA `SigningAlgorithm`, where certificates can be signed with it.
     pub pca_name: Option<&'static str>,
-    /// OID and parameters in X.509 and CMS; `None` for RSASSA-PSS, which Outlast does not put in certificates.
+    /// OID and parameters in X.509 and CMS; `None` for those that Outlast does not put in certificates.
     pub oid: Option<ObjectIdentifier>,
     /// Parameters that go with `oid`.
     pub parameters: Parameters,
     /// Kind of key.
     pub family: Family,
-    /// The hash inside; `None` for ML-DSA, which has no digest form (HashML-DSA is not used, RFC 9881, section 2).
+    /// The hash inside; `None` for those that have no digest form: ML-DSA (HashML-DSA is not used, RFC 9881,
+    /// section 2) and Ed25519.
     pub digest: Option<&'static str>,
     /// Digests that CMS may use with it: the first is what Outlast prefers.
     /// For ML-DSA: RFC 9882, section 3.3, table 1.
     pub cms_digests: &'static [&'static str],
+    verify: Verify,
+    /// What AWS-LC verifies it with, one for each size of key.
     verifiers: &'static [&'static dyn VerificationAlgorithm],
     ml_dsa: Option<&'static ml_dsa::ParameterSet>,
 }
+
+/// (row, public key, message, signature) to validity
+type Verify = fn(&SignatureAlgorithm, &[u8], Message<'_>, &[u8]) -> Result<bool, CryptoError>;
 
 impl std::fmt::Debug for SignatureAlgorithm {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -84,6 +96,7 @@ const NONE: SignatureAlgorithm = SignatureAlgorithm {
     family: Family::Rsa,
     digest: None,
     cms_digests: &[],
+    verify: by_aws_lc,
     verifiers: &[],
     ml_dsa: None,
 };
@@ -123,6 +136,34 @@ pub static ML_DSA_87: SignatureAlgorithm = SignatureAlgorithm {
     family: Family::MlDsa,
     ..NONE
 };
+/// SLH-DSA-SHA2-128s (FIPS 205): signatures of 7856 bytes.
+pub static SLH_DSA_SHA2_128S: SignatureAlgorithm = SignatureAlgorithm {
+    kms_name: "SLH_DSA_SHA2_128S",
+    oid: Some(oid("2.16.840.1.101.3.4.3.20")),
+    family: Family::SlhDsa,
+    // RFC 9814: the digest of the parameter set's own hash.
+    cms_digests: &["sha256"],
+    verify: |_, spki, message, signature| slh_dsa::SHA2_128S.verify(spki, message, signature),
+    ..NONE
+};
+/// SLH-DSA-SHA2-256s: signatures of 29792 bytes.
+pub static SLH_DSA_SHA2_256S: SignatureAlgorithm = SignatureAlgorithm {
+    kms_name: "SLH_DSA_SHA2_256S",
+    oid: Some(oid("2.16.840.1.101.3.4.3.24")),
+    family: Family::SlhDsa,
+    cms_digests: &["sha512"],
+    verify: |_, spki, message, signature| slh_dsa::SHA2_256S.verify(spki, message, signature),
+    ..NONE
+};
+/// ML-DSA-65 with ECDSA P-256, both over a SHA-512 digest; signatures of 3309 bytes and a DER
+/// `ECDSA-Sig-Value`. No OID here: X.509 and CMS wait until the draft is final.
+pub static ML_DSA_65_ECDSA_P256_SHA512: SignatureAlgorithm = SignatureAlgorithm {
+    kms_name: "ML_DSA_65_ECDSA_P256_SHA512",
+    family: Family::Composite,
+    digest: Some("sha512"),
+    verify: composite::verify,
+    ..NONE
+};
 /// ECDSA with SHA-256; signatures are a DER `ECDSA-Sig-Value`.
 pub static ECDSA_SHA_256: SignatureAlgorithm = SignatureAlgorithm {
     kms_name: "ECDSA_SHA_256",
@@ -135,6 +176,7 @@ pub static ECDSA_SHA_256: SignatureAlgorithm = SignatureAlgorithm {
         &aws::ECDSA_P256_SHA256_ASN1,
         &aws::ECDSA_P384_SHA256_ASN1,
         &aws::ECDSA_P521_SHA256_ASN1,
+        &aws::ECDSA_P256K1_SHA256_ASN1,
     ],
     ..NONE
 };
@@ -166,6 +208,24 @@ pub static ECDSA_SHA_512: SignatureAlgorithm = SignatureAlgorithm {
         &aws::ECDSA_P384_SHA512_ASN1,
         &aws::ECDSA_P521_SHA512_ASN1,
     ],
+    ..NONE
+};
+/// Ed25519 (RFC 8032), named after the hash inside; takes whole messages only.
+pub static ED25519: SignatureAlgorithm = SignatureAlgorithm {
+    kms_name: "ED25519_SHA_512",
+    oid: Some(ed25519::OID),
+    family: Family::Ed25519,
+    // RFC 8419, section 3.1.
+    cms_digests: &["sha512"],
+    verifiers: &[&aws::ED25519],
+    ..NONE
+};
+/// Ed25519ph (RFC 8032) without a context: signs a SHA-512 digest. It has no OID (RFC 8410, section 3).
+pub static ED25519_PH: SignatureAlgorithm = SignatureAlgorithm {
+    kms_name: "ED25519_PH_SHA_512",
+    family: Family::Ed25519,
+    digest: Some("sha512"),
+    verify: ed25519::verify_prehashed,
     ..NONE
 };
 /// RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017).
@@ -228,9 +288,14 @@ pub static SIGNATURES: &[&SignatureAlgorithm] = &[
     &ML_DSA_44,
     &ML_DSA_65,
     &ML_DSA_87,
+    &SLH_DSA_SHA2_128S,
+    &SLH_DSA_SHA2_256S,
+    &ML_DSA_65_ECDSA_P256_SHA512,
     &ECDSA_SHA_256,
     &ECDSA_SHA_384,
     &ECDSA_SHA_512,
+    &ED25519,
+    &ED25519_PH,
     &RSA_PSS_SHA_256,
     &RSA_PSS_SHA_384,
     &RSA_PSS_SHA_512,
@@ -259,23 +324,11 @@ impl SignatureAlgorithm {
         message: Message<'_>,
         signature: &[u8],
     ) -> Result<(), CryptoError> {
-        let valid = match message {
-            Message::Raw(message) => self
-                .verifiers
-                .iter()
-                .any(|row| UnparsedPublicKey::new(*row, spki).verify(message, signature).is_ok()),
-            Message::Digest(digest) => {
-                let digest = self.import_digest(digest)?;
-                self.verifiers.iter().any(|row| {
-                    UnparsedPublicKey::new(*row, spki).verify_digest(&digest, signature).is_ok()
-                })
-            }
-            Message::ExternalMu(mu) => {
-                let set = self.ml_dsa.ok_or(CryptoError::UnsupportedAlgorithm)?;
-                set.verify_mu(spki, mu, signature)?
-            }
-        };
-        if valid { Ok(()) } else { Err(CryptoError::InvalidSignature) }
+        if (self.verify)(self, spki, message, signature)? {
+            Ok(())
+        } else {
+            Err(CryptoError::InvalidSignature)
+        }
     }
 
     /// Length in bytes of the digest that [`Message::Digest`] takes, if the algorithm has one.
@@ -293,6 +346,29 @@ impl SignatureAlgorithm {
         };
         aws_digest::Digest::import_less_safe(bytes, algorithm)
             .map_err(|_| CryptoError::InvalidLength)
+    }
+}
+
+fn by_aws_lc(
+    row: &SignatureAlgorithm,
+    spki: &[u8],
+    message: Message<'_>,
+    signature: &[u8],
+) -> Result<bool, CryptoError> {
+    match message {
+        Message::Raw(message) => Ok(row.verifiers.iter().any(|verifier| {
+            UnparsedPublicKey::new(*verifier, spki).verify(message, signature).is_ok()
+        })),
+        Message::Digest(digest) => {
+            let digest = row.import_digest(digest)?;
+            Ok(row.verifiers.iter().any(|verifier| {
+                UnparsedPublicKey::new(*verifier, spki).verify_digest(&digest, signature).is_ok()
+            }))
+        }
+        Message::ExternalMu(mu) => {
+            let set = row.ml_dsa.ok_or(CryptoError::UnsupportedAlgorithm)?;
+            set.verify_mu(spki, mu, signature)
+        }
     }
 }
 

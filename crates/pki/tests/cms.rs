@@ -49,7 +49,9 @@ fn verify(p7s: &[u8], file: &[u8], root: &[u8], at: ValidAt) -> Result<(), Verif
 
 #[test]
 fn every_signing_key_type_with_every_suitable_digest() {
-    for spec in KEY_SPECS.iter().filter(|spec| !spec.signing.is_empty()) {
+    // Those that a certificate can have.
+    let specs = KEY_SPECS.iter().filter(|spec| spec.pca_name.is_some() && !spec.signing.is_empty());
+    for spec in specs {
         let h = hierarchy(spec.name);
         let root = h.root.certificate.der();
         for digest in DIGESTS {

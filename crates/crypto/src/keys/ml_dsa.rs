@@ -3,19 +3,25 @@
 //! AWS-LC's safe interface takes no message representative (mu) from outside; a signature made from mu is
 //! an ordinary ML-DSA signature and verifies with either library, which the tests show.
 
+use aws_lc_rs::encoding::AsRawBytes;
 use aws_lc_rs::signature::{
     KeyPair, ML_DSA_44_SIGNING, ML_DSA_65_SIGNING, ML_DSA_87_SIGNING, PqdsaKeyPair,
     PqdsaSigningAlgorithm,
 };
 use const_oid::ObjectIdentifier;
-use der::{Decode, Encode};
+use der::Decode;
 use ml_dsa::common::array::{Array, sizes::U64};
-use ml_dsa::signature::rand_core::{TryCryptoRng, TryRng};
-use ml_dsa::{EncodedVerifyingKey, ExpandedSigningKey, MlDsaParams, Signature, VerifyingKey};
+use ml_dsa::{
+    EncodedVerifyingKey, ExpandedSigningKey, ExpandedSigningKeyBytes, MlDsaParams, Signature,
+    VerifyingKey,
+};
 use sha3::digest::{ExtendableOutput, Update, XofReader};
-use spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned, SubjectPublicKeyInfoRef};
+use spki::SubjectPublicKeyInfoRef;
+use zeroize::Zeroizing;
 
-use super::Key;
+use super::pkcs8::{self, Expanded};
+use super::{Imported, Key};
+use crate::random::AwsLcRng;
 use crate::signatures::{Family, Message, SignatureAlgorithm};
 use crate::{CryptoError, Secret, random};
 
@@ -24,7 +30,7 @@ pub const SEED_LEN: usize = 32;
 /// Length of the message representative mu, in bytes.
 pub const MU_LEN: usize = 64;
 
-/// (seed, mu) to signature
+/// (seed or expanded key, mu) to signature
 type SignMu = fn(&[u8], &[u8]) -> Result<Vec<u8>, CryptoError>;
 /// (public key, mu, signature) to validity
 type VerifyMu = fn(&[u8], &[u8], &[u8]) -> Result<bool, CryptoError>;
@@ -64,40 +70,79 @@ pub(super) fn generate() -> Result<Secret, CryptoError> {
     random::secret(SEED_LEN)
 }
 
-/// mu = SHAKE256(SHAKE256(pk, 64) ‖ 0x00 ‖ 0x00 ‖ message, 64): FIPS 204, algorithms 2 and 7, with an empty
-/// context. `spki` is the DER `SubjectPublicKeyInfo` of the ML-DSA key.
+/// mu of a message without a context: [`external_mu_in_context`].
 pub fn external_mu(spki: &[u8], message: &[u8]) -> Result<[u8; MU_LEN], CryptoError> {
+    external_mu_in_context(spki, b"", message)
+}
+
+/// mu = SHAKE256(SHAKE256(pk, 64) ‖ 0x00 ‖ len(context) ‖ context ‖ message, 64): FIPS 204, algorithms 2 and 7.
+/// `spki` is the DER `SubjectPublicKeyInfo` of the ML-DSA key; a context has at most 255 bytes.
+pub fn external_mu_in_context(
+    spki: &[u8],
+    context: &[u8],
+    message: &[u8],
+) -> Result<[u8; MU_LEN], CryptoError> {
+    mu(raw_public_key(spki)?, context, message)
+}
+
+/// As [`external_mu_in_context`], with the raw public key.
+pub(super) fn mu(
+    public_key: &[u8],
+    context: &[u8],
+    message: &[u8],
+) -> Result<[u8; MU_LEN], CryptoError> {
+    let context_len = u8::try_from(context.len()).map_err(|_| CryptoError::InvalidLength)?;
     let mut tr = [0; 64];
     let mut hash = sha3::Shake256::default();
-    hash.update(raw_public_key(spki)?);
+    hash.update(public_key);
     hash.finalize_xof().read(&mut tr);
     let mut mu = [0; MU_LEN];
     let mut hash = sha3::Shake256::default();
     hash.update(&tr);
-    hash.update(&[0, 0]);
+    hash.update(&[0, context_len]);
+    hash.update(context);
     hash.update(message);
     hash.finalize_xof().read(&mut mu);
     Ok(mu)
 }
 
 impl ParameterSet {
-    pub(super) fn load(&'static self, seed: &Secret) -> Result<Box<dyn Key>, CryptoError> {
-        let pair = PqdsaKeyPair::from_seed(self.algorithm, seed.expose())?;
+    pub(super) fn load(&'static self, stored: &Secret) -> Result<Box<dyn Key>, CryptoError> {
+        let pair = self.pair(stored.expose())?;
         // RFC 9881, section 2: the parameters are absent.
-        let spki = SubjectPublicKeyInfoOwned {
-            algorithm: AlgorithmIdentifierOwned { oid: self.oid, parameters: None },
-            subject_public_key: der::asn1::BitString::from_bytes(pair.public_key().as_ref())
-                .map_err(|_| CryptoError::Library)?,
-        }
-        .to_der()
-        .map_err(|_| CryptoError::Library)?;
-        let seed = Secret::new(seed.expose().to_vec());
-        Ok(Box::new(MlDsaKey { set: self, pair, seed, spki }))
+        let spki = pkcs8::spki(self.oid, pair.public_key().as_ref())?;
+        let stored = Secret::new(stored.expose().to_vec());
+        Ok(Box::new(MlDsaKey { set: self, pair, stored, spki }))
     }
 
-    pub(super) fn to_pkcs8(&'static self, seed: &Secret) -> Result<Secret, CryptoError> {
-        let pair = PqdsaKeyPair::from_seed(self.algorithm, seed.expose())?;
-        Ok(Secret::new(pair.to_pkcs8v1()?.as_ref().to_vec()))
+    pub(super) fn to_pkcs8(&'static self, stored: &Secret) -> Result<Secret, CryptoError> {
+        self.pair(stored.expose())?;
+        if stored.len() == SEED_LEN {
+            pkcs8::encode_seed(self.oid, stored.expose())
+        } else {
+            pkcs8::encode_expanded(self.oid, stored.expose())
+        }
+    }
+
+    pub(super) fn import(&'static self, material: &[u8]) -> Result<Imported, CryptoError> {
+        pkcs8::import_seed_or_expanded(material, self.oid, SEED_LEN, |stored| {
+            let pair = self.pair(stored)?;
+            let private_key = pair.private_key().as_raw_bytes()?;
+            Ok(Expanded {
+                private_key: Secret::new(private_key.as_ref().to_vec()),
+                public_key: pair.public_key().as_ref().to_vec(),
+            })
+        })
+    }
+
+    /// The key pair of a seed or of an expanded key. Of the latter AWS-LC checks the ranges of s1 and s2, and
+    /// that t0 and tr are what the rest makes them.
+    fn pair(&self, stored: &[u8]) -> Result<PqdsaKeyPair, CryptoError> {
+        Ok(if stored.len() == SEED_LEN {
+            PqdsaKeyPair::from_seed(self.algorithm, stored)?
+        } else {
+            PqdsaKeyPair::from_raw_private_key(self.algorithm, stored)?
+        })
     }
 
     pub(crate) fn verify_mu(
@@ -116,7 +161,8 @@ impl ParameterSet {
 struct MlDsaKey {
     set: &'static ParameterSet,
     pair: PqdsaKeyPair,
-    seed: Secret,
+    /// Seed or expanded key.
+    stored: Secret,
     spki: Vec<u8>,
 }
 
@@ -140,7 +186,7 @@ impl Key for MlDsaKey {
                 signature.truncate(len);
                 Ok(signature)
             }
-            Message::ExternalMu(mu) => (self.set.sign_mu)(self.seed.expose(), mu),
+            Message::ExternalMu(mu) => (self.set.sign_mu)(self.stored.expose(), mu),
             Message::Digest(_) => Err(CryptoError::UnsupportedAlgorithm),
         }
     }
@@ -153,15 +199,24 @@ fn raw_public_key(spki: &[u8]) -> Result<&[u8], CryptoError> {
         .ok_or(CryptoError::InvalidKey)
 }
 
-fn sign_mu<P: MlDsaParams>(seed: &[u8], mu: &[u8]) -> Result<Vec<u8>, CryptoError> {
-    let seed = seed.try_into().map_err(|_| CryptoError::InvalidKey)?;
+pub(super) fn sign_mu<P: MlDsaParams>(stored: &[u8], mu: &[u8]) -> Result<Vec<u8>, CryptoError> {
     let mu = Array::<u8, U64>::try_from(mu).map_err(|_| CryptoError::InvalidLength)?;
-    let key = ExpandedSigningKey::<P>::from_seed(&seed);
+    let key = match <&[u8; SEED_LEN]>::try_from(stored) {
+        Ok(seed) => ExpandedSigningKey::<P>::from_seed(&(*seed).into()),
+        Err(_) => from_expanded(stored)?,
+    };
     let signature = key.sign_mu_randomized(&mu, &mut AwsLcRng).map_err(|_| CryptoError::Library)?;
     Ok(signature.encode().to_vec())
 }
 
-fn verify_mu<P: MlDsaParams>(
+/// Only for a key that AWS-LC has found valid: `ml-dsa` may panic on others.
+#[expect(deprecated, reason = "the expanded form of RFC 9881 has no seed to start from")]
+fn from_expanded<P: MlDsaParams>(key: &[u8]) -> Result<ExpandedSigningKey<P>, CryptoError> {
+    let key = ExpandedSigningKeyBytes::<P>::try_from(key).map_err(|_| CryptoError::InvalidKey)?;
+    Ok(ExpandedSigningKey::from_expanded(&Zeroizing::new(key)))
+}
+
+pub(super) fn verify_mu<P: MlDsaParams>(
     public_key: &[u8],
     mu: &[u8],
     signature: &[u8],
@@ -172,27 +227,6 @@ fn verify_mu<P: MlDsaParams>(
     let Ok(signature) = Signature::<P>::try_from(signature) else { return Ok(false) };
     Ok(VerifyingKey::<P>::decode(&key).verify_mu(&mu, &signature))
 }
-
-/// AWS-LC's generator in the form that the RustCrypto crates take.
-struct AwsLcRng;
-
-impl TryRng for AwsLcRng {
-    type Error = CryptoError;
-
-    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
-        random::bytes().map(u32::from_le_bytes)
-    }
-
-    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
-        random::bytes().map(u64::from_le_bytes)
-    }
-
-    fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), Self::Error> {
-        random::fill(out)
-    }
-}
-
-impl TryCryptoRng for AwsLcRng {}
 
 #[cfg(test)]
 mod tests {

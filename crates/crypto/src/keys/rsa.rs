@@ -11,7 +11,7 @@ use aws_lc_rs::signature::{
     RSA_PSS_SHA512, RsaEncoding, RsaKeyPair,
 };
 
-use super::Key;
+use super::{Form, Imported, Key, pkcs8};
 use crate::signatures::{self, Message, SignatureAlgorithm};
 use crate::{CryptoError, Secret};
 
@@ -29,6 +29,17 @@ pub(super) fn load(pkcs8: &Secret) -> Result<Box<dyn Key>, CryptoError> {
         OaepPrivateDecryptingKey::new(PrivateDecryptingKey::from_pkcs8(pkcs8.expose())?)?;
     let encryptor = OaepPublicEncryptingKey::new(PublicEncryptingKey::from_der(&spki)?)?;
     Ok(Box::new(RsaKey { pair, spki, decryptor, encryptor }))
+}
+
+/// AWS-LC checks that the numbers of the key belong together.
+pub(super) fn import(material: &[u8], bits: usize) -> Result<Imported, CryptoError> {
+    pkcs8::parse(material, const_oid::db::rfc5912::RSA_ENCRYPTION)?;
+    let pair = RsaKeyPair::from_pkcs8(material)?;
+    if PrivateDecryptingKey::from_pkcs8(material)?.key_size_bits() != bits {
+        return Err(CryptoError::InvalidKey);
+    }
+    let pkcs8: Pkcs8V1Der<'_> = pair.as_der()?;
+    Ok(Imported { stored: Secret::new(pkcs8.as_ref().to_vec()), form: Form::Pkcs8 })
 }
 
 struct RsaKey {

@@ -106,11 +106,8 @@ fn usage(spec: &KeySpec, given: Option<&str>) -> Result<KeyUsage, ApiError> {
             )),
         };
     };
-    validate::one_of(
-        "KeyUsage",
-        name,
-        &["SIGN_VERIFY", "ENCRYPT_DECRYPT", "GENERATE_VERIFY_MAC", "KEY_AGREEMENT"],
-    )?;
+    let known: Vec<_> = KeyUsage::ALL.iter().map(|usage| usage.name()).collect();
+    validate::one_of("KeyUsage", name, &known)?;
     KeyUsage::by_name(name).filter(|usage| spec.usages.contains(usage)).ok_or_else(|| {
         ApiError::validation(format!(
             "KeyUsage {name} is not compatible with KeySpec {}",
