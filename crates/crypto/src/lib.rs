@@ -7,7 +7,7 @@
 //!
 //! The cryptography itself is AWS-LC's (through `aws-lc-rs` and rustls). Others supply what its safe
 //! interface lacks: `ml-dsa` external mu, `ml-kem` keys from seeds, `slh-dsa` SLH-DSA, `ed25519-dalek`
-//! Ed25519ph and `sha3` SHAKE. No primitive is written here.
+//! Ed25519ph, `sha3` SHAKE and `argon2` keys from passphrases. No primitive is written here.
 
 pub mod aead;
 pub mod digests;
@@ -15,6 +15,7 @@ mod error;
 pub mod groups;
 pub mod hmac;
 pub mod keys;
+pub mod passphrase;
 pub mod random;
 pub mod secret;
 pub mod signatures;

@@ -1,55 +1,248 @@
-//! The root key, under which every secret in the store is sealed.
+//! Root keys, under which every secret in the store is sealed, and how what is sealed names its key.
+//!
+//! Layout of a sealed record: `2 ‖ id of the root key (8) ‖ sealed`, where `sealed` is
+//! [`outlast_crypto::aead`]'s layout with the record's key as associated data, so that it opens nowhere
+//! else. Records that begin with 1 are of the first layout: sealed directly under the key in the root key
+//! file, which has no id. They open for as long as no rotation has replaced them.
+//!
+//! Root keys are themselves in the store, wrapped by a key-encryption key ([`Kek`]) that lives outside it.
+//! Where keys come from (a file, a passphrase, a token) is the command line's matter.
 
-use outlast_crypto::{CryptoError, Secret, aead, digests};
+mod kek;
+pub mod rotation;
 
-/// 32 bytes that live outside the database.
-pub struct RootKey(Secret);
+use std::sync::{Arc, PoisonError, RwLock};
 
-/// Text before the hexadecimal digits in a root key file.
-const FILE_PREFIX: &str = "outlast-root-key-v1:";
+use outlast_crypto::{CryptoError, Secret, aead, digests, random};
+use outlast_store::Store;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-impl RootKey {
-    /// A new random root key.
-    pub fn generate() -> Result<Self, CryptoError> {
-        outlast_crypto::random::secret(aead::KEY_LEN).map(Self)
+pub use kek::{Kek, SoftwareKek};
+
+use crate::Fault;
+use crate::work::Work;
+
+/// Record that says which root key is current: a [`RootRecord`].
+pub const ROOT: &str = "meta/root";
+/// Records below hold the wrapped root keys.
+pub const WRAPPED: &str = "meta/root-key/";
+
+const ID_LEN: usize = 8;
+/// First byte of what is sealed directly under the key in the root key file.
+const DIRECT: u8 = 1;
+/// First byte of what is sealed under a root key with an id.
+const NAMED: u8 = 2;
+
+type Id = [u8; ID_LEN];
+
+/// The root keys of a store, as the record [`ROOT`] has them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RootRecord {
+    /// Id of the root key that seals, in hexadecimal.
+    pub current: String,
+    /// Id of the one before, while a rotation is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<String>,
+    /// [`Kek::provider`] of what wraps them.
+    pub provider: String,
+    /// What the provider needs to find or derive its key again.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub parameters: Map<String, Value>,
+    /// When the current root key was made, milliseconds since 1970.
+    pub created_ms: i64,
+}
+
+/// The root keys of a store: what wraps them, and those that have been unwrapped so far.
+pub struct RootKey {
+    kek: Box<dyn Kek>,
+    unwrapped: RwLock<Vec<(Id, Arc<Secret>)>>,
+}
+
+/// Under which key a record is sealed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SealedUnder {
+    /// The key in the root key file.
+    Direct,
+    /// The root key with this id, in hexadecimal.
+    Id(String),
+}
+
+/// Under which key the record `key` is sealed; `None` if it is not sealed.
+pub fn sealed_under(key: &str, value: &[u8]) -> Option<SealedUnder> {
+    // Wrapped keys are not sealed under a root key. All other records are JSON text.
+    if key.starts_with(WRAPPED) {
+        return None;
     }
-
-    /// Reads the form that [`RootKey::to_file`] writes.
-    pub fn from_file(text: &str) -> Result<Self, CryptoError> {
-        let digits = text.trim().strip_prefix(FILE_PREFIX).ok_or(CryptoError::InvalidKey)?;
-        let bytes = Secret::new(hex::decode(digits).map_err(|_| CryptoError::InvalidKey)?);
-        if bytes.len() != aead::KEY_LEN {
-            return Err(CryptoError::InvalidKey);
-        }
-        Ok(Self(bytes))
-    }
-
-    /// One line of text, to be kept in a file that only the service can read.
-    pub fn to_file(&self) -> Secret {
-        let mut out = FILE_PREFIX.as_bytes().to_vec();
-        // Grown once: a growing buffer would leave copies of the key behind.
-        out.reserve_exact(2 * self.0.len() + 1);
-        for byte in self.0.expose() {
-            out.extend([byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]));
-        }
-        out.push(b'\n');
-        Secret::new(out)
-    }
-
-    /// A name for the key that tells nothing of it: 16 hexadecimal digits.
-    pub fn fingerprint(&self) -> String {
-        let tagged = [b"outlast root key fingerprint".as_slice(), self.0.expose()].concat();
-        let tagged = Secret::new(tagged);
-        hex::encode(&digests::sha256(tagged.expose())[..8])
-    }
-
-    /// Seals `secret` for the record `key`: it opens nowhere else.
-    pub fn seal(&self, key: &str, secret: &[u8]) -> Result<Vec<u8>, CryptoError> {
-        aead::seal(self.0.expose(), key.as_bytes(), secret)
-    }
-
-    /// Reverses [`RootKey::seal`].
-    pub fn open(&self, key: &str, sealed: &[u8]) -> Result<Secret, CryptoError> {
-        aead::open(self.0.expose(), key.as_bytes(), sealed)
+    match value.split_first()? {
+        (&DIRECT, _) => Some(SealedUnder::Direct),
+        (&NAMED, rest) => Some(SealedUnder::Id(hex::encode(rest.get(..ID_LEN).unwrap_or(rest)))),
+        _ => None,
     }
 }
+
+impl RootKey {
+    /// A new random key-encryption key in memory, and no root key yet.
+    pub fn generate() -> Result<Self, CryptoError> {
+        Ok(Self::new(Box::new(SoftwareKek::generate()?)))
+    }
+
+    /// The root keys that `kek` unwraps.
+    pub fn new(kek: Box<dyn Kek>) -> Self {
+        Self { kek, unwrapped: RwLock::default() }
+    }
+
+    /// What wraps them.
+    pub fn kek(&self) -> &dyn Kek {
+        self.kek.as_ref()
+    }
+
+    /// Gives an empty store its first root key. `parameters` are what the provider needs to find its key.
+    pub fn establish(
+        &self,
+        work: &mut Work<'_>,
+        parameters: Map<String, Value>,
+    ) -> Result<(), Fault> {
+        let (id, key) = new_key()?;
+        let place = wrapped_place(&hex::encode(id));
+        work.put_bytes(&place, self.kek.wrap(&place, &key)?);
+        self.remember(id, key);
+        work.put(
+            ROOT,
+            &RootRecord {
+                current: hex::encode(id),
+                previous: None,
+                provider: self.kek.provider().to_owned(),
+                parameters,
+                created_ms: work.now_ms(),
+            },
+        )
+    }
+
+    /// Opens what is sealed in the record `key`.
+    pub fn open(&self, store: &dyn Store, key: &str, sealed: &[u8]) -> Result<Secret, Fault> {
+        let damaged = |_| Fault::Damaged(key.to_owned());
+        match sealed {
+            [DIRECT, ..] => {
+                let opened = self
+                    .kek
+                    .direct()
+                    .map(|direct| aead::open(direct.expose(), key.as_bytes(), sealed));
+                if let Some(Ok(secret)) = opened {
+                    return Ok(secret);
+                }
+                // While a first rotation is under way, that key is in the store as the one before.
+                let previous = read_record(store)?
+                    .and_then(|record| record.previous)
+                    .ok_or_else(|| Fault::Damaged(key.to_owned()))?;
+                let previous = self.key(store, parse_id(&previous)?)?;
+                aead::open(previous.expose(), key.as_bytes(), sealed).map_err(damaged)
+            }
+            [NAMED, rest @ ..] => {
+                let (id, body) = rest
+                    .split_first_chunk::<ID_LEN>()
+                    .ok_or_else(|| Fault::Damaged(key.to_owned()))?;
+                let root = self.key(store, *id)?;
+                aead::open(root.expose(), key.as_bytes(), body).map_err(damaged)
+            }
+            _ => Err(Fault::Damaged(key.to_owned())),
+        }
+    }
+
+    /// Seals `secret` for the record `key` under the current root key that `record` names.
+    pub(crate) fn seal(
+        &self,
+        store: &dyn Store,
+        record: Option<&RootRecord>,
+        key: &str,
+        secret: &Secret,
+    ) -> Result<Vec<u8>, Fault> {
+        let Some(record) = record else {
+            let direct = self.kek.direct().ok_or_else(|| Fault::Damaged(ROOT.to_owned()))?;
+            return Ok(aead::seal(direct.expose(), key.as_bytes(), secret.expose())?);
+        };
+        self.forget_others(record);
+        let id = parse_id(&record.current)?;
+        let body = aead::seal(self.key(store, id)?.expose(), key.as_bytes(), secret.expose())?;
+        let mut out = Vec::with_capacity(1 + ID_LEN + body.len());
+        out.push(NAMED);
+        out.extend_from_slice(&id);
+        out.extend_from_slice(&body);
+        Ok(out)
+    }
+
+    /// The root key with this id: unwrapped already, or from the store.
+    fn key(&self, store: &dyn Store, id: Id) -> Result<Arc<Secret>, Fault> {
+        let known = |keys: &Vec<(Id, Arc<Secret>)>| {
+            keys.iter().find(|(known, _)| *known == id).map(|(_, key)| key.clone())
+        };
+        if let Some(key) = known(&self.unwrapped.read().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(key);
+        }
+        let place = wrapped_place(&hex::encode(id));
+        let wrapped = store.read(&place)?.ok_or_else(|| Fault::Damaged(place.clone()))?;
+        let key = self.kek.unwrap(&place, &wrapped.value)?;
+        if fingerprint(&key) != id {
+            return Err(Fault::Damaged(place));
+        }
+        Ok(self.remember(id, key))
+    }
+
+    fn remember(&self, id: Id, key: Secret) -> Arc<Secret> {
+        let key = Arc::new(key);
+        let mut unwrapped = self.unwrapped.write().unwrap_or_else(PoisonError::into_inner);
+        unwrapped.retain(|(known, _)| *known != id);
+        unwrapped.push((id, key.clone()));
+        key
+    }
+
+    /// Drops the keys that a rotation has done away with.
+    fn forget_others(&self, record: &RootRecord) {
+        let wanted = |id: &Id| {
+            let id = hex::encode(id);
+            id == record.current || Some(&id) == record.previous.as_ref()
+        };
+        let all_wanted = {
+            let unwrapped = self.unwrapped.read().unwrap_or_else(PoisonError::into_inner);
+            unwrapped.iter().all(|(id, _)| wanted(id))
+        };
+        if !all_wanted {
+            let mut unwrapped = self.unwrapped.write().unwrap_or_else(PoisonError::into_inner);
+            unwrapped.retain(|(id, _)| wanted(id));
+        }
+    }
+}
+
+/// The record [`ROOT`], outside of any work. A store of the first layout has none.
+pub fn read_record(store: &dyn Store) -> Result<Option<RootRecord>, Fault> {
+    let Some(record) = store.read(ROOT)? else { return Ok(None) };
+    serde_json::from_slice(&record.value).map(Some).map_err(|_| Fault::Damaged(ROOT.to_owned()))
+}
+
+/// Where a root key is kept, wrapped.
+fn wrapped_place(id: &str) -> String {
+    format!("{WRAPPED}{id}")
+}
+
+fn new_key() -> Result<(Id, Secret), Fault> {
+    let key = random::secret(aead::KEY_LEN)?;
+    Ok((fingerprint(&key), key))
+}
+
+fn parse_id(text: &str) -> Result<Id, Fault> {
+    let mut id = [0; ID_LEN];
+    hex::decode_to_slice(text, &mut id).map_err(|_| Fault::Damaged(ROOT.to_owned()))?;
+    Ok(id)
+}
+
+/// A name for a key that tells nothing of it.
+fn fingerprint(key: &Secret) -> Id {
+    let tagged = Secret::new([b"outlast root key fingerprint".as_slice(), key.expose()].concat());
+    let digest = digests::sha256(tagged.expose());
+    let mut id = [0; ID_LEN];
+    id.copy_from_slice(&digest[..ID_LEN]);
+    id
+}
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::Fault;
 use crate::arn::Scope;
-use crate::seal::RootKey;
+use crate::seal::{self, RootKey, RootRecord};
 
 /// One page of a list.
 #[derive(Debug)]
@@ -117,17 +117,39 @@ impl<'a> Work<'a> {
         Ok(Page { items, next: last.filter(|_| more) })
     }
 
-    /// Writes a secret, sealed for its place.
+    /// Writes a secret, sealed for its place under the current root key. Which one that is counts as read:
+    /// after a rotation has begun, nothing can be committed that is sealed under the key before.
     pub fn put_secret(&mut self, key: &str, secret: &Secret) -> Result<(), Fault> {
-        let sealed = self.root.seal(key, secret.expose())?;
-        self.writes.insert(key.to_owned(), Some(sealed));
+        let record = self.get::<RootRecord>(seal::ROOT)?;
+        let sealed = self.root.seal(self.store, record.as_ref(), key, secret)?;
+        self.put_bytes(key, sealed);
         Ok(())
     }
 
     /// Reads a secret.
     pub fn secret(&mut self, key: &str) -> Result<Option<Secret>, Fault> {
         let Some(sealed) = self.bytes(key)? else { return Ok(None) };
-        self.root.open(key, &sealed).map(Some).map_err(|_| Fault::Damaged(key.to_owned()))
+        let opened = self.root.open(self.store, key, &sealed);
+        if opened.is_err() {
+            // Its root key may have been replaced and removed since it was read: then it has changed, too.
+            self.bytes(key)?;
+        }
+        opened.map(Some)
+    }
+
+    /// Writes a record that is no JSON: one that is sealed or wrapped.
+    pub(crate) fn put_bytes(&mut self, key: &str, bytes: Vec<u8>) {
+        self.writes.insert(key.to_owned(), Some(bytes));
+    }
+
+    /// The root keys.
+    pub(crate) fn root(&self) -> &'a RootKey {
+        self.root
+    }
+
+    /// The store, for reads that take no part in conflict detection.
+    pub(crate) fn store(&self) -> &'a dyn Store {
+        self.store
     }
 
     /// Whether anything would be written.
