@@ -171,3 +171,26 @@ pub fn deletion_event(
     .to_string()
     .into_bytes()
 }
+
+/// The record of what an operator did to the store as a whole with the program `outlast` itself.
+pub fn maintenance_event(now_ms: i64, event_id: &str, name: &str, parameters: &Value) -> Vec<u8> {
+    json!({
+        "eventVersion": "1.11",
+        "userIdentity": { "type": "AWSService", "invokedBy": "outlast" },
+        "eventTime": outlast_pki::time::rfc3339(now_ms.div_euclid(1000)),
+        "eventSource": "outlast",
+        "eventName": name,
+        "awsRegion": null,
+        "sourceIPAddress": "outlast",
+        "userAgent": "outlast",
+        "requestParameters": parameters,
+        "responseElements": null,
+        "eventID": event_id,
+        "readOnly": false,
+        "eventType": "AwsServiceEvent",
+        "managementEvent": true,
+        "eventCategory": "Management",
+    })
+    .to_string()
+    .into_bytes()
+}

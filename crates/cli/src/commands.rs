@@ -4,6 +4,7 @@ pub(crate) mod completions;
 pub(crate) mod init;
 pub(crate) mod inspect;
 pub(crate) mod quickstart;
+pub(crate) mod root_key;
 pub(crate) mod server;
 pub(crate) mod sign;
 pub(crate) mod verify;

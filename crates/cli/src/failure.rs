@@ -10,6 +10,7 @@ pub(crate) struct Failure {
     message: String,
     hint: Option<String>,
     code: u8,
+    conflict: bool,
 }
 
 /// The signature of some file was refused.
@@ -20,7 +21,7 @@ pub(crate) const PARTIAL: u8 = 4;
 impl Failure {
     /// Fails with exit code 1.
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, code: 1 }
+        Self { message: message.into(), hint: None, code: 1, conflict: false }
     }
 
     /// A file that cannot be read or written.
@@ -45,6 +46,11 @@ impl Failure {
         &self.message
     }
 
+    /// Whether the same may well succeed when it is tried again at once.
+    pub(crate) fn is_conflict(&self) -> bool {
+        self.conflict
+    }
+
     /// The exit code.
     pub(crate) fn exit_code(&self) -> u8 {
         self.code
@@ -59,7 +65,8 @@ impl Failure {
 
 impl From<outlast_domain::Fault> for Failure {
     fn from(fault: outlast_domain::Fault) -> Self {
-        Self::new(fault.to_string())
+        let conflict = fault == outlast_domain::Fault::Store(outlast_store::StoreError::Conflict);
+        Self { conflict, ..Self::new(fault.to_string()) }
     }
 }
 

@@ -11,6 +11,7 @@ mod failure;
 mod files;
 mod output;
 mod profile;
+mod root_key;
 mod signing;
 mod trust;
 
@@ -39,6 +40,8 @@ enum Command {
     Init(commands::init::Arguments),
     /// Serve the AWS APIs of a data folder over HTTPS.
     Server(commands::server::Arguments),
+    /// Replace the root key, under which the store's secrets are sealed, or show how that stands.
+    RootKey(commands::root_key::Arguments),
     /// Sign a file with a post-quantum PKI over a post-quantum connection, from nothing.
     Quickstart(commands::quickstart::Arguments),
     /// Sign files with a KMS key: detached CMS signatures beside them.
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.command {
         Command::Init(arguments) => commands::init::run(&arguments, output),
         Command::Server(arguments) => commands::server::run(arguments),
+        Command::RootKey(arguments) => commands::root_key::run(&arguments, output),
         Command::Quickstart(arguments) => commands::quickstart::run(&arguments, output),
         Command::Sign(arguments) => commands::sign::run(&arguments, output),
         Command::Verify(arguments) => commands::verify::run(&arguments, output),

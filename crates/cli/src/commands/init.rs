@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::data::{self, NewData};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::root_key::Provider;
 
 /// Arguments of `init`.
 #[derive(clap::Args)]
@@ -28,6 +29,11 @@ pub(crate) struct Arguments {
     /// Port that the AWS profile names.
     #[arg(long, default_value_t = 8443)]
     port: u16,
+    /// What shall wrap the store's root key: file:PATH, passphrase:SOURCE (env:NAME, file:PATH, or nothing to
+    /// be asked) or pkcs11:URI; a file or a token's key is made unless it exists [default: file:root.key in
+    /// the data folder].
+    #[arg(long, env = "OUTLAST_ROOT_KEY", hide_env_values = true)]
+    root_key: Option<String>,
 }
 
 /// Makes the folder and tells what is in it.
@@ -40,6 +46,18 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         Ok(text) => Some(Secret::new(text.into_bytes())),
         Err(_) => None,
     };
+    let here = std::env::current_dir().map_err(|error| Failure::new(error.to_string()))?;
+    let root_key = match &arguments.root_key {
+        // Absolute, since it is written down in the settings.
+        Some(text) => Some(Provider::parse(text, &here)?),
+        None => None,
+    };
+    let keep = match &root_key {
+        None => {
+            format!("{}/root.key (without it the store cannot be read)", arguments.data.display())
+        }
+        Some(given) => format!("what {given} names (without it the store cannot be read)"),
+    };
     let key = data::create(
         &arguments.data,
         NewData {
@@ -49,6 +67,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             region: arguments.region.clone(),
             port: arguments.port,
             names: data::default_names(),
+            root_key,
         },
     )?;
     let folder = arguments.data.display();
@@ -57,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
          start it:    outlast server --data {folder}\n\
          use it with: export AWS_CONFIG_FILE={folder}/client/config \
          AWS_SHARED_CREDENTIALS_FILE={folder}/client/credentials AWS_PROFILE=outlast\n\
-         keep safe:   {folder}/root.key (without it the store cannot be read)",
+         keep safe:   {keep}",
         account = key.account,
     );
     output.result(

@@ -38,6 +38,7 @@ use crate::failure::Failure;
 use crate::files;
 use crate::output::{self, Output};
 use crate::profile::Connection;
+use crate::root_key::Provider;
 use crate::signing::{CERTIFICATE_TAG, SigningIdentity, issued_certificate, verify_file};
 
 const ROOT_NAME: &str = "Outlast Quickstart Root CA";
@@ -87,11 +88,12 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
                 region: "us-east-1".into(),
                 port: 8443,
                 names: data::default_names(),
+                root_key: None,
             },
         )?;
         report.step("store", format!("made a store in {}", folder.display()));
     }
-    let opened = Data::open(&folder)?;
+    let opened = Data::open(&folder, &Provider::default_in(&folder))?;
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
     let spinner = output::spinner("starting the server");

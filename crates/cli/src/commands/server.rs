@@ -16,6 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::data::{self, Data};
 use crate::failure::Failure;
+use crate::root_key::Provider;
 use crate::{files, output};
 
 /// How often expired keys are erased and the certificate is looked at.
@@ -30,6 +31,10 @@ pub(crate) struct Arguments {
     /// Settings file [default: outlast.toml in the data folder].
     #[arg(long, env = "OUTLAST_CONFIG")]
     config: Option<PathBuf>,
+    /// What wraps the store's root key: file:PATH, passphrase:SOURCE (env:NAME, file:PATH, or nothing to be
+    /// asked) or pkcs11:URI [default: file:root.key in the data folder].
+    #[arg(long, env = "OUTLAST_ROOT_KEY", hide_env_values = true)]
+    root_key: Option<String>,
     /// Address and port [default: 127.0.0.1:8443]; port 0 takes a free one.
     #[arg(long, env = "OUTLAST_LISTEN")]
     listen: Option<SocketAddr>,
@@ -48,15 +53,18 @@ pub(crate) struct Arguments {
 /// `outlast.toml`. Unknown keys are errors.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+pub(crate) struct File {
     listen: Option<SocketAddr>,
     tls_cert: Option<String>,
     tls_names: Option<Vec<String>>,
     log: Option<String>,
+    /// Where the root key is.
+    pub(crate) root_key: Option<String>,
 }
 
 impl File {
-    fn load(given: Option<&Path>, folder: &Path) -> Result<Self, Failure> {
+    /// Reads the file that was given, or that of the folder if there is one.
+    pub(crate) fn load(given: Option<&Path>, folder: &Path) -> Result<Self, Failure> {
         let default = folder.join("outlast.toml");
         let path = given.unwrap_or(&default);
         if given.is_none() && !path.exists() {
@@ -84,7 +92,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         names.push(listen.ip().to_string());
     }
     names.extend(arguments.tls_names.or(file.tls_names).unwrap_or_default());
-    let data = Data::open(&arguments.data)?;
+    let provider =
+        Provider::choose(arguments.root_key.as_deref(), file.root_key.as_deref(), &arguments.data)?;
+    let data = Data::open(&arguments.data, &provider)?;
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
     runtime.block_on(async {

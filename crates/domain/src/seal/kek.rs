@@ -74,7 +74,12 @@ impl SoftwareKek {
 
     /// A name for the key that tells nothing of it: 16 hexadecimal digits.
     pub fn fingerprint(&self) -> String {
-        hex::encode(fingerprint(&self.key))
+        Self::fingerprint_of(&self.key)
+    }
+
+    /// The same of any key.
+    pub fn fingerprint_of(key: &Secret) -> String {
+        hex::encode(fingerprint(key))
     }
 }
 

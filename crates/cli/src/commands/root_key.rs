@@ -1,0 +1,314 @@
+//! `outlast root-key`: replaces the root key while a server goes on serving, and shows how that stands.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use outlast_api::audit::maintenance_event;
+use outlast_domain::ids;
+use outlast_domain::seal::rotation::{self, NewKek};
+use outlast_domain::seal::{self, RootRecord, SealedUnder};
+use outlast_domain::work::Work;
+use outlast_net::server::system_clock;
+use outlast_store::sqlite::SqliteStore;
+use outlast_store::{Store, StoreError};
+use serde_json::{Value, json};
+
+use crate::data::{self, Data, StoreArguments, store_failure};
+use crate::failure::Failure;
+use crate::output::{self, Output};
+use crate::root_key::Provider;
+
+/// Records that one transaction looks at.
+const BATCH: usize = 64;
+/// How often a step is tried again when others change the same records.
+const ATTEMPTS: u32 = 64;
+/// The server gets its turn between two batches.
+const MAX_PAUSE: Duration = Duration::from_millis(50);
+
+/// Arguments of `root-key`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Make a new root key and seal every secret again under it; a server may go on serving meanwhile. If it
+    /// is interrupted, the same command goes on.
+    Rotate(Rotate),
+    /// Show the root keys and how many records are sealed under each; needs no key.
+    Status(StoreArguments),
+}
+
+#[derive(clap::Args)]
+struct Rotate {
+    #[command(flatten)]
+    store: StoreArguments,
+    /// What shall wrap the root key from now on: file:PATH, passphrase:SOURCE or pkcs11:URI; a file or a
+    /// token's key is made unless it exists. The server must be stopped for that.
+    #[arg(long)]
+    to: Option<String>,
+}
+
+/// Rotates or shows.
+pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    match &arguments.command {
+        Command::Rotate(arguments) => rotate(arguments, output),
+        Command::Status(arguments) => status(arguments, output),
+    }
+}
+
+fn rotate(arguments: &Rotate, output: Output) -> Result<(), Failure> {
+    let folder = &arguments.store.data;
+    let given = arguments.store.provider()?;
+    let to = match &arguments.to {
+        Some(text) => Some(Provider::parse(text, Path::new(""))?),
+        None => None,
+    };
+    // Another provider's key is nothing that a running server could unwrap.
+    let lock = match to {
+        Some(_) => {
+            data::require_initialised(folder)?;
+            let hint = "stop the server, rotate, and start it with the new --root-key";
+            Some(data::lock(folder).map_err(|failure| failure.hint(hint))?)
+        }
+        None => None,
+    };
+    let (data, provider, record) = open(folder, given, to.as_ref())?;
+    let resumed = record.as_ref().is_some_and(|record| record.previous.is_some());
+    let provider = match (&to, resumed) {
+        (None, false) => begin(&data, None).map(|()| provider)?,
+        (None, true) => provider,
+        (Some(to), false) => begin(&data, Some(to)).map(|()| to.clone())?,
+        (Some(to), true) if to.to_string() == provider.to_string() => provider,
+        (Some(_), true) => {
+            return Err(Failure::new("a rotation of the root key is under way").hint(
+                "finish it first with: outlast root-key rotate (without --to), then rotate again",
+            ));
+        }
+    };
+    drop(lock);
+    let resealed = reseal(data.store(), &data)?;
+    let record = finish(&data, resealed)?;
+    let text = format!(
+        "the root key is now {} (kept by {provider}); {resealed} records were sealed again{}{}",
+        record.current,
+        if resumed { ", to finish what an earlier rotation had begun" } else { "" },
+        match &to {
+            Some(_) => format!("\nstart the server with: --root-key '{provider}'"),
+            None => String::new(),
+        }
+    );
+    output.result(
+        &text,
+        &json!({
+            "current": record.current,
+            "provider": record.provider,
+            "resealed": resealed,
+            "resumed": resumed,
+        }),
+    );
+    Ok(())
+}
+
+/// Opens the store with the provider that keeps its root keys; after a rotation to another one was
+/// interrupted, that is the one rotated to.
+fn open(
+    folder: &Path,
+    given: Provider,
+    to: Option<&Provider>,
+) -> Result<(Data, Provider, Option<RootRecord>), Failure> {
+    let (data, provider) = match (Data::open_beside(folder, &given), to) {
+        (Ok(data), _) => (data, given),
+        (Err(failure), None) => return Err(failure),
+        // The same command again, after it was interrupted: the first failure is the one to tell.
+        (Err(failure), Some(to)) if under_way(folder, to) => {
+            (Data::open_beside(folder, to).map_err(|_| failure)?, to.clone())
+        }
+        (Err(failure), Some(_)) => return Err(failure),
+    };
+    let record = seal::read_record(data.store())?;
+    Ok((data, provider, record))
+}
+
+/// Whether a rotation to this kind of provider was begun and not finished.
+fn under_way(folder: &Path, to: &Provider) -> bool {
+    SqliteStore::open_read_only(&data::store_path(folder))
+        .ok()
+        .and_then(|store| seal::read_record(&store).ok().flatten())
+        .is_some_and(|record| record.previous.is_some() && record.provider == to.name())
+}
+
+fn begin(data: &Data, to: Option<&Provider>) -> Result<(), Failure> {
+    let made = match to {
+        Some(to) => Some(to.create()?),
+        None => None,
+    };
+    let new = made
+        .as_ref()
+        .map(|(kek, parameters)| NewKek { kek: kek.as_ref(), parameters: parameters.clone() });
+    step(data, |work| {
+        let record = rotation::begin(work, new.as_ref())?;
+        let parameters = json!({
+            "rootKey": record.current,
+            "previousRootKey": record.previous,
+            "provider": record.provider,
+        });
+        Ok(((), Some(("BeginRootKeyRotation", parameters))))
+    })
+}
+
+fn finish(data: &Data, resealed: usize) -> Result<RootRecord, Failure> {
+    step(data, |work| {
+        let record = rotation::finish(work)?;
+        let parameters = json!({
+            "rootKey": record.current,
+            "provider": record.provider,
+            "resealed": resealed,
+        });
+        // Another process may have finished it already, and then has recorded it.
+        let event = work.writes_anything().then_some(("FinishRootKeyRotation", parameters));
+        Ok((record, event))
+    })
+}
+
+/// Walks over the whole store; gives the number of records that were sealed again.
+fn reseal(store: &dyn Store, data: &Data) -> Result<usize, Failure> {
+    let bar = output::spinner("sealing the store's secrets again");
+    let (mut seen, mut resealed, mut unreadable) = (0, 0, Vec::new());
+    let mut after = Some(String::new());
+    while let Some(from) = after {
+        let begun = Instant::now();
+        let done = step(data, |work| Ok((rotation::reseal(work, &from, BATCH)?, None)))?;
+        seen += done.seen;
+        resealed += done.resealed;
+        unreadable.extend(done.unreadable);
+        after = done.next;
+        bar.set_message(format!("{seen} records looked at, {resealed} sealed again"));
+        if done.resealed > 0 {
+            std::thread::sleep(begun.elapsed().min(MAX_PAUSE));
+        }
+    }
+    bar.finish_and_clear();
+    let left = census(store)?;
+    if let Some(first) = unreadable.first() {
+        return Err(Failure::new(format!(
+            "{} records do not open, the first is {first}; the root key before stays in the store",
+            unreadable.len()
+        ))
+        .hint("see what is wrong with: outlast store check; then run the same command again"));
+    }
+    let others = left.records.keys().filter(|id| Some(*id) != left.current.as_ref()).count();
+    if others > 0 {
+        return Err(Failure::new("records are still sealed under another root key")
+            .hint("run the same command again"));
+    }
+    Ok(resealed)
+}
+
+type Noted = Option<(&'static str, Value)>;
+
+/// Carries out one unit of work with the event that records it, again if others came in between.
+fn step<T>(
+    data: &Data,
+    run: impl Fn(&mut Work<'_>) -> Result<(T, Noted), Failure>,
+) -> Result<T, Failure> {
+    for _ in 0..ATTEMPTS {
+        let now_ms = system_clock();
+        let mut work = data.service.work(now_ms);
+        let (result, event) = match run(&mut work) {
+            Ok(done) => done,
+            Err(failure) if failure.is_conflict() => continue,
+            Err(failure) => return Err(failure),
+        };
+        if !work.writes_anything() {
+            return Ok(result);
+        }
+        let events = match event {
+            Some((name, parameters)) => {
+                vec![maintenance_event(now_ms, &ids::uuid()?, name, &parameters)]
+            }
+            None => Vec::new(),
+        };
+        match data.store().commit_and_wait(work.into_transaction(events)) {
+            Ok(()) => return Ok(result),
+            Err(StoreError::Conflict) => {}
+            Err(error) => return Err(store_failure(error)),
+        }
+    }
+    Err(store_failure(StoreError::Conflict).hint("run the same command again"))
+}
+
+/// How many records are sealed under which key.
+struct Census {
+    current: Option<String>,
+    record: Option<RootRecord>,
+    records: BTreeMap<String, u64>,
+}
+
+/// What those are said to be under that are sealed as the first layout does.
+const DIRECT: &str = "file";
+
+fn census(store: &dyn Store) -> Result<Census, Failure> {
+    let record = seal::read_record(store)?;
+    let mut records = BTreeMap::new();
+    let mut after = String::new();
+    loop {
+        let page = store.scan("", &after, BATCH).map_err(store_failure)?;
+        for (key, stored) in &page {
+            let id = match seal::sealed_under(key, &stored.value) {
+                None => continue,
+                Some(SealedUnder::Direct) => DIRECT.to_owned(),
+                Some(SealedUnder::Id(id)) => id,
+            };
+            *records.entry(id).or_default() += 1;
+        }
+        match page.last() {
+            Some((last, _)) => after.clone_from(last),
+            None => break,
+        }
+    }
+    Ok(Census { current: record.as_ref().map(|record| record.current.clone()), record, records })
+}
+
+fn status(arguments: &StoreArguments, output: Output) -> Result<(), Failure> {
+    data::require_initialised(&arguments.data)?;
+    let path = data::store_path(&arguments.data);
+    let store = SqliteStore::open_read_only(&path).map_err(store_failure)?;
+    let census = census(&store)?;
+    let mut text = match &census.record {
+        None => "the root key is the key in the root key file itself; the first rotation moves it \
+                 into the store\n"
+            .to_owned(),
+        Some(record) => {
+            let made = outlast_pki::time::rfc3339(record.created_ms.div_euclid(1000));
+            let mut text = format!(
+                "root key:    {} (made {made})\nkept by:     {}\n",
+                record.current, record.provider
+            );
+            if let Some(previous) = &record.previous {
+                text += &format!(
+                    "rotation:    under way, from {previous}; go on with: outlast root-key rotate\n"
+                );
+            }
+            text
+        }
+    };
+    for (id, count) in &census.records {
+        text += &format!("sealed with: {id}, {count} records\n");
+    }
+    output.result(
+        &text,
+        &json!({
+            "current": census.current,
+            "previous": census.record.as_ref().and_then(|record| record.previous.clone()),
+            "provider": census.record.as_ref().map_or("file", |record| &record.provider),
+            "parameters": census.record.as_ref().map(|record| &record.parameters),
+            "created_ms": census.record.as_ref().map(|record| record.created_ms),
+            "records": census.records,
+        }),
+    );
+    Ok(())
+}

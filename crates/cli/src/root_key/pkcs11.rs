@@ -1,0 +1,374 @@
+//! A key-encryption key inside a token: AES-256, made there and never outside it.
+//!
+//! Root keys are wrapped by the token with AES-GCM, with their place in the store as associated data. The
+//! token is asked only when a root key is unwrapped for the first time, so it may be slow. Layout:
+//! `nonce (12) ‖ ciphertext ‖ tag (16)`.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use cryptoki::context::{CInitializeArgs, CInitializeFlags, Pkcs11};
+use cryptoki::error::{Error, RvError};
+use cryptoki::mechanism::Mechanism;
+use cryptoki::mechanism::aead::GcmParams;
+use cryptoki::object::{Attribute, KeyType, ObjectClass, ObjectHandle};
+use cryptoki::session::{Session, UserType};
+use cryptoki::slot::Slot;
+use cryptoki::types::AuthPin;
+use outlast_crypto::{Secret, random};
+use outlast_domain::Fault;
+use outlast_domain::seal::Kek;
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::files;
+
+/// Name of this provider in the store.
+pub(super) const PROVIDER: &str = "pkcs11";
+const NONCE_LEN: usize = 12;
+const TAG_BITS: u64 = 128;
+
+/// The parts of a PKCS #11 URI (RFC 7512) that Outlast understands.
+#[derive(Clone)]
+pub(crate) struct Uri {
+    token: Option<String>,
+    serial: Option<String>,
+    object: String,
+    module: PathBuf,
+    pin: Pin,
+}
+
+#[derive(Clone)]
+enum Pin {
+    File(PathBuf),
+    Value(String),
+    Terminal,
+}
+
+/// Without its PIN.
+impl fmt::Display for Uri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("pkcs11:")?;
+        for (name, value) in [("token", &self.token), ("serial", &self.serial)] {
+            if let Some(value) = value {
+                write!(f, "{name}={};", encode(value))?;
+            }
+        }
+        let module = self.module.display().to_string();
+        write!(f, "object={}?module-path={}", encode(&self.object), encode(&module))?;
+        match &self.pin {
+            Pin::File(path) => {
+                write!(f, "&pin-source=file:{}", encode(&path.display().to_string()))
+            }
+            Pin::Value(_) => f.write_str("&pin-value=..."),
+            Pin::Terminal => Ok(()),
+        }
+    }
+}
+
+impl Uri {
+    /// Reads what follows `pkcs11:`.
+    pub(super) fn parse(text: &str, base: &Path) -> Result<Self, Failure> {
+        let wrong = |what: String| {
+            Failure::new(format!("the PKCS #11 URI is not understood: {what}")).hint(
+                "it has the form pkcs11:token=LABEL;object=LABEL?module-path=FILE&pin-source=file:FILE",
+            )
+        };
+        let (path, query) = text.split_once('?').unwrap_or((text, ""));
+        let (mut token, mut serial, mut object) = (None, None, None);
+        let (mut module, mut pin) = (None, Pin::Terminal);
+        let attributes = path.split(';').map(|part| (part, true));
+        let attributes = attributes.chain(query.split('&').map(|part| (part, false)));
+        for (part, in_path) in attributes.filter(|(part, _)| !part.is_empty()) {
+            // The value may be a PIN: only names are repeated.
+            let (name, value) =
+                part.split_once('=').ok_or_else(|| wrong("a part has no =".into()))?;
+            let value = decode(value).ok_or_else(|| wrong(format!("the value of {name}")))?;
+            match (in_path, name) {
+                (true, "token") => token = Some(value),
+                (true, "serial") => serial = Some(value),
+                (true, "object") => object = Some(value),
+                (true, "type") if value == "secret-key" => {}
+                (false, "module-path") => module = Some(base.join(value)),
+                (false, "pin-source") => {
+                    let path = value.strip_prefix("file:").unwrap_or(&value);
+                    pin = Pin::File(base.join(path));
+                }
+                (false, "pin-value") => pin = Pin::Value(value),
+                _ => return Err(wrong(format!("the attribute {name} is not known here"))),
+            }
+        }
+        if token.is_none() && serial.is_none() {
+            return Err(wrong("it names no token".into()));
+        }
+        Ok(Self {
+            token,
+            serial,
+            object: object.ok_or_else(|| wrong("it names no object".into()))?,
+            module: module.ok_or_else(|| wrong("it has no module-path".into()))?,
+            pin,
+        })
+    }
+
+    /// Whether the PIN itself is in it.
+    pub(super) fn holds_pin(&self) -> bool {
+        matches!(self.pin, Pin::Value(_))
+    }
+
+    /// What the store keeps for those who look for the key.
+    pub(super) fn parameters(&self) -> Value {
+        json!({ "token": self.token, "serial": self.serial, "object": self.object })
+    }
+
+    fn pin(&self) -> Result<AuthPin, Failure> {
+        let secret = match &self.pin {
+            Pin::Value(value) => return Ok(AuthPin::new(value.clone().into())),
+            Pin::File(path) => Secret::new(files::read(path, 1024)?),
+            Pin::Terminal => super::ask("PIN of the token: ")?,
+        };
+        let text = String::from_utf8_lossy(secret.expose());
+        Ok(AuthPin::new(text.trim_end_matches(['\r', '\n']).to_owned().into()))
+    }
+}
+
+/// The key in its token.
+pub(super) struct Token {
+    context: Pkcs11,
+    uri: Uri,
+    pin: AuthPin,
+}
+
+impl Token {
+    /// Logs in and looks for the key; makes it if it is not there and may be made.
+    pub(super) fn open(uri: &Uri, make: bool) -> Result<Self, Failure> {
+        let context = Pkcs11::new(&uri.module).map_err(|error| {
+            Failure::file(&uri.module, &format!("the PKCS #11 module cannot be loaded: {error}"))
+                .hint("give the path of the token's library as module-path")
+        })?;
+        match context.initialize(CInitializeArgs::new(CInitializeFlags::OS_LOCKING_OK)) {
+            Ok(()) | Err(Error::Pkcs11(RvError::CryptokiAlreadyInitialized, _)) => {}
+            Err(error) => return Err(Failure::file(&uri.module, &error)),
+        }
+        let token = Self { context, uri: uri.clone(), pin: uri.pin()? };
+        let session = token.session(make).map_err(|error| token.failure(&error))?;
+        match token.find(&session).map_err(|error| token.failure(&error))? {
+            Some(_) => {}
+            None if make => token.make(&session).map_err(|error| token.failure(&error))?,
+            None => {
+                return Err(Failure::new(format!("{uri}: the token has no such key"))
+                    .hint("name the token and object that the store was made with"));
+            }
+        }
+        drop(session);
+        Ok(token)
+    }
+
+    fn session(&self, write: bool) -> Result<Session, Problem> {
+        let slot = self.slot()?;
+        let session = match write {
+            true => self.context.open_rw_session(slot)?,
+            false => self.context.open_ro_session(slot)?,
+        };
+        match session.login(UserType::User, Some(&self.pin)) {
+            Ok(()) | Err(Error::Pkcs11(RvError::UserAlreadyLoggedIn, _)) => Ok(session),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn slot(&self) -> Result<Slot, Problem> {
+        for slot in self.context.get_slots_with_initialized_token()? {
+            let info = self.context.get_token_info(slot)?;
+            let fits = |wanted: &Option<String>, found: &str| {
+                wanted.as_ref().is_none_or(|wanted| wanted == found.trim_end())
+            };
+            if fits(&self.uri.token, info.label()) && fits(&self.uri.serial, info.serial_number()) {
+                return Ok(slot);
+            }
+        }
+        Err(Problem::NoToken)
+    }
+
+    fn template(&self) -> Vec<Attribute> {
+        vec![
+            Attribute::Class(ObjectClass::SECRET_KEY),
+            Attribute::KeyType(KeyType::AES),
+            Attribute::Label(self.uri.object.clone().into_bytes()),
+        ]
+    }
+
+    fn find(&self, session: &Session) -> Result<Option<ObjectHandle>, Problem> {
+        let found = session.find_objects(&self.template())?;
+        match found.as_slice() {
+            [] => Ok(None),
+            [key] => Ok(Some(*key)),
+            _ => Err(Problem::Ambiguous),
+        }
+    }
+
+    fn make(&self, session: &Session) -> Result<(), Problem> {
+        let mut template = self.template();
+        template.extend([
+            Attribute::Token(true),
+            Attribute::Private(true),
+            Attribute::Sensitive(true),
+            Attribute::Extractable(false),
+            Attribute::Encrypt(true),
+            Attribute::Decrypt(true),
+            Attribute::ValueLen(32.into()),
+        ]);
+        session.generate_key(&Mechanism::AesKeyGen, &template)?;
+        Ok(())
+    }
+
+    fn failure(&self, problem: &Problem) -> Failure {
+        let failure = Failure::new(format!("{}: {problem}", self.uri));
+        match problem {
+            Problem::NoToken => failure.hint("check that it is plugged in and initialised"),
+            Problem::Ambiguous => failure.hint("give the key a label of its own"),
+            Problem::Library(Error::Pkcs11(RvError::PinIncorrect | RvError::PinLenRange, _)) => {
+                failure.hint("the PIN is wrong; mind that tokens lock after a few wrong ones")
+            }
+            Problem::Library(Error::Pkcs11(RvError::PinLocked, _)) => {
+                failure.hint("the PIN is locked; the token's security officer can unlock it")
+            }
+            Problem::Library(_) => failure,
+        }
+    }
+
+    fn crypt(
+        &self,
+        place: &str,
+        nonce: &[u8],
+        input: &[u8],
+        wrap: bool,
+    ) -> Result<Vec<u8>, Problem> {
+        let session = self.session(false)?;
+        let key = self.find(&session)?.ok_or(Problem::NoToken)?;
+        let mut nonce = nonce.to_vec();
+        let parameters = GcmParams::new(&mut nonce, place.as_bytes(), TAG_BITS.into())?;
+        let mechanism = Mechanism::AesGcm(parameters);
+        Ok(if wrap {
+            session.encrypt(&mechanism, key, input)?
+        } else {
+            session.decrypt(&mechanism, key, input)?
+        })
+    }
+
+    fn fault(&self, problem: &Problem) -> Fault {
+        Fault::RootKey(format!("{}: {problem}", self.uri))
+    }
+}
+
+impl Kek for Token {
+    fn provider(&self) -> &'static str {
+        PROVIDER
+    }
+
+    fn wrap(&self, place: &str, key: &Secret) -> Result<Vec<u8>, Fault> {
+        let nonce = random::bytes::<NONCE_LEN>()?;
+        let body = self
+            .crypt(place, &nonce, key.expose(), true)
+            .map_err(|problem| self.fault(&problem))?;
+        Ok([nonce.as_slice(), &body].concat())
+    }
+
+    fn unwrap(&self, place: &str, wrapped: &[u8]) -> Result<Secret, Fault> {
+        let damaged = || Fault::Damaged(place.to_owned());
+        let (nonce, body) = wrapped.split_at_checked(NONCE_LEN).ok_or_else(damaged)?;
+        match self.crypt(place, nonce, body, false) {
+            Ok(key) => Ok(Secret::new(key)),
+            Err(Problem::Library(Error::Pkcs11(
+                RvError::EncryptedDataInvalid
+                | RvError::EncryptedDataLenRange
+                // What SoftHSM says of a tag that is wrong.
+                | RvError::GeneralError,
+                _,
+            ))) => Err(damaged()),
+            Err(problem) => Err(self.fault(&problem)),
+        }
+    }
+}
+
+/// What can be wrong with a token.
+#[derive(Debug)]
+enum Problem {
+    NoToken,
+    Ambiguous,
+    Library(Error),
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        Self::Library(error)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoToken => f.write_str("there is no such token"),
+            Self::Ambiguous => f.write_str("the token has several keys of this name"),
+            Self::Library(Error::Pkcs11(code, function)) => {
+                write!(f, "the token refused {function}: {code:?}")
+            }
+            Self::Library(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Reverses percent-encoding (RFC 3986, section 2.1).
+fn decode(text: &str) -> Option<String> {
+    let mut out = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        rest = tail;
+        if *first == b'%' {
+            let (digits, tail) = rest.split_at_checked(2)?;
+            rest = tail;
+            out.extend(hex::decode(digits).ok()?);
+        } else {
+            out.push(*first);
+        }
+    }
+    String::from_utf8(out).ok()
+}
+
+fn encode(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                char::from(byte).to_string()
+            }
+            _ => format!("%{byte:02X}"),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uris_are_read_and_shown_without_the_pin() {
+        let text = "token=My%20token;object=kek?module-path=/m.so&pin-value=98%3B7";
+        let uri = Uri::parse(text, Path::new("/b")).unwrap();
+        assert_eq!((uri.token.as_deref(), uri.object.as_str()), (Some("My token"), "kek"));
+        let shown = uri.to_string();
+        assert_eq!(shown, "pkcs11:token=My%20token;object=kek?module-path=/m.so&pin-value=...");
+        let from_file = "serial=1;object=k?module-path=m.so&pin-source=file:pin";
+        let uri = Uri::parse(from_file, Path::new("/b")).unwrap();
+        assert!(matches!(&uri.pin, Pin::File(path) if path == Path::new("/b/pin")));
+        for bad in [
+            "",
+            "token=t",
+            "token=t;object=o",
+            "object=o?module-path=m",
+            "token=t;object=o?module-path=m&pin-value=12%3",
+            "token=t;object=o;slot-id=3?module-path=m&pin-value=secret",
+            "token=t;object=o?module-path=m&secret",
+        ] {
+            let failure = Uri::parse(bad, Path::new("")).err().unwrap();
+            assert!(!failure.message().contains("secret"), "{bad}");
+        }
+    }
+}
