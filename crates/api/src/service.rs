@@ -216,6 +216,11 @@ impl Service {
         &self.store
     }
 
+    /// The root keys.
+    pub fn root(&self) -> &RootKey {
+        &self.root
+    }
+
     /// A unit of work outside any request, for the service's own housekeeping.
     pub fn work(&self, now_ms: i64) -> Work<'_> {
         Work::new(self.store.as_ref(), &self.root, now_ms)

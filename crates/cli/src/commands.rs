@@ -1,10 +1,13 @@
 //! One file for each command.
 
+pub(crate) mod backup;
 pub(crate) mod completions;
 pub(crate) mod init;
 pub(crate) mod inspect;
 pub(crate) mod quickstart;
+pub(crate) mod restore;
 pub(crate) mod root_key;
 pub(crate) mod server;
 pub(crate) mod sign;
+pub(crate) mod store;
 pub(crate) mod verify;

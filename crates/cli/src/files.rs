@@ -1,7 +1,7 @@
 //! Files: written whole or not at all.
 
 use std::fs::{self, File, Permissions};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -22,6 +22,46 @@ pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure>
         File::open(folder)?.sync_all()
     };
     attempt().map_err(|error| Failure::file(path, &error))
+}
+
+/// Has `fill` write a new file, which appears whole or not at all; an existing one is not replaced. For its
+/// owner only.
+pub(crate) fn write_new<T>(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let failed = |error: &std::io::Error| match error.kind() {
+        ErrorKind::AlreadyExists => Failure::file(path, &"the file exists already")
+            .hint("choose another name; backups are not overwritten"),
+        _ => io_failure(path, error),
+    };
+    if path.exists() {
+        return Err(failed(&ErrorKind::AlreadyExists.into()));
+    }
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    // Temporary files are for their owner only.
+    let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
+    let result = fill(temporary.as_file_mut())?;
+    temporary.as_file().sync_all().map_err(|error| failed(&error))?;
+    temporary.persist_noclobber(path).map_err(|error| failed(&error.error))?;
+    if let Ok(folder) = File::open(folder) {
+        let _ = folder.sync_all();
+    }
+    Ok(result)
+}
+
+/// A file that cannot be read or written, with what to do about it.
+pub(crate) fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
+    let failure = Failure::file(path, error);
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            failure.hint("make room on the disk and try again; nothing was changed")
+        }
+        _ => failure,
+    }
 }
 
 /// Reads a file of at most `max` bytes.

@@ -42,6 +42,12 @@ enum Command {
     Server(commands::server::Arguments),
     /// Replace the root key, under which the store's secrets are sealed, or show how that stands.
     RootKey(commands::root_key::Arguments),
+    /// Copy the whole store into one sealed file; a server may go on serving meanwhile.
+    Backup(commands::backup::Arguments),
+    /// Make a data folder from a backup.
+    Restore(commands::restore::Arguments),
+    /// Look at the store itself.
+    Store(commands::store::Arguments),
     /// Sign a file with a post-quantum PKI over a post-quantum connection, from nothing.
     Quickstart(commands::quickstart::Arguments),
     /// Sign files with a KMS key: detached CMS signatures beside them.
@@ -61,6 +67,9 @@ fn main() -> ExitCode {
         Command::Init(arguments) => commands::init::run(&arguments, output),
         Command::Server(arguments) => commands::server::run(arguments),
         Command::RootKey(arguments) => commands::root_key::run(&arguments, output),
+        Command::Backup(arguments) => commands::backup::run(&arguments, output),
+        Command::Restore(arguments) => commands::restore::run(&arguments, output),
+        Command::Store(arguments) => commands::store::run(&arguments, output),
         Command::Quickstart(arguments) => commands::quickstart::run(&arguments, output),
         Command::Sign(arguments) => commands::sign::run(&arguments, output),
         Command::Verify(arguments) => commands::verify::run(&arguments, output),

@@ -152,6 +152,20 @@ impl Provider {
         }
     }
 
+    /// Keeps a key that is there already: only a file can.
+    pub(crate) fn keep(&self, key: Secret) -> Result<(), Failure> {
+        match self {
+            Self::File(path) if !path.exists() => {
+                files::write(path, SoftwareKek::from_key(key)?.to_file().expose(), 0o600)
+            }
+            Self::File(path) => Err(Failure::file(path, &"the file exists already")),
+            _ => Err(Failure::new(
+                "the root key of this store has never been rotated and lives in a file",
+            )
+            .hint("restore it with --root-key file:PATH; then: outlast root-key rotate --to ...")),
+        }
+    }
+
     /// A key for a new store: a file or a token's key is made unless it is there, a passphrase gets a salt.
     pub(crate) fn create(&self) -> Result<Made, Failure> {
         match self {

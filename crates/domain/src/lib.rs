@@ -5,7 +5,9 @@
 //! [`identity::Allowed`], which only [`identity::authorize`] makes.
 
 pub mod arn;
+pub mod backup;
 pub mod ca;
+pub mod check;
 mod fault;
 pub mod identity;
 pub mod ids;

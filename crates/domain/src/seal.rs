@@ -119,6 +119,29 @@ impl RootKey {
         )
     }
 
+    /// Wraps the root keys of a restored store, which came along with it, by this one's key-encryption key.
+    pub fn adopt(
+        &self,
+        work: &mut Work<'_>,
+        parameters: Map<String, Value>,
+        keys: &[(String, Secret)],
+    ) -> Result<(), Fault> {
+        for (place, key) in keys {
+            work.put_bytes(place, self.kek.wrap(place, key)?);
+        }
+        let record =
+            work.get::<RootRecord>(ROOT)?.ok_or_else(|| Fault::Damaged(ROOT.to_owned()))?;
+        let provider = self.kek.provider().to_owned();
+        work.put(ROOT, &RootRecord { provider, parameters, ..record })
+    }
+
+    /// Whether a record below [`WRAPPED`] holds the root key with this id.
+    pub fn check_wrapped(&self, id: &str, wrapped: &[u8]) -> Result<(), Fault> {
+        let place = wrapped_place(id);
+        let key = self.kek.unwrap(&place, wrapped)?;
+        if hex::encode(fingerprint(&key)) == id { Ok(()) } else { Err(Fault::Damaged(place)) }
+    }
+
     /// Opens what is sealed in the record `key`.
     pub fn open(&self, store: &dyn Store, key: &str, sealed: &[u8]) -> Result<Secret, Fault> {
         let damaged = |_| Fault::Damaged(key.to_owned());

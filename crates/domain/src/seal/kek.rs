@@ -44,20 +44,21 @@ impl SoftwareKek {
 
     /// The key derived from a passphrase.
     pub fn from_passphrase(key: Secret) -> Result<Self, CryptoError> {
+        Ok(Self { provider: Self::PASSPHRASE, ..Self::from_key(key)? })
+    }
+
+    /// A key that is there already, to be kept in a file.
+    pub fn from_key(key: Secret) -> Result<Self, CryptoError> {
         if key.len() != aead::KEY_LEN {
             return Err(CryptoError::InvalidKey);
         }
-        Ok(Self { provider: Self::PASSPHRASE, key })
+        Ok(Self { provider: Self::FILE, key })
     }
 
     /// Reads the form that [`SoftwareKek::to_file`] writes.
     pub fn from_file(text: &str) -> Result<Self, CryptoError> {
         let digits = text.trim().strip_prefix(FILE_PREFIX).ok_or(CryptoError::InvalidKey)?;
-        let key = Secret::new(hex::decode(digits).map_err(|_| CryptoError::InvalidKey)?);
-        if key.len() != aead::KEY_LEN {
-            return Err(CryptoError::InvalidKey);
-        }
-        Ok(Self { provider: Self::FILE, key })
+        Self::from_key(Secret::new(hex::decode(digits).map_err(|_| CryptoError::InvalidKey)?))
     }
 
     /// One line of text, to be kept in a file that only the service can read.

@@ -1,0 +1,197 @@
+//! `outlast restore`: makes a data folder from a backup.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use outlast_api::audit::maintenance_event;
+use outlast_domain::backup::{self, Header, Restored};
+use outlast_domain::identity::{self, AccessKey};
+use outlast_domain::ids;
+use outlast_domain::seal::RootKey;
+use outlast_domain::work::Work;
+use outlast_net::certificate::{self, KINDS};
+use outlast_net::server::system_clock;
+use outlast_store::sqlite::SqliteStore;
+use outlast_store::{Store, Transaction};
+use serde_json::{Map, json};
+
+use super::backup::{describe, failure};
+use crate::data::{self, Profile, store_failure};
+use crate::failure::Failure;
+use crate::output::{self, Output};
+use crate::root_key::Provider;
+
+/// Arguments of `restore`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The backup.
+    file: PathBuf,
+    /// Folder to make.
+    #[arg(long, env = "OUTLAST_DATA")]
+    data: PathBuf,
+    /// What wraps the store's root key: file:PATH, passphrase:SOURCE or pkcs11:URI. If the root key is in the
+    /// backup: what shall wrap it from now on [default: file:root.key in the new folder].
+    #[arg(long, env = "OUTLAST_ROOT_KEY", hide_env_values = true)]
+    root_key: Option<String>,
+    /// Key of the backup, if it was made with one.
+    #[arg(long, env = "OUTLAST_BACKUP_KEY", hide_env_values = true)]
+    backup_key: Option<String>,
+    /// Region that the AWS profile names; every other region works as well.
+    #[arg(long, default_value = "us-east-1")]
+    region: String,
+    /// Port that the AWS profile names.
+    #[arg(long, default_value_t = 8443)]
+    port: u16,
+}
+
+/// Makes the folder; it appears complete or not at all.
+pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    let (path, folder) = (&arguments.file, &arguments.data);
+    let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
+    let mut input = BufReader::with_capacity(1 << 17, file);
+    let (header, head) = backup::header(&mut input).map_err(|error| failure(path, error))?;
+    let here = std::env::current_dir().map_err(|error| Failure::new(error.to_string()))?;
+    let parse = |text: &Option<String>| match text {
+        // Absolute, since it is written down in the settings.
+        Some(text) => Provider::parse(text, &here).map(Some),
+        None => Ok(None),
+    };
+    let root_key = parse(&arguments.root_key)?;
+    let backup_key = parse(&arguments.backup_key)?;
+    let opener = opener(&header, root_key.as_ref(), backup_key.as_ref())?;
+    let kek = opener.open_stated(&header.key.provider, Some(&header.key.parameters))?;
+    let (build, place) = data::begin(folder)?;
+    let bar = output::spinner("restoring");
+    let store = SqliteStore::open(&data::store_path(build.path())).map_err(store_failure)?;
+    let restored =
+        backup::restore(&header, &head, kek.as_ref(), &mut input, &store, &mut |counts| {
+            bar.set_message(describe(counts));
+        })
+        .map_err(|error| failure(path, error))?;
+    bar.finish_and_clear();
+    let counts = restored.counts;
+    let provider = keep_root_keys(&store, restored, root_key.as_ref(), folder, build.path())?;
+    let root = data::unlock(&store, &provider)?;
+    finish(&store, &root, &header, arguments, build.path(), &place)?;
+    data::write_settings(build.path(), root_key.as_ref())?;
+    drop(store);
+    data::complete(build, folder)?;
+    let made = outlast_pki::time::rfc3339(header.created_ms.div_euclid(1000));
+    let text = format!(
+        "made {folder} from the backup of {made}: {counts}\n\n\
+         start it: outlast server --data {folder}\n\
+         check it: outlast store check --data {folder}",
+        folder = folder.display(),
+        counts = describe(counts),
+    );
+    output.result(
+        &text,
+        &json!({
+            "data": folder,
+            "created_ms": header.created_ms,
+            "records": counts.records,
+            "events": counts.events,
+        }),
+    );
+    Ok(())
+}
+
+/// Which key opens the backup.
+fn opener<'a>(
+    header: &Header,
+    root_key: Option<&'a Provider>,
+    backup_key: Option<&'a Provider>,
+) -> Result<&'a Provider, Failure> {
+    if header.key.by_store {
+        return root_key.ok_or_else(|| {
+            Failure::new("the backup opens only with what wraps the root key of its store")
+                .hint(format!("give it with --root-key {}:...", header.key.provider))
+        });
+    }
+    let opener = backup_key.ok_or_else(|| {
+        Failure::new("the backup opens only with the key that it was made with")
+            .hint(format!("give it with --backup-key {}:...", header.key.provider))
+    })?;
+    if !header.has_root_keys && root_key.is_none() {
+        return Err(Failure::new("the root key of the store is not in the backup")
+            .hint("give what wraps it with --root-key, too"));
+    }
+    Ok(opener)
+}
+
+/// Where the root keys of the restored store are: where they were, or where those that came along are put.
+fn keep_root_keys(
+    store: &dyn Store,
+    restored: Restored,
+    root_key: Option<&Provider>,
+    folder: &Path,
+    build: &Path,
+) -> Result<Provider, Failure> {
+    let provider = data::provider_in(root_key, folder, build);
+    let mut keys = restored.root_keys;
+    match keys.as_slice() {
+        [] => {}
+        [(place, _)] if place.is_empty() => {
+            for (_, key) in keys.drain(..) {
+                provider.keep(key)?;
+            }
+        }
+        _ => {
+            let (kek, parameters) = provider.create()?;
+            let root = RootKey::new(kek);
+            let mut work = Work::new(store, &root, 0);
+            root.adopt(&mut work, parameters, &keys)?;
+            store.commit_and_wait(work.into_transaction(Vec::new())).map_err(store_failure)?;
+        }
+    }
+    Ok(provider)
+}
+
+/// Writes the administrator's profile, and records the restoration.
+fn finish(
+    store: &dyn Store,
+    root: &RootKey,
+    header: &Header,
+    arguments: &Arguments,
+    build: &Path,
+    place: &Path,
+) -> Result<(), Failure> {
+    let now_ms = system_clock();
+    let mut work = Work::new(store, root, now_ms);
+    // Nothing of this work is committed: the server renews what it needs when it starts.
+    let chain = certificate::ensure(&mut work, &KINDS[0], &data::default_names())?;
+    if let Some(id) = administrator(&work)?
+        && let Some((_, secret)) = identity::find_access_key(&mut work, &id)?
+    {
+        let profile =
+            Profile { region: &arguments.region, port: arguments.port, root_pem: &chain.root_pem };
+        data::write_client(build, place, &profile, &id, &secret)?;
+    }
+    let mut parameters = Map::new();
+    parameters.insert(
+        "backupTime".into(),
+        outlast_pki::time::rfc3339(header.created_ms.div_euclid(1000)).into(),
+    );
+    let event = maintenance_event(now_ms, &ids::uuid()?, "RestoreBackup", &parameters.into());
+    let transaction = Transaction { events: vec![event], ..Transaction::default() };
+    store.commit_and_wait(transaction).map_err(store_failure)
+}
+
+/// The access key that `outlast init` made: the oldest of an administrator.
+fn administrator(work: &Work<'_>) -> Result<Option<String>, Failure> {
+    let mut oldest: Option<AccessKey> = None;
+    let mut after = String::new();
+    loop {
+        let page = work.scan::<AccessKey>("iam/access-key/", &after, 100)?;
+        let Some((last, _)) = page.last() else { break };
+        after.clone_from(last);
+        for (_, key) in page {
+            let older = oldest.as_ref().is_none_or(|found| key.created_ms < found.created_ms);
+            if key.user == "administrator" && older {
+                oldest = Some(key);
+            }
+        }
+    }
+    Ok(oldest.map(|key| key.id))
+}

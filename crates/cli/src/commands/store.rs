@@ -1,0 +1,77 @@
+//! `outlast store`: looks at the store itself.
+
+use outlast_domain::check::{self, Report};
+use outlast_domain::seal::{self, RootKey};
+use outlast_store::sqlite::SqliteStore;
+
+use crate::data::{self, StoreArguments, store_failure};
+use crate::failure::Failure;
+use crate::output::{self, Output};
+
+/// Arguments of `store`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Look whether everything in the store opens, fits together and works; changes nothing, and a server may
+    /// go on serving meanwhile. Exit code 1 if something is wrong.
+    Check(StoreArguments),
+}
+
+/// Checks.
+pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    match &arguments.command {
+        Command::Check(arguments) => check(arguments, output),
+    }
+}
+
+fn check(arguments: &StoreArguments, output: Output) -> Result<(), Failure> {
+    data::require_initialised(&arguments.data)?;
+    let provider = arguments.provider()?;
+    let path = data::store_path(&arguments.data);
+    let store = SqliteStore::open_read_only(&path).map_err(store_failure)?;
+    // What tells a wrong root key may itself be damaged: then the look goes on, as long as anything opens.
+    let wrong_key = data::unlock(&store, &provider).err();
+    let root = RootKey::new(provider.open(seal::read_record(&store)?.as_ref())?);
+    let bar = output::spinner("checking");
+    let report = check::check(&store, &root, &mut |report| {
+        bar.set_message(format!("{} records, {} events", report.records, report.events));
+    })?;
+    bar.finish_and_clear();
+    if let Some(wrong_key) = wrong_key
+        && report.opened == 0
+    {
+        return Err(wrong_key);
+    }
+    output.result(&describe(&report), &report);
+    match report.problem_count {
+        0 => Ok(()),
+        1 => Err(Failure::new("the store has a problem").hint(HINT)),
+        count => Err(Failure::new(format!("the store has {count} problems")).hint(HINT)),
+    }
+}
+
+const HINT: &str =
+    "keep the folder as it is, and restore the newest good backup elsewhere: outlast restore";
+
+fn describe(report: &Report) -> String {
+    let mut text = format!(
+        "records:      {} ({} sealed ones open)\nkeys:         {} ({} aliases)\n\
+         authorities:  {}\naudit events: {}\nproblems:     {}\n",
+        report.records,
+        report.opened,
+        report.keys,
+        report.aliases,
+        report.authorities,
+        report.events,
+        report.problem_count,
+    );
+    for problem in &report.problems {
+        text += &format!("  {}: {}\n", problem.place, problem.what);
+    }
+    text
+}
