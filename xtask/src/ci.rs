@@ -32,7 +32,7 @@ pub fn run(root: &Path) -> Result<(), String> {
 /// Installs OpenSSL 3.5, boto3, and the AWS SDK for Java with BouncyCastle below `target/peers`, and PostgreSQL
 /// where it is missing.
 pub fn peers(root: &Path) -> Result<(), String> {
-    for name in ["openssl", "python", "java", "postgresql"] {
+    for name in ["openssl", "python", "java", "postgresql", "softhsm"] {
         let script = root.join(format!("tests/interop/peers/{name}.sh"));
         let place = root.join("target/peers").join(name);
         if let Some(parent) = place.parent() {

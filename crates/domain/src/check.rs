@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use outlast_crypto::Secret;
-use outlast_crypto::keys::{KEY_SPECS, Key, KeySpec};
+use outlast_crypto::keys::{KEY_SPECS, Key, KeySpec, KeyUsage};
 use outlast_crypto::signatures::Message;
 use outlast_pki::certificate::Certificate;
 use outlast_pki::csr::CertificateRequest;
@@ -80,7 +80,7 @@ struct Look<'a> {
     root: &'a RootKey,
     report: Report,
     /// KMS keys: type, and the place of the current material.
-    keys: BTreeMap<String, (String, Option<String>)>,
+    keys: BTreeMap<String, (&'static KeySpec, Option<String>)>,
     /// Authorities and TLS certificates: type of the key if it is known, and public key.
     public_keys: BTreeMap<String, (Option<&'static KeySpec>, Option<Vec<u8>>)>,
     /// Places of secrets.
@@ -162,12 +162,14 @@ impl<'a> Look<'a> {
             let material = text("material_id")
                 .filter(|id| !id.is_empty() && !external)
                 .map(|id| format!("kms/material/{rest}/{id}"));
-            match text("spec") {
-                Some(spec) if KeySpec::by_name(&spec).is_some() => {
-                    self.keys.insert(place.to_owned(), (spec, material));
-                }
-                _ => self.problem(place, "the key has no known type"),
+            let usage = text("usage").and_then(|name| KeyUsage::by_name(&name));
+            let Some(spec) = text("spec").and_then(|name| KeySpec::by_name(&name)) else {
+                return self.problem(place, "the key has no known type");
+            };
+            if usage.is_none_or(|usage| !spec.usages.contains(&usage)) {
+                self.problem(place, "the key's use is none of its type");
             }
+            self.keys.insert(place.to_owned(), (spec, material));
         } else if let Some(rest) = place.strip_prefix("kms/alias/") {
             self.report.aliases += 1;
             match (text("target"), rest.split_once("/alias/")) {
@@ -218,9 +220,7 @@ impl<'a> Look<'a> {
             let Some((spec, _)) = owner.and_then(|owner| self.keys.get(&owner)) else {
                 return self.problem(place, "there is no key that this material belongs to");
             };
-            if let Some(spec) = KeySpec::by_name(spec)
-                && let Err(what) = try_out(spec, secret)
-            {
+            if let Err(what) = try_out(spec, secret) {
                 self.problem(place, what);
             }
             return;

@@ -20,7 +20,7 @@ use crate::output::{self, Output};
 use crate::root_key::Provider;
 
 /// Records that one transaction looks at.
-const BATCH: usize = 64;
+const BATCH: usize = 256;
 /// How often a step is tried again when others change the same records.
 const ATTEMPTS: u32 = 64;
 /// The server gets its turn between two batches.

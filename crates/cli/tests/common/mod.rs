@@ -12,14 +12,17 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use outlast_api::client::{Client, ServiceError};
-use outlast_api::ops::Operation;
+use outlast_api::ops::{Operation, kms};
 use outlast_api::wire::sigv4::Credentials;
 use outlast_crypto::Secret;
 use outlast_net::client::{ClientError, Connection, Connector};
 use outlast_net::policy::Policy;
 use outlast_net::server::system_clock;
+use serde_json::json;
 
 pub const ACCESS_KEY: &str = "TESTKEY01";
 pub const SECRET: &str = "a-secret-of-the-tests-0123456789";
@@ -118,7 +121,12 @@ pub struct Server {
 
 impl Server {
     pub fn start(data: &Path, arguments: &[&str]) -> Self {
-        let mut child = outlast()
+        Self::start_by(outlast(), data, arguments)
+    }
+
+    /// With what `command` has in its environment.
+    pub fn start_by(mut command: Command, data: &Path, arguments: &[&str]) -> Self {
+        let mut child = command
             .args(["server", "--listen", "127.0.0.1:0", "--log", "warn", "--data"])
             .arg(data)
             .args(arguments)
@@ -204,6 +212,57 @@ impl Session {
         let (status, body) = self.connection.send(request).await.unwrap();
         (status, body.to_vec())
     }
+}
+
+/// Data keys that a server has handed out: ciphertext in base 64, and plaintext.
+#[derive(Default)]
+pub struct Load {
+    pub acknowledged: Mutex<Vec<(String, Vec<u8>)>>,
+    pub failures: Mutex<Vec<String>>,
+    pub stop: AtomicBool,
+}
+
+impl Load {
+    /// Makes keys and data keys until told to stop.
+    pub async fn run(self: Arc<Self>, mut session: Session) {
+        while !self.stop.load(Ordering::SeqCst) {
+            if let Err(failure) = self.step(&mut session).await {
+                self.failures.lock().unwrap().push(failure);
+                return;
+            }
+        }
+    }
+
+    async fn step(&self, session: &mut Session) -> Result<(), String> {
+        let made = session.call::<kms::create_key::CreateKey>(json!({})).await;
+        let made = made.map_err(|e| e.to_string())?.map_err(|e| format!("{e:?}"))?;
+        let request = json!({ "KeyId": made.key_metadata.key_id, "KeySpec": "AES_256" });
+        let data_key = session.call::<kms::generate_data_key::GenerateDataKey>(request).await;
+        let data_key = data_key.map_err(|e| e.to_string())?.map_err(|e| format!("{e:?}"))?;
+        let blob = serde_json::to_value(&data_key.ciphertext_blob).unwrap();
+        let pair = (blob.as_str().unwrap().to_owned(), data_key.plaintext.0);
+        self.acknowledged.lock().unwrap().push(pair);
+        Ok(())
+    }
+
+    pub fn count(&self) -> usize {
+        self.acknowledged.lock().unwrap().len()
+    }
+
+    pub fn taken(&self) -> Vec<(String, Vec<u8>)> {
+        self.acknowledged.lock().unwrap().clone()
+    }
+}
+
+/// How many of these data keys the server does not decrypt to what they were.
+pub async fn lost(session: &mut Session, pairs: &[(String, Vec<u8>)]) -> usize {
+    let mut lost = 0;
+    for (blob, plaintext) in pairs {
+        let request = json!({ "CiphertextBlob": blob });
+        let opened = session.call::<kms::decrypt::Decrypt>(request).await.unwrap();
+        lost += usize::from(!opened.is_ok_and(|opened| opened.plaintext.0 == *plaintext));
+    }
+    lost
 }
 
 pub fn runtime() -> tokio::runtime::Runtime {

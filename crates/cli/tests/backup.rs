@@ -1,0 +1,417 @@
+//! Backups: the restore drill under load, backups that were tampered with, and `store check`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::type_complexity,
+    reason = "a test may fail and print"
+)]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use common::{Folder, Load, Server, fail, lost, outlast, runtime, succeed};
+use outlast_api::ops::kms;
+use serde_json::json;
+
+/// Sealed bytes of a chunk: 64 KiB and the seal's own.
+const SEALED_CHUNK: usize = 64 * 1024 + 45;
+const PASSPHRASE: &str = "correct horse battery staple";
+
+fn backup(folder: &Folder, out: &Path) -> Command {
+    let mut command = outlast();
+    command.args(["backup", "--data"]).arg(&folder.data).arg("--out").arg(out);
+    command
+}
+
+/// A restoration with the root key of the original folder.
+fn restore(folder: &Folder, file: &Path, data: &Path) -> Command {
+    let mut command = outlast();
+    let root_key = format!("file:{}", folder.data.join("root.key").display());
+    command.args(["restore", "--root-key", &root_key]).arg(file).arg("--data").arg(data);
+    command
+}
+
+fn check(data: &Path) -> Command {
+    let mut command = outlast();
+    command.args(["store", "check", "--data"]).arg(data);
+    command
+}
+
+/// The folder has nothing but what is named.
+fn assert_only(folder: &Path, names: &[&str]) {
+    let mut found: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    found.sort();
+    assert_eq!(found, names);
+}
+
+/// Serves the folder and makes `count` keys and data keys.
+fn fill(folder: &Folder, count: usize) -> Arc<Load> {
+    let mut server = folder.serve();
+    let load = Arc::new(Load::default());
+    runtime().block_on(async {
+        let mut tasks = Vec::new();
+        for _ in 0..4 {
+            tasks.push(tokio::spawn(load.clone().run(server.session().await.unwrap())));
+        }
+        while load.count() < count && load.failures.lock().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        load.stop.store(true, Ordering::SeqCst);
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    assert_eq!(*load.failures.lock().unwrap(), [""; 0]);
+    server.terminate();
+    load
+}
+
+#[test]
+fn what_was_acknowledged_before_a_backup_is_there_after_the_restoration() {
+    let folder = Folder::new();
+    let server = folder.serve();
+    let runtime = runtime();
+    let load = Arc::new(Load::default());
+    let mut tasks = Vec::new();
+    runtime.block_on(async {
+        for _ in 0..6 {
+            tasks.push(tokio::spawn(load.clone().run(server.session().await.unwrap())));
+        }
+    });
+    let wait = |wanted: usize| {
+        while load.count() < wanted && load.failures.lock().unwrap().is_empty() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    };
+    let mut drills = Vec::new();
+    for round in 1..=3 {
+        wait(100 * round);
+        let before = load.taken();
+        let file = folder.path(&format!("backup-{round}"));
+        succeed(&mut backup(&folder, &file));
+        drills.push((file, before));
+    }
+    wait(load.count() + 50);
+    load.stop.store(true, Ordering::SeqCst);
+    runtime.block_on(async {
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    assert_eq!(*load.failures.lock().unwrap(), [""; 0], "a call failed beside a backup");
+    drop(server);
+    for (number, (file, before)) in drills.into_iter().enumerate() {
+        let data = folder.path(&format!("restored-{number}"));
+        succeed(&mut restore(&folder, &file, &data));
+        let text = succeed(check(&data).args(["--output", "json"]));
+        let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert!(report["keys"].as_u64().unwrap() >= before.len() as u64, "{report}");
+        let server = Server::start(&data, &[]);
+        runtime.block_on(async {
+            let mut session = server.session().await.unwrap();
+            assert_eq!(lost(&mut session, &before).await, 0);
+            let made = session.call::<kms::create_key::CreateKey>(json!({})).await.unwrap();
+            assert!(made.is_ok(), "the restored store takes no writes");
+        });
+        println!("drill {number}: {} data keys, none lost", before.len());
+    }
+}
+
+#[test]
+fn every_way_to_keep_the_keys_of_a_backup() {
+    let folder = Folder::new();
+    let load = fill(&folder, 5);
+    let run = |command: &mut Command| succeed(command.env("P", PASSPHRASE));
+    let readable = |data: &Path| {
+        succeed(&mut check(data));
+        let server = Server::start(data, &[]);
+        runtime().block_on(async {
+            let mut session = server.session().await.unwrap();
+            assert_eq!(lost(&mut session, &load.taken()).await, 0);
+        });
+    };
+    // A key of its own, and the root key elsewhere.
+    let file = folder.path("without");
+    run(backup(&folder, &file).args(["--backup-key", "passphrase:env:P"]));
+    let text = fail(&mut restore(&folder, &file, &folder.path("r")), 1);
+    assert!(text.contains("--backup-key passphrase:"), "{text}");
+    let mut wrong = restore(&folder, &file, &folder.path("r"));
+    wrong.args(["--backup-key", "passphrase:env:P"]).env("P", "another passphrase");
+    assert!(fail(&mut wrong, 1).contains("does not open this backup"));
+    let mut alone = outlast();
+    alone.args(["restore", "--backup-key", "passphrase:env:P"]).arg(&file).env("P", PASSPHRASE);
+    alone.arg("--data").arg(folder.path("r"));
+    let text = fail(&mut alone, 1);
+    assert!(text.contains("not in the backup") && text.contains("--root-key"), "{text}");
+    let mut right = restore(&folder, &file, &folder.path("r"));
+    run(right.args(["--backup-key", "passphrase:env:P"]));
+    readable(&folder.path("r"));
+    // The root key in it: the original folder may be gone, and the root key gets another place.
+    let file = folder.path("with");
+    let key = folder.path("backup.key");
+    let key = format!("file:{}", key.display());
+    run(backup(&folder, &file).args(["--include-root-key", "--backup-key", &key]));
+    std::fs::rename(&folder.data, folder.path("gone")).unwrap();
+    let again = || {
+        let mut command = outlast();
+        command.arg("restore").arg(&file).args(["--backup-key", &key, "--data"]);
+        command
+    };
+    run(again().arg(folder.path("r2")));
+    assert!(folder.path("r2/root.key").exists());
+    readable(&folder.path("r2"));
+    let mut to_passphrase = again();
+    to_passphrase.arg(folder.path("r3")).args(["--root-key", "passphrase:env:P"]);
+    run(&mut to_passphrase);
+    assert!(!folder.path("r3/root.key").exists());
+    let settings = std::fs::read_to_string(folder.path("r3/outlast.toml")).unwrap();
+    assert!(settings.contains("root_key = \"passphrase:env:P\""), "{settings}");
+    run(&mut check(&folder.path("r3")));
+    // The profile of the administrator is there, too.
+    assert!(folder.path("r3/client/credentials").exists());
+    // A backup holds no root key unless it was asked to.
+    let text = fail(backup(&folder, &folder.path("x")).arg("--include-root-key"), 2);
+    assert!(text.contains("--backup-key"), "{text}");
+}
+
+#[test]
+fn a_backup_that_was_changed_is_refused_and_leaves_no_folder() {
+    let folder = Folder::new();
+    fill(&folder, 150);
+    let file = folder.path("backup");
+    succeed(&mut backup(&folder, &file));
+    let good = std::fs::read(&file).unwrap();
+    let head = 15 + 4 + usize::from(good[17]) * 256 + usize::from(good[18]);
+    assert_eq!((good[head - 1], good[head]), (b'}', 1), "the layout changed");
+    assert!(good.len() > head + 3 * SEALED_CHUNK, "too small: {}", good.len());
+    let place = folder.path("place");
+    std::fs::create_dir(&place).unwrap();
+    let refused = |name: &str, bytes: &[u8]| {
+        let bad = folder.write("bad", bytes);
+        let text = fail(&mut restore(&folder, &bad, &place.join("data")), 1);
+        assert!(text.contains("bad: ") && !text.contains("panicked"), "{name}: {text}");
+        assert_only(&place, &[]);
+    };
+    let chunk = |number: usize| head + number * SEALED_CHUNK;
+    let regions = [
+        ("magic", 3),
+        ("length of the header", 16),
+        ("header", 40),
+        ("key", head - 20),
+        ("version of a chunk", head),
+        ("salt", head + 5),
+        ("nonce", head + 20),
+        ("first chunk", head + 1000),
+        ("tag", chunk(1) - 1),
+        ("second chunk", chunk(1) + 70),
+        ("last byte", good.len() - 1),
+    ];
+    for (name, at) in regions {
+        let mut bad = good.clone();
+        bad[at] ^= 1;
+        refused(name, &bad);
+    }
+    for length in [0, 10, 17, head - 1, head, head + 10, chunk(1), chunk(2), good.len() - 1] {
+        refused(&format!("cut at {length}"), &good[..length]);
+    }
+    let mut swapped = good.clone();
+    swapped[chunk(0)..chunk(2)].rotate_left(SEALED_CHUNK);
+    refused("swapped", &swapped);
+    let missing = [&good[..chunk(1)], &good[chunk(2)..]].concat();
+    refused("missing", &missing);
+    let second = folder.path("second");
+    succeed(&mut backup(&folder, &second));
+    let second = std::fs::read(second).unwrap();
+    refused("spliced", &[&good[..chunk(1)], &second[chunk(1)..]].concat());
+    refused("longer", &[good.as_slice(), b"x"].concat());
+    // Another store's key, and a folder that is in use.
+    let other = Folder::new();
+    let text = fail(&mut restore(&other, &file, &place.join("data")), 1);
+    assert!(text.contains("does not open this backup") && text.contains("hint: "), "{text}");
+    assert_only(&place, &[]);
+    let text = fail(&mut restore(&folder, &file, &other.data), 1);
+    assert!(text.contains("not empty"), "{text}");
+    succeed(&mut restore(&folder, &file, &place.join("data")));
+    assert_only(&place, &["data"]);
+}
+
+#[test]
+fn a_backup_is_written_whole_or_not_at_all() {
+    let folder = Folder::new();
+    let file = folder.write("taken", b"something");
+    let text = fail(&mut backup(&folder, &file), 1);
+    assert!(text.contains("exists already") && text.contains("hint: "), "{text}");
+    assert_eq!(std::fs::read(&file).unwrap(), b"something");
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    // Not by `fail`: standard output is taken.
+    let output =
+        backup(&folder, Path::new("-")).stdout(full).stderr(std::process::Stdio::piped()).spawn();
+    let output = output.unwrap().wait_with_output().unwrap();
+    let text = common::stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("No space left") && text.contains("hint: make room"), "{text}");
+    let text = fail(&mut backup(&folder, &folder.path("no/such/folder")), 1);
+    assert!(text.contains("no/such/folder"), "{text}");
+    assert_only(folder.temporary.path(), &["data", "taken"]);
+    let mode = |path: PathBuf| {
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(path).unwrap().permissions())
+    };
+    succeed(&mut backup(&folder, &folder.path("made")));
+    assert_eq!(mode(folder.path("made")) & 0o777, 0o600);
+}
+
+#[test]
+fn memory_stays_flat() {
+    let folder = Folder::new();
+    let database = rusqlite::Connection::open(folder.data.join("store.db")).unwrap();
+    // 200 MB of records.
+    database
+        .execute_batch(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+             INSERT INTO record SELECT 'x/' || i, i + 100000,
+             CAST('\"' || hex(randomblob(50000)) || '\"' AS BLOB) FROM n",
+        )
+        .unwrap();
+    drop(database);
+    let file = folder.path("large");
+    let backup_kib = peak(&mut backup(&folder, &file));
+    assert!(std::fs::metadata(&file).unwrap().len() > 190_000_000);
+    let restore_kib = peak(&mut restore(&folder, &file, &folder.path("restored")));
+    let check_kib = peak(&mut check(&folder.path("restored")));
+    println!("peak memory: backup {backup_kib}, restore {restore_kib}, check {check_kib} KiB");
+    assert!(backup_kib.max(restore_kib).max(check_kib) < 64 * 1024);
+}
+
+/// Runs a command that must succeed, and gives its highest resident memory in KiB.
+fn peak(command: &mut Command) -> u64 {
+    let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    loop {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        if let Some(line) = text.lines().find_map(|line| line.strip_prefix("VmHWM:")) {
+            peak = line.trim().trim_end_matches(" kB").trim().parse().unwrap();
+        }
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(status.success() && peak > 0, "{command:?}");
+            return peak;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_check_finds_what_is_wrong() {
+    let folder = Folder::new();
+    let load = fill(&folder, 6);
+    assert!(load.count() >= 6);
+    let report = |expected: i32, after: &str| -> serde_json::Value {
+        let output = common::run(check(&folder.data).args(["--output", "json"]));
+        assert_eq!(output.status.code(), Some(expected), "{after} {}", common::stderr(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let good = report(0, "");
+    assert!(good["keys"].as_u64().unwrap() >= 6 && good["problem_count"] == 0, "{good}");
+    let database = rusqlite::Connection::open(folder.data.join("store.db")).unwrap();
+    // Each spoils a copy of its own row, and is taken back.
+    let first = "(SELECT min(key) FROM record WHERE key LIKE 'kms/material/%')";
+    let last = "(SELECT max(key) FROM record WHERE key LIKE 'kms/material/%')";
+    let key = "(SELECT min(key) FROM record WHERE key LIKE 'kms/key/%')";
+    let flip = "CAST(substr(value, 1, 40) || CASE WHEN substr(value, 41, 1) = x'00' THEN x'01' \
+                ELSE x'00' END || substr(value, 42) AS BLOB)";
+    for (sql, place, what) in [
+        (format!("UPDATE record SET value = {flip} WHERE key = {first}"), "kms/material/", "does not open"),
+        (
+            format!("UPDATE record SET value = CAST(x'07' || substr(value, 2) AS BLOB) WHERE key = {first}"),
+            "kms/material/",
+            "is not sealed",
+        ),
+        (
+            format!("UPDATE record SET value = (SELECT value FROM record WHERE key = {last}) WHERE key = {first}"),
+            "kms/material/",
+            "does not open",
+        ),
+        (format!("DELETE FROM record WHERE key = {first}"), "kms/key/", "key material is missing"),
+        (format!("DELETE FROM record WHERE key = {key}"), "kms/material/", "no key that this material"),
+        (
+            format!("UPDATE record SET value = CAST('{{' AS BLOB) WHERE key = {key}"),
+            "kms/key/",
+            "neither sealed nor JSON",
+        ),
+        (
+            format!("UPDATE record SET value = CAST(replace(value, 'SYMMETRIC_DEFAULT', 'ML_DSA_87') AS BLOB) WHERE key = {key}"),
+            "kms/key/",
+            "use is none of its type",
+        ),
+        (
+            format!("UPDATE record SET value = CAST(replace(value, 'SYMMETRIC_DEFAULT', 'RSA_2048') AS BLOB) WHERE key = {key}"),
+            "kms/material/",
+            "not one of the key's type",
+        ),
+        (
+            "INSERT INTO record VALUES ('kms/alias/123456789012/us-east-1/alias/a', 99999, \
+             CAST('{\"target\":\"none\"}' AS BLOB))"
+                .to_owned(),
+            "kms/alias/",
+            "does not exist",
+        ),
+        (
+            "DELETE FROM record WHERE key LIKE 'iam/access-key-secret/%'".to_owned(),
+            "iam/access-key/",
+            "secret is missing",
+        ),
+        (
+            "UPDATE record SET value = (SELECT value FROM record WHERE key = 'tls/certificate/ecdsa-p256/root') \
+             WHERE key = 'tls/certificate/ecdsa-p256/leaf'"
+                .to_owned(),
+            "tls/key/ecdsa-p256/leaf",
+            "not the certificate's",
+        ),
+        ("UPDATE record SET value = CAST(x'01' || value AS BLOB) WHERE key LIKE 'meta/root-key/%'".to_owned(), "", ""),
+        (
+            "UPDATE event SET body = CAST(replace(body, 'CreateKey', 'createKey') AS BLOB) WHERE sequence = 1"
+                .to_owned(),
+            "event/1",
+            "chain is broken",
+        ),
+        ("DELETE FROM event WHERE sequence = 2".to_owned(), "event/3", "missing"),
+    ] {
+        database.execute_batch("CREATE TABLE r AS SELECT * FROM record; CREATE TABLE e AS SELECT * FROM event;").unwrap();
+        assert_eq!(database.execute(&sql, []).unwrap(), 1, "{sql}");
+        if place.is_empty() {
+            // Without its root key nothing opens at all: that is said instead of a list.
+            let text = fail(&mut check(&folder.data), 1);
+            assert!(text.contains("root key of another store"), "{text}");
+        } else {
+            let found = report(1, &sql);
+            let problems = found["problems"].as_array().unwrap();
+            assert!(
+                problems.iter().any(|problem| {
+                    problem["place"].as_str().unwrap().starts_with(place)
+                        && problem["what"].as_str().unwrap().contains(what)
+                }),
+                "{sql}: {found}"
+            );
+            assert!(problems.len() <= 3, "{sql}: {found}");
+            let text = fail(&mut check(&folder.data), 1);
+            assert!(text.contains("problem") && text.contains("hint: "), "{text}");
+        }
+        database
+            .execute_batch(
+                "DELETE FROM record; INSERT INTO record SELECT * FROM r; DROP TABLE r;
+                 DELETE FROM event; INSERT INTO event SELECT * FROM e; DROP TABLE e;",
+            )
+            .unwrap();
+    }
+    assert_eq!(report(0, ""), good);
+}
