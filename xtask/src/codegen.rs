@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-const SERVICES: &[(&str, &str)] = &[("kms", "KMS"), ("acm_pca", "Private CA")];
+const SERVICES: &[(&str, &str)] = &[("kms", "KMS"), ("acm_pca", "Private CA"), ("sts", "STS")];
 
 /// Writes what is stale.
 pub fn write(root: &Path) -> Result<(), String> {
@@ -54,7 +54,7 @@ fn operations(folder: &Path, title: &str) -> Result<String, String> {
     for module in &modules {
         writeln!(out, "pub mod {module};").map_err(fail)?;
     }
-    out.push_str("\nuse super::Row;\n\n/// Every operation, in order of name.\npub static OPERATIONS: &[Row] = &[\n");
+    out.push_str("\nuse super::Row;\n\n/// Every operation, in order of name.\n#[rustfmt::skip]\npub static OPERATIONS: &[Row] = &[\n");
     for module in &modules {
         writeln!(out, "    Row::of::<{module}::{}>(),", camel(module)).map_err(fail)?;
     }

@@ -3,8 +3,9 @@
 //! Source: "CloudTrail record contents", AWS CloudTrail user guide. Every call of an authenticated principal
 //! leaves one, in the same durable step as what it changed.
 
-use outlast_domain::arn::Scope;
-use outlast_domain::identity::Principal;
+use outlast_domain::arn::Arn;
+use outlast_domain::identity::{Identity, Principal};
+use outlast_domain::work::Done;
 use serde_json::{Map, Value, json};
 
 use crate::wire::ApiError;
@@ -35,6 +36,13 @@ impl Notes {
     /// A request parameter.
     pub fn parameter(&mut self, name: &str, value: impl Into<Value>) {
         self.parameters.insert(name.to_owned(), value.into());
+    }
+
+    /// Gives a request parameter that was noted another name: an operation has two of its kind.
+    pub fn rename_parameter(&mut self, name: &str, new_name: &str) {
+        if let Some(value) = self.parameters.remove(name) {
+            self.parameters.insert(new_name.to_owned(), value);
+        }
     }
 
     /// A response element.
@@ -96,18 +104,14 @@ impl Event<'_> {
             .notes
             .resources
             .iter()
-            .map(|(arn, kind)| json!({ "accountId": account, "type": kind, "ARN": arn }))
+            .map(|(arn, kind)| {
+                let owner = Arn::parse(arn).map_or(account.as_str(), |arn| arn.account);
+                json!({ "accountId": owner, "type": kind, "ARN": arn })
+            })
             .collect();
         let mut event = json!({
             "eventVersion": "1.11",
-            "userIdentity": {
-                "type": "IAMUser",
-                "principalId": self.principal.user_id,
-                "arn": self.principal.arn(),
-                "accountId": account,
-                "accessKeyId": self.principal.access_key_id,
-                "userName": self.principal.user,
-            },
+            "userIdentity": user_identity(self.principal),
             "eventTime": outlast_pki::time::rfc3339(self.now_ms.div_euclid(1000)),
             "eventSource": self.source,
             "eventName": self.name,
@@ -141,54 +145,92 @@ impl Event<'_> {
     }
 }
 
-/// The record of a resource that the service itself deleted when its waiting period was over.
-pub fn deletion_event(
-    now_ms: i64,
-    event_id: &str,
-    source: &str,
-    scope: &Scope,
-    arn: &str,
-) -> Vec<u8> {
+/// `userIdentity` (CloudTrail user guide, "CloudTrail userIdentity element").
+fn user_identity(principal: &Principal) -> Value {
+    let account = &principal.account;
+    match &principal.identity {
+        Identity::User { name, id } => json!({
+            "type": "IAMUser",
+            "principalId": id,
+            "arn": principal.arn(),
+            "accountId": account,
+            "accessKeyId": principal.access_key_id,
+            "userName": name,
+        }),
+        Identity::Session { role, role_id, issued_ms, .. } => json!({
+            "type": "AssumedRole",
+            "principalId": principal.unique_id(),
+            "arn": principal.arn(),
+            "accountId": account,
+            "accessKeyId": principal.access_key_id,
+            "sessionContext": {
+                "sessionIssuer": {
+                    "type": "Role",
+                    "principalId": role_id,
+                    "arn": principal.role_arn(),
+                    "accountId": account,
+                    "userName": role,
+                },
+                "attributes": {
+                    "creationDate": outlast_pki::time::rfc3339(issued_ms.div_euclid(1000)),
+                    "mfaAuthenticated": "false",
+                },
+            },
+        }),
+    }
+}
+
+/// The record of what the service did by itself: a deletion whose waiting period was over, a rotation.
+pub fn service_event(now_ms: i64, event_id: &str, source: &str, done: &Done) -> Vec<u8> {
     json!({
         "eventVersion": "1.11",
-        "userIdentity": { "accountId": scope.account, "invokedBy": "AWS Internal" },
+        "userIdentity": { "accountId": done.scope.account, "invokedBy": "AWS Internal" },
         "eventTime": outlast_pki::time::rfc3339(now_ms.div_euclid(1000)),
         "eventSource": source,
-        "eventName": if source.starts_with("kms") { "DeleteKey" } else { "DeleteCertificateAuthority" },
-        "awsRegion": scope.region,
+        "eventName": done.event,
+        "awsRegion": done.scope.region,
         "sourceIPAddress": "AWS Internal",
         "userAgent": "AWS Internal",
         "requestParameters": null,
         "responseElements": null,
         "eventID": event_id,
         "readOnly": false,
-        "resources": [{ "accountId": scope.account, "ARN": arn }],
+        "resources": [{ "accountId": done.scope.account, "ARN": done.arn }],
         "eventType": "AwsServiceEvent",
         "managementEvent": true,
-        "recipientAccountId": scope.account,
+        "recipientAccountId": done.scope.account,
         "eventCategory": "Management",
     })
     .to_string()
     .into_bytes()
 }
 
-/// The record of what an operator did to the store as a whole with the program `outlast` itself.
-pub fn maintenance_event(now_ms: i64, event_id: &str, name: &str, parameters: &Value) -> Vec<u8> {
+/// The record of what an operator did with the command line: there is no caller with an access key.
+pub fn operator_event(
+    now_ms: i64,
+    event_id: &str,
+    source: &str,
+    name: &str,
+    account: &str,
+    parameters: &Value,
+) -> Vec<u8> {
     json!({
         "eventVersion": "1.11",
-        "userIdentity": { "type": "AWSService", "invokedBy": "outlast" },
+        "userIdentity": { "type": "Root", "accountId": account, "invokedBy": "outlast command line" },
         "eventTime": outlast_pki::time::rfc3339(now_ms.div_euclid(1000)),
-        "eventSource": "outlast",
+        "eventSource": source,
         "eventName": name,
-        "awsRegion": null,
-        "sourceIPAddress": "outlast",
-        "userAgent": "outlast",
+        "awsRegion": "",
+        "sourceIPAddress": "",
+        "userAgent": "outlast command line",
         "requestParameters": parameters,
         "responseElements": null,
         "eventID": event_id,
         "readOnly": false,
-        "eventType": "AwsServiceEvent",
+        "resources": [],
+        "eventType": "AwsApiCall",
         "managementEvent": true,
+        "recipientAccountId": account,
         "eventCategory": "Management",
     })
     .to_string()

@@ -10,7 +10,7 @@ use outlast_domain::limits;
 use crate::wire::{ApiError, validate};
 
 /// Tags from a list of pairs; a key that comes twice is an error of the given name.
-fn unique_tags(
+pub fn unique_tags(
     pairs: impl IntoIterator<Item = (String, String)>,
     code: &'static str,
 ) -> Result<BTreeMap<String, String>, ApiError> {
@@ -60,6 +60,9 @@ pub mod marker {
 
     use crate::wire::ApiError;
 
+    /// AWS's limit of a marker, in bytes. The longest item is a tag key of 128 characters.
+    const MAX_LEN: usize = 1024;
+
     /// Wraps the last item of a page.
     pub fn wrap(last: &str) -> String {
         URL_SAFE_NO_PAD.encode(last)
@@ -68,10 +71,11 @@ pub mod marker {
     /// Reverses [`wrap`]; `code` is the service's error for a marker that is none.
     pub fn unwrap(marker: Option<&str>, code: &'static str) -> Result<Option<String>, ApiError> {
         let Some(marker) = marker else { return Ok(None) };
-        let bytes = URL_SAFE_NO_PAD.decode(marker).ok();
+        let bytes = (marker.len() <= MAX_LEN).then(|| URL_SAFE_NO_PAD.decode(marker).ok());
         bytes
+            .flatten()
             .and_then(|bytes| String::from_utf8(bytes).ok())
-            .filter(|text| text.is_ascii() && !text.is_empty())
+            .filter(|text| !text.is_empty() && !text.contains(char::is_control))
             .map(Some)
             .ok_or_else(|| ApiError::new(code, "The marker is not one that this service gave."))
     }

@@ -3,15 +3,19 @@
 
 pub mod acm_pca;
 pub mod kms;
+pub mod sts;
 
 use outlast_domain::arn::Scope;
-use outlast_domain::identity::{Allowed, Principal, authorize};
+use outlast_domain::identity::{Allowed, Caller, PolicyCache, authorize};
 use outlast_domain::keyring::KeyRing;
+use outlast_domain::kms::{self as keys, Access, EncryptionContext, Key};
+use outlast_domain::policy::ConditionKeys;
 use outlast_domain::work::Work;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::audit::Notes;
+use crate::wire::fields::fields_of;
 use crate::wire::{ApiError, Protocol};
 
 /// One API operation. Input and output serve the server and the client alike.
@@ -22,6 +26,12 @@ pub trait Operation {
     const READ_ONLY: bool;
     /// Whether it may take longer than a network thread can wait (RSA key generation).
     const SLOW: bool = false;
+
+    /// Whether a request may, judged by its body alone.
+    fn is_slow(_body: &[u8]) -> bool {
+        Self::SLOW
+    }
+
     /// The service it belongs to.
     const SERVICE: &'static ServiceRow;
     /// Request body.
@@ -39,18 +49,50 @@ pub struct Call<'a> {
     pub work: Work<'a>,
     /// Loaded keys.
     pub ring: &'a KeyRing,
+    /// Parsed policies.
+    pub policies: &'a PolicyCache,
     /// Who calls.
-    pub principal: Principal,
+    pub caller: Caller,
     /// The caller's account in the region that was asked.
     pub scope: Scope,
+    /// What policies can ask about the request.
+    pub conditions: ConditionKeys,
+    /// `GrantTokens`.
+    pub tokens: Vec<String>,
     /// What goes into the audit record.
     pub notes: Notes,
+    /// Keys that a cryptographic operation has used.
+    pub used: Vec<Key>,
 }
 
-impl Call<'_> {
-    /// Decides whether the caller may do `action` on the resource with this ARN.
-    pub fn authorize(&self, action: &'static str, resource: &str) -> Result<Allowed, ApiError> {
-        authorize(&self.principal, action, resource).map_err(ApiError::from)
+impl<'a> Call<'a> {
+    /// Decides whether the caller may do `action` on the resource with this ARN, which has no policy of its own.
+    pub fn authorize(&self, action: &str, resource: &str) -> Result<Allowed, ApiError> {
+        authorize(&self.caller, &self.conditions, action, resource).map_err(ApiError::from)
+    }
+
+    /// Decides whether the caller may do `action` with a key, by its policy, identity policies and grants.
+    /// `context` is the encryption context, where the operation has one.
+    pub fn authorize_key(
+        &mut self,
+        action: &str,
+        key: &Key,
+        context: Option<&EncryptionContext>,
+    ) -> Result<Allowed, ApiError> {
+        let (work, access) = self.split();
+        Ok(keys::authorize(work, Access { context, ..access }, action, key)?)
+    }
+
+    /// The work, and who asks: for what the domain decides itself.
+    pub fn split(&mut self) -> (&mut Work<'a>, Access<'_>) {
+        let access = Access {
+            caller: &self.caller,
+            conditions: &self.conditions,
+            policies: self.policies,
+            tokens: &self.tokens,
+            context: None,
+        };
+        (&mut self.work, access)
     }
 }
 
@@ -69,9 +111,13 @@ pub struct Row {
     /// Whether it changes nothing.
     pub read_only: bool,
     /// Whether it may take long.
-    pub slow: bool,
+    pub slow: fn(&[u8]) -> bool,
     /// Decodes, runs, encodes.
     pub run: Run,
+    /// Members of its input.
+    pub input_fields: fn() -> &'static [&'static str],
+    /// Members of its output.
+    pub output_fields: fn() -> &'static [&'static str],
 }
 
 impl Row {
@@ -80,12 +126,14 @@ impl Row {
         Self {
             name: O::NAME,
             read_only: O::READ_ONLY,
-            slow: O::SLOW,
+            slow: O::is_slow,
             run: |call, protocol, body| {
                 let input = protocol.decode::<O::Input>(body)?;
                 let output = O::run(call, input)?;
                 protocol.encode(&output)
             },
+            input_fields: fields_of::<O::Input>,
+            output_fields: fields_of::<O::Output>,
         }
     }
 }
@@ -98,9 +146,9 @@ pub struct ServiceRow {
     pub target_prefix: &'static str,
     /// Name in CloudTrail's `eventSource`.
     pub event_source: &'static str,
-    /// Whether it speaks Smithy RPC v2 CBOR, too.
-    pub cbor: bool,
-    /// Smithy namespace of its errors.
+    /// What it speaks.
+    pub protocols: &'static [Protocol],
+    /// Smithy namespace of its errors; the XML namespace of a query service.
     pub namespace: &'static str,
     /// Its internal error.
     pub internal_error: &'static str,
@@ -115,7 +163,7 @@ pub static KMS: ServiceRow = ServiceRow {
     signing_name: "kms",
     target_prefix: "TrentService",
     event_source: "kms.amazonaws.com",
-    cbor: false,
+    protocols: &[Protocol::Json11],
     namespace: "com.amazonaws.kms",
     internal_error: "KMSInternalException",
     // The largest member is a policy of 131,072 characters.
@@ -128,7 +176,7 @@ pub static ACM_PCA: ServiceRow = ServiceRow {
     signing_name: "acm-pca",
     target_prefix: "ACMPrivateCA",
     event_source: "acm-pca.amazonaws.com",
-    cbor: true,
+    protocols: &[Protocol::Json11, Protocol::RpcV2Cbor],
     namespace: "com.amazonaws.acmpca",
     internal_error: "InternalFailure",
     // A chain of 2,097,152 bytes in base64.
@@ -136,8 +184,21 @@ pub static ACM_PCA: ServiceRow = ServiceRow {
     operations: acm_pca::OPERATIONS,
 };
 
+/// Security Token Service, API version 2011-06-15.
+pub static STS: ServiceRow = ServiceRow {
+    signing_name: "sts",
+    target_prefix: "",
+    event_source: "sts.amazonaws.com",
+    protocols: &[Protocol::Query],
+    namespace: "https://sts.amazonaws.com/doc/2011-06-15/",
+    internal_error: "InternalFailure",
+    // A session policy of 2,048 characters, tags and ARNs.
+    max_body: 64 * 1024,
+    operations: sts::OPERATIONS,
+};
+
 /// Every service.
-pub static SERVICES: &[&ServiceRow] = &[&KMS, &ACM_PCA];
+pub static SERVICES: &[&ServiceRow] = &[&KMS, &ACM_PCA, &STS];
 
 /// The empty structure.
 #[derive(Debug, Default, Serialize, serde::Deserialize)]

@@ -1,39 +1,34 @@
 //! From a request to a response and the transaction that must be durable before it is sent.
 
+mod housekeeping;
+
 use std::sync::Arc;
 
 use http::{HeaderMap, Method};
-use outlast_crypto::Secret;
 use outlast_domain::arn::Scope;
-use outlast_domain::identity::{self, Principal};
+use outlast_domain::identity::{self, Caller, Credential, Identity, PolicyCache};
 use outlast_domain::keyring::KeyRing;
+use outlast_domain::kms::{self, LastUse};
+use outlast_domain::policy::ConditionKeys;
 use outlast_domain::seal::RootKey;
-use outlast_domain::work::{Sweep, Work};
-use outlast_domain::{Fault, ids};
+use outlast_domain::work::Work;
+use outlast_domain::{Fault, audit, ids};
 use outlast_store::{Store, StoreError, Transaction};
 
-use crate::audit::{Event, Notes, TlsDetails, deletion_event};
-use crate::ops::{ACM_PCA, Call, KMS, Row, SERVICES, ServiceRow};
+use crate::audit::{Event, Notes, TlsDetails};
+use crate::ops::{Call, Row, SERVICES, ServiceRow};
 use crate::wire::sigv4::{Claim, Parts};
 use crate::wire::{ApiError, Protocol};
 
 /// How often an operation is run again when others change the same records.
 pub const MAX_ATTEMPTS: u32 = 64;
 
-type SweepStep = fn(&mut Work<'_>, &KeyRing, &str, usize) -> Result<Sweep, Fault>;
-
-/// What is swept, and for which service.
-static SWEEPS: &[(&ServiceRow, SweepStep)] = &[
-    (&KMS, outlast_domain::kms::erase_expired),
-    (&ACM_PCA, outlast_domain::ca::erase_expired),
-    (&ACM_PCA, outlast_domain::ca::forget_tokens),
-];
-
 /// All services on one store.
 pub struct Service {
     store: Arc<dyn Store>,
     root: RootKey,
     ring: KeyRing,
+    policies: PolicyCache,
 }
 
 /// A request whose body has arrived.
@@ -117,18 +112,15 @@ pub struct Route {
 }
 
 impl Route {
-    /// Finds the operation. The error is ready to be sent.
+    /// Finds the operation, or for a query service only the service: [`Route::resolve`] does the rest. The
+    /// error is ready to be sent.
     pub fn find(method: &Method, path: &str, headers: &HeaderMap) -> Result<Self, Response> {
-        let unknown = |protocol: Protocol| {
-            let error =
-                ApiError::new("UnknownOperationException", "The operation is not known here.");
-            response_for(protocol, "com.amazon.coral.service", &error)
-        };
         if let Some(rest) = path.strip_prefix("/service/") {
             let cbor = headers.get("smithy-protocol").is_some_and(|name| name == "rpc-v2-cbor");
             let found = rest.split_once("/operation/").and_then(|(service, operation)| {
-                let service =
-                    SERVICES.iter().find(|row| row.cbor && row.target_prefix == service)?;
+                let service = SERVICES.iter().find(|row| {
+                    row.target_prefix == service && row.protocols.contains(&Protocol::RpcV2Cbor)
+                })?;
                 let row = service.operations.iter().find(|row| row.name == operation)?;
                 Some(Self { service, row, protocol: Protocol::RpcV2Cbor })
             });
@@ -136,15 +128,39 @@ impl Route {
                 .filter(|_| cbor && method == Method::POST)
                 .ok_or_else(|| unknown(Protocol::RpcV2Cbor));
         }
-        let target = headers.get("x-amz-target").and_then(|value| value.to_str().ok());
-        let found = target.and_then(|target| target.split_once('.')).and_then(|(prefix, name)| {
-            let service = SERVICES.iter().find(|row| row.target_prefix == prefix)?;
-            let row = service.operations.iter().find(|row| row.name == name)?;
-            Some(Self { service, row, protocol: Protocol::Json11 })
-        });
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let found = match text("x-amz-target") {
+            Some(target) => target.split_once('.').and_then(|(prefix, name)| {
+                let service = SERVICES.iter().find(|row| {
+                    row.target_prefix == prefix && row.protocols.contains(&Protocol::Json11)
+                })?;
+                let row = service.operations.iter().find(|row| row.name == name)?;
+                Some(Self { service, row, protocol: Protocol::Json11 })
+            }),
+            // A query service is known by the scope that the request is signed for.
+            None => text("authorization").and_then(Claim::service_of).and_then(|name| {
+                let service = SERVICES.iter().find(|row| {
+                    row.signing_name == name && row.protocols.contains(&Protocol::Query)
+                })?;
+                Some(Self { service, row: service.operations.first()?, protocol: Protocol::Query })
+            }),
+        };
         found
             .filter(|_| method == Method::POST && path == "/")
             .ok_or_else(|| unknown(Protocol::Json11))
+    }
+
+    /// Finds the operation of a query service in the body.
+    pub fn resolve(self, body: &[u8]) -> Result<Self, Response> {
+        if self.protocol != Protocol::Query {
+            return Ok(self);
+        }
+        let action = crate::wire::query::action(body);
+        let row = action
+            .and_then(|name| self.service.operations.iter().find(|row| row.name == name.as_ref()));
+        row.map(|row| Self { row, ..self }).ok_or_else(|| {
+            self.failure(&ApiError::new("InvalidAction", "The action is not known here."))
+        })
     }
 
     /// Largest body that the operation takes, in bytes.
@@ -153,8 +169,8 @@ impl Route {
     }
 
     /// Whether the operation may take longer than a network thread can wait.
-    pub fn is_slow(&self) -> bool {
-        self.row.slow
+    pub fn is_slow(&self, body: &[u8]) -> bool {
+        (self.row.slow)(body)
     }
 
     /// The answer to a body that is too large.
@@ -182,17 +198,32 @@ impl Route {
         response_for(self.protocol, self.service.namespace, error)
     }
 
+    /// The answer to a request that has failed.
+    fn refusal(&self, error: &ApiError, request_id: &str) -> Response {
+        let mut response = self.failure(error);
+        if self.protocol == Protocol::Query {
+            response.body = crate::wire::query::identified(response.body, request_id);
+        }
+        response
+    }
+
     fn fault(&self, fault: Fault) -> ApiError {
         ApiError::internal(self.service.internal_error, fault)
     }
 }
 
+fn unknown(protocol: Protocol) -> Response {
+    let error = ApiError::new("UnknownOperationException", "The operation is not known here.");
+    response_for(protocol, "com.amazon.coral.service", &error)
+}
+
 fn response_for(protocol: Protocol, namespace: &str, error: &ApiError) -> Response {
+    let (code, status) = protocol.error_code(error);
     Response {
-        status: error.status,
-        content_type: protocol.content_type(),
+        status,
+        content_type: protocol.response_type(),
         is_cbor: protocol == Protocol::RpcV2Cbor,
-        error: Some(error.code),
+        error: Some(code),
         body: protocol.encode_error(error, namespace),
     }
 }
@@ -208,7 +239,7 @@ impl Prepared {
 impl Service {
     /// All services on `store`, whose secrets are sealed under `root`.
     pub fn new(store: Arc<dyn Store>, root: RootKey) -> Self {
-        Self { store, root, ring: KeyRing::default() }
+        Self { store, root, ring: KeyRing::default(), policies: PolicyCache::default() }
     }
 
     /// The store.
@@ -226,39 +257,31 @@ impl Service {
         Work::new(self.store.as_ref(), &self.root, now_ms)
     }
 
-    /// Erases keys and CAs whose waiting period is over, and forgets old idempotency tokens. Each erasure
-    /// leaves its record in the same durable step.
-    pub fn erase_expired(&self, now_ms: i64) -> Result<(), Fault> {
-        for (row, sweep) in SWEEPS {
-            let mut after = Some(String::new());
-            while let Some(from) = after {
-                let mut work = self.work(now_ms);
-                let step = sweep(&mut work, &self.ring, &from, 500)?;
-                after = step.next;
-                if !work.writes_anything() {
-                    continue;
-                }
-                let events = step
-                    .erased
-                    .iter()
-                    .map(|(scope, arn)| {
-                        Ok(deletion_event(now_ms, &ids::uuid()?, row.event_source, scope, arn))
-                    })
-                    .collect::<Result<_, Fault>>()?;
-                match self.store.commit_and_wait(work.into_transaction(events)) {
-                    // Somebody took a deletion back meanwhile; the next sweep sees the new state.
-                    Ok(()) | Err(StoreError::Conflict) => {}
-                    Err(error) => return Err(error.into()),
-                }
+    /// Signs the checkpoints over the audit events that are due; with `at_end` one over the last event, too.
+    pub fn make_checkpoints(&self, now_ms: i64, at_end: bool) -> Result<(), Fault> {
+        loop {
+            let mut work = self.work(now_ms);
+            let step = audit::make_checkpoints(&mut work, self.store.as_ref(), at_end)?;
+            if step.made == 0 {
+                return Ok(());
+            }
+            match self.store.commit_and_wait(work.into_transaction(Vec::new())) {
+                // Another server on the same database was quicker.
+                Ok(()) | Err(StoreError::Conflict) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if !step.more {
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     /// Whether a request's head, taken for itself, may be a known caller's: the body counts for nothing here.
     pub fn admit(&self, route: Route, request: &Request<'_>) -> Result<(), Response> {
         let mut work = self.work(request.now_ms);
-        find_caller(&mut work, route, request).map(|_| ()).map_err(|error| route.failure(&error))
+        find_caller(&mut work, &self.policies, route, request)
+            .map(|_| ())
+            .map_err(|error| route.failure(&error))
     }
 
     /// Carries a request out, but for the commit.
@@ -270,7 +293,7 @@ impl Service {
                 if let Some(fault) = &error.fault {
                     tracing::error!(operation = route.row.name, %fault, "an operation failed");
                 }
-                Step::Respond(route.failure(&error))
+                Step::Respond(route.refusal(&error, request.request_id))
             }
         }
     }
@@ -278,6 +301,10 @@ impl Service {
     /// Carries a request out and waits for the commit.
     pub fn call(&self, request: &Request<'_>) -> Response {
         let route = match Route::find(request.method, request.path, request.headers) {
+            Ok(route) => route,
+            Err(response) => return response,
+        };
+        let route = match route.resolve(request.body) {
             Ok(route) => route,
             Err(response) => return response,
         };
@@ -305,15 +332,45 @@ impl Service {
 
     fn try_prepare(&self, route: Route, request: &Request<'_>) -> Result<Prepared, ApiError> {
         let mut work = self.work(request.now_ms);
-        let (principal, region) = authenticate(&mut work, route, request)?;
-        let scope = Scope { account: principal.account.clone(), region };
-        let mut call = Call { work, ring: &self.ring, principal, scope, notes: Notes::default() };
-        let outcome = (route.row.run)(&mut call, route.protocol, request.body);
+        let (caller, region) = authenticate(&mut work, &self.policies, route, request)?;
+        let scope = Scope { account: caller.principal.account.clone(), region };
+        let event_id = ids::uuid().map_err(|fault| route.fault(fault))?;
+        let conditions = conditions(&caller, &scope, request);
+        let mut call = Call {
+            work,
+            ring: &self.ring,
+            policies: &self.policies,
+            caller,
+            scope,
+            conditions,
+            tokens: Vec::new(),
+            notes: Notes::default(),
+            used: Vec::new(),
+        };
+        let mut outcome = (route.row.run)(&mut call, route.protocol, request.body);
+        if outcome.is_ok() {
+            let operation = route.row.name.to_owned();
+            let last = LastUse {
+                operation,
+                at_ms: request.now_ms,
+                event_id: event_id.clone(),
+                request_id: request.request_id.to_owned(),
+            };
+            for key in std::mem::take(&mut call.used) {
+                if let Err(fault) = kms::record_use(&mut call.work, &key, &last) {
+                    outcome = Err(route.fault(fault));
+                }
+            }
+        }
         let error = outcome.as_ref().err();
         if let Some(error) = error.filter(|error| error.fault.is_some()) {
+            let is_damage = matches!(error.fault, Some(Fault::Damaged(_)));
+            // A record that is missing because another call deleted it meanwhile is no damage.
+            if is_damage && !call.work.is_current().map_err(|fault| route.fault(fault))? {
+                return Err(route.fault(StoreError::Conflict.into()));
+            }
             return Err(error.clone());
         }
-        let event_id = ids::uuid().map_err(|fault| route.fault(fault))?;
         let event = Event {
             now_ms: request.now_ms,
             event_id: &event_id,
@@ -322,7 +379,7 @@ impl Service {
             name: route.row.name,
             region: &call.scope.region,
             read_only: route.row.read_only,
-            principal: &call.principal,
+            principal: &call.caller.principal,
             source_ip: request.source_ip,
             user_agent: header_text(request.headers, "user-agent"),
             host: request.host,
@@ -336,17 +393,21 @@ impl Service {
                 call.work.into_transaction(vec![event]),
                 Response {
                     status: 200,
-                    content_type: route.protocol.content_type(),
+                    content_type: route.protocol.response_type(),
                     is_cbor: route.protocol == Protocol::RpcV2Cbor,
                     error: None,
-                    body,
+                    body: route.protocol.enclose(
+                        body,
+                        route.row.name,
+                        route.service.namespace,
+                        request.request_id,
+                    ),
                 },
             ),
             // A refused call changes nothing, whatever it had written by then; it is recorded all the same.
-            Err(error) => (
-                Transaction { events: vec![event], ..Transaction::default() },
-                route.failure(&error),
-            ),
+            Err(error) => {
+                (call.work.into_refusal(vec![event]), route.refusal(&error, request.request_id))
+            }
         };
         Ok(Prepared { transaction, response, route })
     }
@@ -355,20 +416,28 @@ impl Service {
 /// Who signed the request, and for which region.
 fn authenticate(
     work: &mut Work<'_>,
+    policies: &PolicyCache,
     route: Route,
     request: &Request<'_>,
-) -> Result<(Principal, String), ApiError> {
-    let (claim, principal, secret) = find_caller(work, route, request)?;
-    claim.verify(&request.parts(), &secret)?;
-    Ok((principal, claim.region))
+) -> Result<(Caller, String), ApiError> {
+    let (claim, credential) = find_caller(work, policies, route, request)?;
+    claim.verify(&request.parts(), &credential.secret)?;
+    if credential.expires_ms.is_some_and(|expires| expires <= request.now_ms) {
+        return Err(ApiError::new(
+            "ExpiredTokenException",
+            "The security token included in the request is expired",
+        ));
+    }
+    Ok((credential.caller, claim.region))
 }
 
 /// Who the request's head says has signed it; not yet verified.
 fn find_caller(
     work: &mut Work<'_>,
+    policies: &PolicyCache,
     route: Route,
     request: &Request<'_>,
-) -> Result<(Claim, Principal, Secret), ApiError> {
+) -> Result<(Claim, Credential), ApiError> {
     let claim = Claim::parse(&request.parts(), work.now())?;
     let unknown = || {
         ApiError::new(
@@ -376,10 +445,6 @@ fn find_caller(
             "The security token included in the request is invalid.",
         )
     };
-    // Session tokens belong to STS, which is not served: no such token is one of ours.
-    if request.headers.contains_key("x-amz-security-token") {
-        return Err(unknown());
-    }
     if claim.service != route.service.signing_name {
         return Err(ApiError::new(
             "InvalidSignatureException",
@@ -389,10 +454,60 @@ fn find_caller(
             ),
         ));
     }
-    let (principal, secret) = identity::find_access_key(work, &claim.access_key_id)
+    let token = match request.headers.get("x-amz-security-token").map(|value| value.to_str()) {
+        None => None,
+        Some(Ok(token)) => Some(token),
+        Some(Err(_)) => return Err(unknown()),
+    };
+    let credential = identity::find_credential(work, policies, &claim.access_key_id)
         .map_err(|fault| route.fault(fault))?
+        .filter(|credential| credential.takes_token(token))
         .ok_or_else(unknown)?;
-    Ok((claim, principal, secret))
+    Ok((claim, credential))
+}
+
+/// What policies can ask about any request (IAM user guide, "AWS global condition context keys"), and
+/// `outlast:KeyExchange` and `outlast:TlsVersion`, which say what the connection negotiated.
+fn conditions(caller: &Caller, scope: &Scope, request: &Request<'_>) -> ConditionKeys {
+    let principal = &caller.principal;
+    let mut keys = ConditionKeys::new();
+    let seconds = request.now_ms.div_euclid(1000);
+    keys.set("aws:CurrentTime", outlast_pki::time::rfc3339(seconds));
+    keys.set("aws:EpochTime", seconds.to_string());
+    keys.set("aws:SourceIp", request.source_ip);
+    keys.set("aws:SecureTransport", if request.tls.is_some() { "true" } else { "false" });
+    keys.set("aws:PrincipalArn", principal.role_arn().unwrap_or_else(|| principal.arn()));
+    keys.set("aws:PrincipalAccount", principal.account.as_str());
+    keys.set("aws:userid", principal.unique_id());
+    keys.set("aws:RequestedRegion", scope.region.as_str());
+    match &principal.identity {
+        Identity::User { name, .. } => {
+            keys.set("aws:PrincipalType", "User");
+            keys.set("aws:username", name.as_str());
+        }
+        Identity::Session { issued_ms, .. } => {
+            keys.set("aws:PrincipalType", "AssumedRole");
+            let issued = outlast_pki::time::rfc3339(issued_ms.div_euclid(1000));
+            keys.set("aws:TokenIssueTime", issued);
+        }
+    }
+    for (name, value) in &caller.tags {
+        keys.set(&format!("aws:PrincipalTag/{name}"), value.as_str());
+    }
+    if let Some(name) = &caller.source_identity {
+        keys.set("aws:SourceIdentity", name.as_str());
+    }
+    let user_agent = header_text(request.headers, "user-agent");
+    if !user_agent.is_empty() {
+        keys.set("aws:UserAgent", user_agent);
+    }
+    if let Some(tls) = request.tls {
+        keys.set("outlast:TlsVersion", tls.version.as_str());
+        if let Some(group) = &tls.key_exchange {
+            keys.set("outlast:KeyExchange", group.as_str());
+        }
+    }
+    keys
 }
 
 fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {

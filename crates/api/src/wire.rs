@@ -1,11 +1,13 @@
-//! Wire formats: AWS JSON 1.1, Smithy RPC v2 CBOR, errors, and Signature Version 4.
+//! Wire formats: AWS JSON 1.1, Smithy RPC v2 CBOR, the query protocol, errors, and Signature Version 4.
 
 pub mod error;
+pub mod fields;
 pub mod protocol;
+pub mod query;
 pub mod sigv4;
 pub mod types;
 pub mod validate;
 
 pub use error::ApiError;
 pub use protocol::Protocol;
-pub use types::{Blob, Timestamp};
+pub use types::{Blob, Discarded, Timestamp};

@@ -15,12 +15,14 @@ use common::{Fixture, HOST, NOW, error_code};
 use http::HeaderMap;
 use outlast_api::ops::{SERVICES, kms};
 use outlast_api::service::Route;
+use outlast_api::wire::Protocol;
 use outlast_store::Store;
 use proptest::prelude::*;
 use serde_json::json;
 
 fn every_operation(mut check: impl FnMut(&str, String, &str)) {
-    for service in SERVICES {
+    // What speaks JSON; STS, which does not, has tests of its own.
+    for service in SERVICES.iter().filter(|row| row.protocols.contains(&Protocol::Json11)) {
         for row in service.operations {
             let target = format!("{}.{}", service.target_prefix, row.name);
             check(service.signing_name, target, row.name);
@@ -36,7 +38,7 @@ fn the_table_has_every_operation_once() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), count);
-    assert_eq!(count, 30);
+    assert_eq!(count, 56 + 12 + 2);
 }
 
 #[test]
@@ -324,14 +326,21 @@ fn an_account_does_not_see_anothers_keys() {
     let fixture = Fixture::new();
     let key = fixture.call::<kms::create_key::CreateKey>(&symmetric()).unwrap().key_metadata;
     let stranger = common::client("AKIAOTHER", "eu-west-1");
-    for name in [key.arn.clone(), key.key_id.clone()] {
+    let nowhere = key.arn.replace(&key.key_id, "11111111-2222-3333-4444-555555555555");
+    // AWS tells whoever knows the whole ARN that the key is there, and nothing else.
+    for (name, code) in [
+        (key.arn.clone(), "AccessDeniedException"),
+        (key.key_id.clone(), "NotFoundException"),
+        (nowhere, "NotFoundException"),
+    ] {
         let describe = kms::describe_key::Input { key_id: name, grant_tokens: None };
         let error =
             fixture.call_as::<kms::describe_key::DescribeKey>(&stranger, &describe).err().unwrap();
-        assert_eq!(error.code, "NotFoundException");
+        assert_eq!(error.code, code);
+        assert!(!error.message.contains("SYMMETRIC_DEFAULT"));
     }
     let elsewhere = common::client(common::ACCESS_KEY, "us-east-1");
-    let list = kms::list_keys::Input { limit: None, marker: None };
+    let list = kms::list_keys::Input { limit: None, marker: None, resource_owners: None };
     let found = fixture.call_as::<kms::list_keys::ListKeys>(&elsewhere, &list).unwrap();
     assert!(found.keys.is_empty(), "regions have their own keys");
 }
@@ -365,7 +374,7 @@ proptest! {
     /// Bodies of correctly signed requests never panic either.
     #[test]
     fn arbitrary_bodies_never_panic(
-        row in 0usize..30,
+        row in 0usize..70,
         body in proptest::collection::vec(any::<u8>(), 0..300),
     ) {
         let fixture = Fixture::new();

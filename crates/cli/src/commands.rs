@@ -1,9 +1,11 @@
 //! One file for each command.
 
+pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod completions;
 pub(crate) mod init;
 pub(crate) mod inspect;
+pub(crate) mod principal;
 pub(crate) mod quickstart;
 pub(crate) mod restore;
 pub(crate) mod root_key;

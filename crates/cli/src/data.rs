@@ -7,23 +7,25 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use outlast_api::audit::operator_event;
 use outlast_api::service::Service;
 use outlast_crypto::Secret;
 use outlast_domain::Fault;
 use outlast_domain::arn::is_account_id;
 use outlast_domain::identity;
+use outlast_domain::ids;
 use outlast_domain::seal::{self, RootKey};
 use outlast_domain::work::Work;
 use outlast_net::certificate::{self, Kind, ServiceCertificate};
 use outlast_net::server::system_clock;
 use outlast_store::lock::FolderLock;
-use outlast_store::sqlite::SqliteStore;
-use outlast_store::{Store, StoreError};
+use outlast_store::{Store, StoreError, Transaction};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::commands::server;
 use crate::failure::Failure;
+use crate::place::Place;
 use crate::root_key::Provider;
 use crate::{files, profile};
 
@@ -46,9 +48,20 @@ pub(crate) struct StoreArguments {
     /// Data folder, made by `outlast init`.
     #[arg(long, env = "OUTLAST_DATA")]
     pub(crate) data: PathBuf,
+    #[command(flatten)]
+    options: StoreOptions,
+}
+
+/// What may be said of a store besides its folder.
+#[derive(clap::Args, Clone)]
+pub(crate) struct StoreOptions {
     /// Settings file [default: outlast.toml in the data folder].
     #[arg(long, env = "OUTLAST_CONFIG")]
     config: Option<PathBuf>,
+    /// Where the records are: sqlite, or a URL such as postgres://USER@HOST/DATABASE
+    /// [default: sqlite, in the data folder].
+    #[arg(long, env = "OUTLAST_STORE", hide_env_values = true)]
+    store: Option<String>,
     /// What wraps the store's root key: file:PATH, passphrase:SOURCE or pkcs11:URI
     /// [default: file:root.key in the data folder].
     #[arg(long, env = "OUTLAST_ROOT_KEY", hide_env_values = true)]
@@ -56,10 +69,22 @@ pub(crate) struct StoreArguments {
 }
 
 impl StoreArguments {
+    /// For a command whose folder may be absent.
+    pub(crate) fn new(data: PathBuf, options: StoreOptions) -> Self {
+        Self { data, options }
+    }
+
     /// Where the root key is.
     pub(crate) fn provider(&self) -> Result<Provider, Failure> {
-        let file = server::File::load(self.config.as_deref(), &self.data)?;
-        Provider::choose(self.root_key.as_deref(), file.root_key.as_deref(), &self.data)
+        let file = server::File::load(self.options.config.as_deref(), &self.data)?;
+        let given = self.options.root_key.as_deref();
+        Provider::choose(given, file.root_key.as_deref(), &self.data)
+    }
+
+    /// Where the records are.
+    pub(crate) fn place(&self) -> Result<Place, Failure> {
+        let file = server::File::load(self.options.config.as_deref(), &self.data)?;
+        Place::choose(&self.data, self.options.store.as_deref(), file.store.as_deref())
     }
 }
 
@@ -88,6 +113,8 @@ pub(crate) struct NewData {
     pub(crate) names: Vec<String>,
     /// Where the root key shall be; in the folder when absent.
     pub(crate) root_key: Option<Provider>,
+    /// URL of the database for the records; in the folder when absent.
+    pub(crate) database: Option<String>,
 }
 
 /// Names that a server certificate always has.
@@ -107,6 +134,18 @@ pub(crate) fn default_names() -> Vec<String> {
     names
 }
 
+/// The secret access key that the environment gives for a new access key.
+pub(crate) fn given_secret() -> Result<Option<Secret>, Failure> {
+    let Some(text) = std::env::var_os("OUTLAST_SECRET_ACCESS_KEY") else { return Ok(None) };
+    match text.into_string() {
+        Ok(text) if text.len() >= 16 && text.bytes().all(|byte| byte.is_ascii_graphic()) => {
+            Ok(Some(Secret::new(text.into_bytes())))
+        }
+        _ => Err(Failure::new("OUTLAST_SECRET_ACCESS_KEY is not a secret access key")
+            .hint("it needs 16 or more visible ASCII characters; AWS's have 40")),
+    }
+}
+
 /// Makes a data folder. It appears complete or not at all.
 pub(crate) fn create(folder: &Path, new: NewData) -> Result<identity::AccessKey, Failure> {
     if !is_account_id(&new.account) {
@@ -121,17 +160,50 @@ pub(crate) fn create(folder: &Path, new: NewData) -> Result<identity::AccessKey,
     let provider = provider_in(new.root_key.as_ref(), folder, build.path());
     let (kek, parameters) = provider.create()?;
     let root = RootKey::new(kek);
-    let key = {
-        let store = SqliteStore::open(&build.path().join("store.db")).map_err(store_failure)?;
-        fill(&store, &root, parameters, build.path(), &place, new)?
-    };
-    complete(build, folder)?;
+    let target = Place { folder: build.path().to_path_buf(), database: new.database.clone() };
+    let store = target.open()?;
+    let (key, transaction) = fill(store.as_ref(), &root, parameters, build.path(), &place, new)?;
+    if target.is_shared() {
+        // The root key must be in its place before a database depends on it.
+        complete(build, folder)?;
+        store.commit_and_wait(transaction).map_err(|error| {
+            let folder = folder.display();
+            store_failure(error).hint(format!(
+                "look into the database; unless it was filled, remove {folder} and try again"
+            ))
+        })?;
+    } else {
+        store.commit_and_wait(transaction).map_err(store_failure)?;
+        drop(store);
+        complete(build, folder)?;
+    }
     Ok(key)
+}
+
+/// Makes a data folder for another server on a database that has a store already.
+pub(crate) fn join(
+    folder: &Path,
+    url: String,
+    provider: &Provider,
+    region: &str,
+    port: u16,
+) -> Result<(), Failure> {
+    let (build, place) = begin(folder)?;
+    let target = Place { folder: build.path().to_path_buf(), database: Some(url) };
+    let store = target.open()?;
+    let root = unlock(store.as_ref(), provider)?;
+    let mut work = Work::new(store.as_ref(), &root, system_clock());
+    let chain = certificate::ensure(&mut work, &certificate::KINDS[0], &default_names())?;
+    let profile = Profile { region, port, root_pem: &chain.root_pem };
+    write_public_client(build.path(), &place, &profile)?;
+    write_settings(build.path(), Some(provider), target.database.as_deref())?;
+    complete(build, folder)
 }
 
 /// A folder in which a data folder is built, and the place where it will be.
 pub(crate) fn begin(folder: &Path) -> Result<(tempfile::TempDir, PathBuf), Failure> {
-    if is_initialised(folder) || std::fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some())
+    if Place::in_folder(folder).is_initialised()
+        || std::fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some())
     {
         return Err(Failure::file(folder, &"the folder exists already and is not empty")
             .hint("choose another folder, or start it with: outlast server --data DIR"));
@@ -184,15 +256,20 @@ fn parent_of(folder: &Path) -> &Path {
     }
 }
 
+/// Writes what the folder holds, and gives what its store shall.
 fn fill(
-    store: &SqliteStore,
+    store: &dyn Store,
     root: &RootKey,
     parameters: Map<String, Value>,
     folder: &Path,
     final_place: &Path,
     new: NewData,
-) -> Result<identity::AccessKey, Failure> {
+) -> Result<(identity::AccessKey, Transaction), Failure> {
     let mut work = Work::new(store, root, system_clock());
+    if work.exists(STORE_RECORD)? {
+        return Err(Failure::new("the database has an outlast store already")
+            .hint("for another server on it, add --join and the --root-key of the first one"));
+    }
     let record = StoreRecord {
         created_ms: work.now_ms(),
         created_by: format!("outlast {}", env!("CARGO_PKG_VERSION")),
@@ -203,21 +280,21 @@ fn fill(
     work.put_secret(CANARY, &Secret::new(b"canary".to_vec()))?;
     let secret = match new.secret {
         Some(secret) => secret,
-        None => Secret::new(outlast_domain::ids::base32("", 40)?.into_bytes()),
+        None => Secret::new(ids::base32("", 40)?.into_bytes()),
     };
-    let key = identity::create_access_key(
+    let key = identity::create_administrator(
         &mut work,
         &new.account,
         "administrator",
         new.access_key_id,
         &secret,
-    )?;
+    )
+    .map_err(|error| Failure::new(error.to_string()))?;
     let chain = certificate::ensure(&mut work, &certificate::KINDS[0], &new.names)?;
-    store.commit_and_wait(work.into_transaction(Vec::new())).map_err(store_failure)?;
     let profile = Profile { region: &new.region, port: new.port, root_pem: &chain.root_pem };
     write_client(folder, final_place, &profile, &key.id, &secret)?;
-    write_settings(folder, new.root_key.as_ref())?;
-    Ok(key)
+    write_settings(folder, new.root_key.as_ref(), new.database.as_deref())?;
+    Ok((key, work.into_transaction(Vec::new())))
 }
 
 /// What an AWS profile says besides its key.
@@ -238,19 +315,37 @@ pub(crate) fn write_client(
     key_id: &str,
     secret: &Secret,
 ) -> Result<(), Failure> {
+    write_public_client(folder, final_place, profile)?;
+    let credentials = profile::credentials_text(key_id, secret);
+    files::write(&folder.join("client/credentials"), credentials.expose(), 0o600)
+}
+
+/// The part of the AWS profile that is no secret.
+fn write_public_client(
+    folder: &Path,
+    final_place: &Path,
+    profile: &Profile<'_>,
+) -> Result<(), Failure> {
     let client = folder.join("client");
     files::make_private_folder(&client)?;
     files::write(&client.join("ca.pem"), profile.root_pem.as_bytes(), 0o644)?;
-    let credentials = profile::credentials_text(key_id, secret);
-    files::write(&client.join("credentials"), credentials.expose(), 0o600)?;
     let bundle = final_place.join("client/ca.pem");
     let host = format!("localhost:{}", profile.port);
     let config = profile::config_text(profile.region, &host, &bundle);
     files::write(&client.join("config"), config.as_bytes(), 0o644)
 }
 
-/// Writes `outlast.toml`; it names the root key's place unless that is the default or holds a PIN.
-pub(crate) fn write_settings(folder: &Path, root_key: Option<&Provider>) -> Result<(), Failure> {
+/// Writes `outlast.toml`; it names the root key's place unless that is the default or holds a PIN. Only its
+/// owner may read it: the URL of a database may hold a password.
+pub(crate) fn write_settings(
+    folder: &Path,
+    root_key: Option<&Provider>,
+    database: Option<&str>,
+) -> Result<(), Failure> {
+    let store = match database {
+        Some(url) => format!("store = {}\n", Value::String(url.to_owned())),
+        None => "# store = \"sqlite\"\n".to_owned(),
+    };
     let root_key = match root_key {
         Some(given) if given.can_be_shown() => {
             format!("root_key = {}\n", Value::String(given.to_string()))
@@ -263,54 +358,40 @@ pub(crate) fn write_settings(folder: &Path, root_key: Option<&Provider>) -> Resu
          # tls_cert = \"ecdsa-p256\"\n\
          # tls_names = [\"kms.example.com\"]\n\
          # log = \"info\"\n\
-         {root_key}"
+         {store}{root_key}"
     );
-    files::write(&folder.join("outlast.toml"), settings.as_bytes(), 0o644)
-}
-
-/// Whether there is a store in the folder.
-pub(crate) fn is_initialised(folder: &Path) -> bool {
-    folder.join("store.db").exists()
+    files::write(&folder.join("outlast.toml"), settings.as_bytes(), 0o600)
 }
 
 impl Data {
-    /// Opens a data folder as its only server.
-    pub(crate) fn open(folder: &Path, provider: &Provider) -> Result<Self, Failure> {
-        require_initialised(folder)?;
-        let lock = lock(folder)?;
-        let store = SqliteStore::open(&store_path(folder)).map_err(store_failure)?;
-        Self::opened(folder, provider, store, Some(lock))
+    /// Opens a store to serve it.
+    pub(crate) fn open(place: &Place, provider: &Provider) -> Result<Self, Failure> {
+        place.require_initialised()?;
+        let lock = place.lock()?;
+        Self::opened(place, provider, place.open()?, lock)
     }
 
-    /// Opens a data folder beside the server that may serve it.
-    pub(crate) fn open_beside(folder: &Path, provider: &Provider) -> Result<Self, Failure> {
-        require_initialised(folder)?;
-        let path = store_path(folder);
-        let store = match lock(folder) {
-            // Nobody serves it: an older schema may be upgraded. The lock is given back at once.
-            Ok(_lock) => SqliteStore::open(&path),
-            // The check comes first: the schema is not changed below a server.
-            Err(_) => SqliteStore::open_read_only(&path).and_then(|_| SqliteStore::open(&path)),
-        };
-        Self::opened(folder, provider, store.map_err(store_failure)?, None)
+    /// Opens a store beside the server that may serve it.
+    pub(crate) fn open_beside(place: &Place, provider: &Provider) -> Result<Self, Failure> {
+        place.require_initialised()?;
+        Self::opened(place, provider, place.open_beside()?, None)
     }
 
-    /// Opens a data folder for a look at it.
-    pub(crate) fn open_read_only(folder: &Path, provider: &Provider) -> Result<Self, Failure> {
-        require_initialised(folder)?;
-        let store = SqliteStore::open_read_only(&store_path(folder)).map_err(store_failure)?;
-        Self::opened(folder, provider, store, None)
+    /// Opens a store for a look at it.
+    pub(crate) fn open_read_only(place: &Place, provider: &Provider) -> Result<Self, Failure> {
+        place.require_initialised()?;
+        Self::opened(place, provider, place.open_read_only()?, None)
     }
 
     fn opened(
-        folder: &Path,
+        place: &Place,
         provider: &Provider,
-        store: SqliteStore,
+        store: Arc<dyn Store>,
         lock: Option<FolderLock>,
     ) -> Result<Self, Failure> {
-        let root = unlock(&store, provider)?;
-        let service = Arc::new(Service::new(Arc::new(store), root));
-        Ok(Self { service, folder: folder.to_path_buf(), _lock: lock })
+        let root = unlock(store.as_ref(), provider)?;
+        let service = Arc::new(Service::new(store, root));
+        Ok(Self { service, folder: place.folder.clone(), _lock: lock })
     }
 
     /// The store.
@@ -339,25 +420,6 @@ impl Data {
     }
 }
 
-/// Where the records of a data folder are.
-pub(crate) fn store_path(folder: &Path) -> PathBuf {
-    folder.join("store.db")
-}
-
-/// Takes the place of the folder's server.
-pub(crate) fn lock(folder: &Path) -> Result<FolderLock, Failure> {
-    FolderLock::acquire(&folder.join("store.lock")).map_err(store_failure)
-}
-
-/// Fails unless there is a store in the folder.
-pub(crate) fn require_initialised(folder: &Path) -> Result<(), Failure> {
-    if is_initialised(folder) {
-        return Ok(());
-    }
-    Err(Failure::file(folder, &"there is no outlast store in this folder")
-        .hint(format!("make one with: outlast init --data {}", folder.display())))
-}
-
 /// The root keys of a store, once they have opened what only they open.
 pub(crate) fn unlock(store: &dyn Store, provider: &Provider) -> Result<RootKey, Failure> {
     let record = seal::read_record(store)?;
@@ -377,6 +439,11 @@ pub(crate) fn unlock(store: &dyn Store, provider: &Provider) -> Result<RootKey, 
             Err(provider.wrong_key(root.kek(), stated))
         }
     }
+}
+
+/// The audit record of what was done to the store as a whole, which belongs to no account.
+pub(crate) fn store_event(now_ms: i64, name: &str, parameters: &Value) -> Result<Vec<u8>, Failure> {
+    Ok(operator_event(now_ms, &ids::uuid()?, "outlast", name, "", parameters))
 }
 
 /// The store's errors with what to do about them.

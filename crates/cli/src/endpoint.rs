@@ -83,6 +83,7 @@ impl Endpoint {
                 host: authority.to_owned(),
                 region: settings.region,
                 credentials: Credentials {
+                    token: settings.token,
                     access_key_id: settings.access_key_id,
                     secret: settings.secret,
                 },

@@ -32,7 +32,7 @@ pub(crate) fn write_new<T>(
 ) -> Result<T, Failure> {
     let failed = |error: &std::io::Error| match error.kind() {
         ErrorKind::AlreadyExists => Failure::file(path, &"the file exists already")
-            .hint("choose another name; backups are not overwritten"),
+            .hint("choose another name; nothing is overwritten"),
         _ => io_failure(path, error),
     };
     if path.exists() {

@@ -10,6 +10,7 @@ mod endpoint;
 mod failure;
 mod files;
 mod output;
+mod place;
 mod profile;
 mod root_key;
 mod signing;
@@ -50,6 +51,10 @@ enum Command {
     Store(commands::store::Arguments),
     /// Sign a file with a post-quantum PKI over a post-quantum connection, from nothing.
     Quickstart(commands::quickstart::Arguments),
+    /// Verify, show and export the audit events.
+    Audit(commands::audit::Arguments),
+    /// Manage users, roles, their policies and access keys.
+    Principal(commands::principal::Arguments),
     /// Sign files with a KMS key: detached CMS signatures beside them.
     Sign(commands::sign::Arguments),
     /// Verify detached CMS signatures against a trust store; needs no service.
@@ -71,6 +76,8 @@ fn main() -> ExitCode {
         Command::Restore(arguments) => commands::restore::run(&arguments, output),
         Command::Store(arguments) => commands::store::run(&arguments, output),
         Command::Quickstart(arguments) => commands::quickstart::run(&arguments, output),
+        Command::Audit(arguments) => commands::audit::run(&arguments, output),
+        Command::Principal(arguments) => commands::principal::run(&arguments, output),
         Command::Sign(arguments) => commands::sign::run(&arguments, output),
         Command::Verify(arguments) => commands::verify::run(&arguments, output),
         Command::Inspect(arguments) => commands::inspect::run(&arguments, output),

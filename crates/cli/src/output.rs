@@ -30,7 +30,12 @@ impl Output {
 
 /// A line of data. A closed pipe is nobody's error.
 pub(crate) fn line(text: &str) {
-    let _ = writeln!(std::io::stdout(), "{text}");
+    try_line(text);
+}
+
+/// A line of data; whether anybody still reads it.
+pub(crate) fn try_line(text: &str) -> bool {
+    writeln!(std::io::stdout(), "{text}").is_ok()
 }
 
 /// An `error:` line and perhaps a `hint:` line.

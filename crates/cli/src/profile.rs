@@ -13,8 +13,10 @@ pub(crate) const NAME: &str = "outlast";
 /// `config` of the profile.
 pub(crate) fn config_text(region: &str, host: &str, ca_bundle: &Path) -> String {
     format!(
+        // Some SDKs ask STS for a role without looking at the profile's endpoint_url.
         "[profile {NAME}]\nregion = {region}\nendpoint_url = https://{host}\n\
-         ca_bundle = {}\n",
+         ca_bundle = {}\nservices = {NAME}\n\n\
+         [services {NAME}]\nsts =\n  endpoint_url = https://{host}\n",
         ca_bundle.display()
     )
 }
@@ -33,7 +35,14 @@ pub(crate) fn region_of_own(path: &Path) -> Option<String> {
     let region = lines.next()?.strip_prefix("region = ")?.to_owned();
     lines.next()?.strip_prefix("endpoint_url = https://")?;
     lines.next()?.strip_prefix("ca_bundle = ")?;
-    (own && lines.next().is_none()).then_some(region)
+    let rest: Vec<_> = lines.collect();
+    // Earlier builds wrote nothing more.
+    let services = [&format!("services = {NAME}"), "", &format!("[services {NAME}]"), "sts ="];
+    let known = rest.is_empty()
+        || (rest.len() == services.len() + 1
+            && rest.starts_with(&services)
+            && rest[services.len()].starts_with("  endpoint_url = https://"));
+    (own && known).then_some(region)
 }
 
 /// How to reach and trust the service, and who asks. Flags go before variables, variables before files, as
@@ -72,6 +81,8 @@ pub(crate) struct Settings {
     pub(crate) access_key_id: String,
     /// Secret access key.
     pub(crate) secret: Secret,
+    /// Session token, with temporary credentials.
+    pub(crate) token: Option<Secret>,
 }
 
 impl Connection {
@@ -109,12 +120,6 @@ impl Connection {
         };
         let configured =
             |key: &str| config.get_from(Some(section.as_str()), key).map(str::to_owned);
-        let token_given = credentials.get_from(Some(profile), "aws_session_token").is_some()
-            || (self.profile.is_none() && std::env::var_os("AWS_SESSION_TOKEN").is_some());
-        if token_given {
-            return Err(Failure::new("session tokens are not served")
-                .hint("use an access key without aws_session_token"));
-        }
         let missing = |what: &str, flag: &str| {
             Failure::new(format!("no {what} is configured")).hint(format!(
                 "give {flag}, or a profile: AWS_CONFIG_FILE=DATA/client/config \
@@ -128,7 +133,9 @@ impl Connection {
             }
             let id = std::env::var("AWS_ACCESS_KEY_ID").ok()?;
             let secret = std::env::var("AWS_SECRET_ACCESS_KEY").ok()?;
-            Some((id, Secret::new(secret.into_bytes())))
+            let token = std::env::var("AWS_SESSION_TOKEN").ok();
+            let secret_of = |text: String| Secret::new(text.into_bytes());
+            Some((id, secret_of(secret), token.map(secret_of)))
         };
         let from_file = || {
             let get = |key: &str| {
@@ -138,9 +145,10 @@ impl Connection {
             };
             let secret = get("aws_secret_access_key")?;
             let secret = Secret::new(secret.as_bytes().to_vec());
-            Some((get("aws_access_key_id")?.to_owned(), secret))
+            let token = get("aws_session_token").map(|text| Secret::new(text.as_bytes().to_vec()));
+            Some((get("aws_access_key_id")?.to_owned(), secret, token))
         };
-        let (access_key_id, secret) = from_environment()
+        let (access_key_id, secret, token) = from_environment()
             .or_else(from_file)
             .ok_or_else(|| missing("access key", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"))?;
         Ok(Settings {
@@ -162,6 +170,7 @@ impl Connection {
                 .ok_or_else(|| missing("CA bundle", "--ca-bundle"))?,
             access_key_id,
             secret,
+            token,
         })
     }
 }

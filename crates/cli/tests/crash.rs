@@ -1,6 +1,8 @@
-//! kill -9 at random moments of a stream of writes: nothing that was acknowledged is lost.
+//! kill -9 at random moments of a stream of writes, of servers and of the database below them: nothing that was
+//! acknowledged is lost, and nothing is done twice.
 //!
-//! `OUTLAST_CRASH_ROUNDS` sets the number of kills (25 if absent).
+//! `OUTLAST_CRASH_ROUNDS` sets the number of kills (25 for SQLite and 12 for PostgreSQL if absent),
+//! `OUTLAST_CRASH_WINDOW_MS` how late in a round one comes at most.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -12,145 +14,331 @@
 
 mod common;
 
-use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Folder, Session};
-use outlast_api::ops::kms::{create_alias, create_key, decrypt, generate_data_key, list_aliases};
-use outlast_store::Store;
+use common::cluster::Cluster;
+use common::{Folder, Server, Session, lost, outlast, runtime, succeed};
+use outlast_api::ops::kms::{create_alias, create_key, generate_data_key, list_aliases, list_keys};
+use outlast_domain::audit::{Checkpoint, PublicKey, Verifier};
+use outlast_store::postgres::PostgresStore;
 use outlast_store::sqlite::SqliteStore;
-use serde_json::json;
+use outlast_store::testing::Postgres;
+use outlast_store::{Event, Store};
+use serde_json::{Value, json};
 
-const WRITERS: usize = 6;
+/// Writers on each server.
+const WRITERS: usize = 4;
+/// Every so many kills hit the database, if there is one.
+const DATABASE_EVERY: u64 = 4;
 
-/// What the server said it had done.
+/// What the servers said they had done.
 #[derive(Default)]
 struct Acknowledged {
     aliases: Mutex<BTreeSet<String>>,
+    keys: Mutex<BTreeSet<String>>,
     data_keys: Mutex<Vec<(String, Vec<u8>)>>,
     calls: AtomicU64,
 }
 
-fn b64(bytes: &[u8]) -> String {
-    serde_json::to_value(outlast_api::wire::Blob(bytes.to_vec())).unwrap().as_str().unwrap().into()
+/// The processes that are killed, and the store that must survive it.
+struct Site {
+    name: &'static str,
+    /// A data folder for each server.
+    folders: Vec<PathBuf>,
+    postgres: Option<Arc<Postgres>>,
+    open: Box<dyn Fn() -> Box<dyn Store>>,
 }
 
-/// Writes until the connection breaks.
+impl Site {
+    fn serve(&self, number: usize) -> Server {
+        let mut command = outlast();
+        // What a server says while its database is away.
+        command.stderr(Stdio::null());
+        Server::start_by(command, &self.folders[number], &[])
+    }
+}
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Writes until told to stop; `None` if the connection broke or a call failed.
 async fn write(
     mut session: Session,
     name: String,
     key: String,
     seen: Arc<Acknowledged>,
+    stop: Arc<AtomicBool>,
 ) -> Option<()> {
     for number in 0.. {
+        if stop.load(Ordering::SeqCst) {
+            break;
+        }
         let made = session.call::<create_key::CreateKey>(json!({})).await.ok()?.ok()?;
+        let id = made.key_metadata.key_id;
+        seen.keys.lock().unwrap().insert(id.clone());
         seen.calls.fetch_add(1, Ordering::SeqCst);
         let alias = format!("alias/{name}-{number}");
-        let request = json!({ "AliasName": alias, "TargetKeyId": made.key_metadata.key_id });
+        let request = json!({ "AliasName": alias, "TargetKeyId": id });
         session.call::<create_alias::CreateAlias>(request).await.ok()?.ok()?;
         seen.aliases.lock().unwrap().insert(alias);
         seen.calls.fetch_add(1, Ordering::SeqCst);
         let request = json!({ "KeyId": key, "KeySpec": "AES_256" });
-        let data_key =
-            session.call::<generate_data_key::GenerateDataKey>(request).await.ok()?.ok()?;
-        let pair = (b64(&data_key.ciphertext_blob.0), data_key.plaintext.0);
+        let made = session.call::<generate_data_key::GenerateDataKey>(request).await.ok()?.ok()?;
+        let blob = serde_json::to_value(&made.ciphertext_blob).unwrap();
+        let pair = (blob.as_str().unwrap().to_owned(), made.plaintext.0);
         seen.data_keys.lock().unwrap().push(pair);
         seen.calls.fetch_add(1, Ordering::SeqCst);
     }
-    None
+    Some(())
 }
 
 #[test]
-fn nothing_acknowledged_is_lost() {
-    let rounds: u64 =
-        std::env::var("OUTLAST_CRASH_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(25);
-    let mut seed: u64 = std::env::var("OUTLAST_CRASH_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or_else(|| u64::from(std::process::id()));
-    println!("replay with OUTLAST_CRASH_SEED={seed} OUTLAST_CRASH_ROUNDS={rounds}");
+fn nothing_acknowledged_is_lost_in_sqlite() {
     let folder = Folder::new();
-    let runtime = common::runtime();
+    let file = folder.data.join("store.db");
+    crash(
+        &Site {
+            name: "SQLite",
+            folders: vec![folder.data.clone()],
+            postgres: None,
+            open: Box::new(move || Box::new(SqliteStore::open(&file).unwrap())),
+        },
+        setting("OUTLAST_CRASH_ROUNDS", 25),
+    );
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_in_postgresql() {
+    let Some(cluster) = Cluster::alone() else { return };
+    let url = cluster.url.clone();
+    crash(
+        &Site {
+            name: "PostgreSQL",
+            folders: cluster.folders.clone(),
+            postgres: Some(cluster.postgres.clone()),
+            open: Box::new(move || Box::new(PostgresStore::open(&url).unwrap())),
+        },
+        setting("OUTLAST_CRASH_ROUNDS", 12),
+    );
+}
+
+fn crash(site: &Site, rounds: u64) {
+    let mut seed = setting("OUTLAST_CRASH_SEED", u64::from(std::process::id()));
+    let window_us = setting("OUTLAST_CRASH_WINDOW_MS", 150) * 1000;
+    println!("replay with OUTLAST_CRASH_SEED={seed} OUTLAST_CRASH_ROUNDS={rounds}");
+    // A linear congruential step is random enough for a moment to die at.
+    let mut random = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        seed >> 33
+    };
+    let runtime = runtime();
     let seen = Arc::new(Acknowledged::default());
+    let mut servers: Vec<Server> = (0..site.folders.len()).map(|n| site.serve(n)).collect();
     let key = runtime.block_on(async {
-        let server = folder.serve();
-        let mut session = server.session().await.unwrap();
+        let mut session = servers[0].session().await.unwrap();
         let made = session.call::<create_key::CreateKey>(json!({})).await.unwrap().unwrap();
         seen.calls.fetch_add(1, Ordering::SeqCst);
         made.key_metadata.key_id
     });
-    for round in 0..rounds {
-        let mut server = folder.serve();
+    seen.keys.lock().unwrap().insert(key.clone());
+    let (mut database_kills, mut disturbed) = (0, 0);
+    for round in 1..=rounds {
+        let moment = Duration::from_micros(random() % window_us);
+        let victim = usize::try_from(random()).unwrap() % servers.len();
+        let database = site.postgres.as_ref().filter(|_| round.is_multiple_of(DATABASE_EVERY));
         runtime.block_on(async {
+            let stop = Arc::new(AtomicBool::new(false));
             let mut tasks = Vec::new();
-            for writer in 0..WRITERS {
-                let session = server.session().await.unwrap();
-                let name = format!("r{round}-w{writer}");
-                tasks.push(tokio::spawn(write(session, name, key.clone(), seen.clone())));
+            for (number, server) in servers.iter().enumerate() {
+                for writer in 0..WRITERS {
+                    let session = ready(server, site).await;
+                    let name = format!("r{round}-s{number}-w{writer}");
+                    let writing = write(session, name, key.clone(), seen.clone(), stop.clone());
+                    tasks.push((number, tokio::spawn(writing)));
+                }
             }
-            // A linear congruential step is random enough for a moment to die at.
-            seed = seed
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            tokio::time::sleep(Duration::from_micros((seed >> 33) % 150_000)).await;
-            server.kill();
-            for task in tasks {
-                let _ = task.await;
+            tokio::time::sleep(moment).await;
+            match database {
+                Some(database) => database.kill(),
+                None => servers[victim].kill(),
+            }
+            // The others go on for a while.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            stop.store(true, Ordering::SeqCst);
+            if let Some(database) = database {
+                database_kills += 1;
+                database.start_again();
+            }
+            for (number, task) in tasks {
+                let ended = task.await.unwrap();
+                // Whoever talks to another server notices nothing of the kill.
+                if database.is_none() && number != victim && ended.is_none() {
+                    disturbed += 1;
+                }
             }
         });
-    }
-    let server = folder.serve();
-    let lost = runtime.block_on(async {
-        let mut session = server.session().await.unwrap();
-        let mut found = BTreeSet::new();
-        let mut marker: Option<String> = None;
-        loop {
-            let request = json!({ "Limit": 1000, "Marker": marker });
-            let page = session.call::<list_aliases::ListAliases>(request).await.unwrap().unwrap();
-            found.extend(page.aliases.into_iter().map(|alias| alias.alias_name));
-            marker = page.next_marker;
-            if marker.is_none() {
-                break;
-            }
+        if database.is_none() {
+            servers[victim] = site.serve(victim);
         }
-        let aliases = seen.aliases.lock().unwrap().clone();
-        let mut lost = aliases.difference(&found).count();
-        let data_keys = seen.data_keys.lock().unwrap().clone();
-        for (blob, plaintext) in data_keys {
-            let request = json!({ "CiphertextBlob": blob });
-            let opened = session.call::<decrypt::Decrypt>(request).await.unwrap();
-            lost += usize::from(!opened.is_ok_and(|opened| opened.plaintext.0 == plaintext));
-        }
-        lost
-    });
-    drop(server);
-    // Every acknowledged call has its audit event, and the events have no gaps.
-    let store = SqliteStore::open(&folder.data.join("store.db")).unwrap();
-    let mut events = Vec::new();
-    let mut after = 0;
-    loop {
-        let page = store.events(after, 5000).unwrap();
-        let Some(last) = page.last() else { break };
-        after = last.sequence;
-        events.extend(page);
     }
-    let gaps = events.windows(2).filter(|pair| pair[1].sequence != pair[0].sequence + 1).count();
-    let writes = events
-        .iter()
-        .filter(|event| {
-            let event: serde_json::Value = serde_json::from_slice(&event.body).unwrap();
-            event["errorCode"].is_null()
-                && ["CreateKey", "CreateAlias", "GenerateDataKey"]
-                    .contains(&event["eventName"].as_str().unwrap())
-        })
-        .count() as u64;
+    let (lost, unexplained) = runtime.block_on(account(&servers, &seen, site));
+    for server in &mut servers {
+        assert_eq!(server.terminate(), Some(0));
+    }
+    let store = (site.open)();
+    let audit = Audit::of(store.as_ref());
     let acknowledged = seen.calls.load(Ordering::SeqCst);
     println!(
-        "writes acknowledged: {acknowledged}, kills: {rounds}, lost: {lost}, audit gaps: {gaps}"
+        "{}: writes acknowledged: {acknowledged}, kills: {rounds} ({database_kills} of the \
+         database), lost: {lost}, done twice: {}, others disturbed: {disturbed}, audit gaps: {}, \
+         audit events: {}, checkpoints: {}",
+        site.name, audit.twice, audit.gaps, audit.events, audit.checkpoints
     );
     assert!(acknowledged > rounds, "the writers did not get going");
-    assert_eq!((lost, gaps), (0, 0));
-    assert!(writes >= acknowledged, "{writes} audit events for {acknowledged} acknowledged calls");
+    assert_eq!(audit.problems, Vec::<String>::new());
+    assert_eq!((lost, audit.twice, audit.gaps, disturbed), (0, 0, 0, 0));
+    assert!(audit.writes >= acknowledged, "{} events, {acknowledged} calls", audit.writes);
+    assert_eq!(audit.covered, audit.events, "the servers ended and left events unsigned");
+    // What nobody was told of is there all the same, if it has its event, and only then.
+    assert_eq!(unexplained.keys, audit.keys, "keys and events do not fit");
+    assert_eq!(unexplained.aliases, audit.aliases, "aliases and events do not fit");
+    drop(store);
+    let checked = succeed(outlast().args(["store", "check", "--data"]).arg(&site.folders[0]));
+    assert!(checked.contains("problems:     0"), "{checked}");
+}
+
+/// Everything that is there.
+struct Found {
+    keys: BTreeSet<String>,
+    aliases: BTreeSet<String>,
+}
+
+/// Counts what is lost, and lists what is there.
+async fn account(servers: &[Server], seen: &Acknowledged, site: &Site) -> (usize, Found) {
+    let mut found = Found { keys: BTreeSet::new(), aliases: BTreeSet::new() };
+    let mut session = ready(servers.last().unwrap(), site).await;
+    let mut marker: Option<String> = None;
+    loop {
+        let request = json!({ "Limit": 1000, "Marker": marker });
+        let page = session.call::<list_aliases::ListAliases>(request).await.unwrap().unwrap();
+        found.aliases.extend(page.aliases.into_iter().map(|alias| alias.alias_name));
+        marker = page.next_marker;
+        if marker.is_none() {
+            break;
+        }
+    }
+    loop {
+        let request = json!({ "Limit": 1000, "Marker": marker });
+        let page = session.call::<list_keys::ListKeys>(request).await.unwrap().unwrap();
+        found.keys.extend(page.keys.into_iter().map(|key| key.key_id));
+        marker = page.next_marker;
+        if marker.is_none() {
+            break;
+        }
+    }
+    let mut missing = seen.aliases.lock().unwrap().difference(&found.aliases).count();
+    missing += seen.keys.lock().unwrap().difference(&found.keys).count();
+    let data_keys = seen.data_keys.lock().unwrap().clone();
+    // Several at a time share a sync.
+    let mut tasks = Vec::new();
+    for (number, part) in data_keys.chunks(data_keys.len().div_ceil(8).max(1)).enumerate() {
+        let (mut session, part) =
+            (ready(&servers[number % servers.len()], site).await, part.to_vec());
+        tasks.push(tokio::spawn(async move { lost(&mut session, &part).await }));
+    }
+    for task in tasks {
+        missing += task.await.unwrap();
+    }
+    (missing, found)
+}
+
+/// A session of a server that writes: after the database was started again that takes a moment, because a server
+/// does not try to connect all the time.
+async fn ready(server: &Server, site: &Site) -> Session {
+    let mut session = server.session().await.unwrap();
+    for _ in 0..100 {
+        // It is recorded, and so it is written.
+        let listed = session.call::<list_keys::ListKeys>(json!({ "Limit": 1 })).await.unwrap();
+        match listed {
+            Ok(_) => return session,
+            Err(error) => assert!(site.postgres.is_some(), "not ready: {error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the server does not become ready");
+}
+
+/// What the audit events say.
+#[derive(Default)]
+struct Audit {
+    events: u64,
+    gaps: usize,
+    /// Calls that succeeded, of the kinds that the writers make.
+    writes: u64,
+    /// Events, keys and aliases that are there twice.
+    twice: usize,
+    keys: BTreeSet<String>,
+    aliases: BTreeSet<String>,
+    checkpoints: u64,
+    covered: u64,
+    problems: Vec<String>,
+}
+
+impl Audit {
+    fn of(store: &dyn Store) -> Self {
+        let mut audit = Self::default();
+        let keys: Vec<PublicKey> = records(store, "audit/public-key/");
+        let mut checkpoints: BTreeMap<u64, Checkpoint> =
+            records::<Checkpoint>(store, "audit/checkpoint/")
+                .into_iter()
+                .map(|checkpoint| (checkpoint.sequence, checkpoint))
+                .collect();
+        let mut verifier = Verifier::new(keys);
+        let mut ids = BTreeSet::new();
+        loop {
+            let page = store.events(verifier.sequence, 5000).unwrap();
+            let Some(last) = page.last().map(|event| event.sequence) else { break };
+            for event in &page {
+                audit.gaps += usize::from(event.sequence != verifier.sequence + 1);
+                audit.problems.extend(verifier.event(event).err());
+                if let Some(checkpoint) = checkpoints.remove(&event.sequence) {
+                    audit.problems.extend(verifier.checkpoint(&checkpoint).err());
+                }
+                audit.count(event, &mut ids);
+            }
+            verifier.sequence = last;
+        }
+        audit.problems.extend(checkpoints.keys().map(|at| format!("checkpoint {at} is over")));
+        (audit.events, audit.checkpoints) = (verifier.sequence, verifier.checkpoints);
+        audit.covered = verifier.covered;
+        audit
+    }
+
+    fn count(&mut self, event: &Event, ids: &mut BTreeSet<String>) {
+        let event: Value = serde_json::from_slice(&event.body).unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        self.twice += usize::from(!ids.insert(text(&event["eventID"])));
+        if !event["errorCode"].is_null() {
+            return;
+        }
+        let new = match event["eventName"].as_str().unwrap() {
+            "CreateKey" => self.keys.insert(text(&event["responseElements"]["keyId"])),
+            "CreateAlias" => self.aliases.insert(text(&event["requestParameters"]["aliasName"])),
+            "GenerateDataKey" => true,
+            _ => return,
+        };
+        self.twice += usize::from(!new);
+        self.writes += 1;
+    }
+}
+
+fn records<T: serde::de::DeserializeOwned>(store: &dyn Store, prefix: &str) -> Vec<T> {
+    let found = store.scan(prefix, "", 1_000_000).unwrap();
+    found.iter().map(|(_, record)| serde_json::from_slice(&record.value).unwrap()).collect()
 }

@@ -16,39 +16,10 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use common::peers::{checkout, java, openssl, peer};
 use common::{Folder, Server, fail, outlast, run, stderr, stdout, succeed};
 use outlast_api::ops::acm_pca;
 use serde_json::json;
-
-fn checkout() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
-
-/// A peer's folder, if it is installed.
-fn peer(name: &str) -> Option<PathBuf> {
-    let all = std::env::var_os("OUTLAST_PEERS")
-        .map_or_else(|| checkout().join("target/peers"), PathBuf::from);
-    let folder = all.join(name);
-    if folder.join(".stamp").exists() {
-        return Some(folder);
-    }
-    assert!(std::env::var_os("OUTLAST_REQUIRE_PEERS").is_none(), "{} is missing", folder.display());
-    eprintln!("skipped: {name} is not installed; run cargo xtask peers");
-    None
-}
-
-fn openssl(peer: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(peer.join("bin/openssl"));
-    command.args(arguments);
-    command
-}
-
-fn java(peer: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new("java");
-    command.arg("-cp").arg(format!("{0}/classes:{0}/lib/*", peer.display()));
-    command.arg("outlast.interop.Main").args(arguments);
-    command
-}
 
 struct Signed {
     temporary: tempfile::TempDir,
@@ -365,12 +336,17 @@ fn bouncycastle_and_outlast_accept_each_other() {
     let file = signed.file.display().to_string();
     let verified = succeed(&mut java(
         &peer,
+        "outlast.interop.Main",
         &["cms", "verify", "--root", &at("root-ca.pem"), &at("signature.p7s"), &file],
     ));
     assert!(verified.contains("ok"), "{verified}");
     let theirs = signed.temporary.path().join("theirs");
     std::fs::create_dir(&theirs).unwrap();
-    succeed(&mut java(&peer, &["cms", "sign", "--out", &theirs.display().to_string(), &file]));
+    succeed(&mut java(
+        &peer,
+        "outlast.interop.Main",
+        &["cms", "sign", "--out", &theirs.display().to_string(), &file],
+    ));
     let ber = std::fs::read(theirs.join("signature.p7s")).unwrap();
     assert_eq!(ber[1], 0x80, "the message is not BER with an indefinite length");
     let verify = |root: &Path| {
@@ -498,7 +474,7 @@ fn the_java_sdk_runs_awss_own_sample() {
     let folder = Folder::new();
     let server = folder.serve();
     let mut command = Command::new(checkout().join("tests/interop/java/run-with-ca.sh"));
-    let sdk = java(&peer, &["aws-sdk"]);
+    let sdk = java(&peer, "outlast.interop.Main", &["aws-sdk"]);
     command.arg(folder.data.join("client/ca.pem")).arg(sdk.get_program()).args(sdk.get_args());
     command
         .env("AWS_ENDPOINT_URL", format!("https://localhost:{}", server.port))

@@ -48,6 +48,11 @@ impl WrappingAlgorithm {
         WRAPPING.iter().find(|row| row.name == name)
     }
 
+    /// Whether unwrapping tells material that was changed from material that was not.
+    pub fn detects_changes(&self) -> bool {
+        !matches!(self.padding, Padding::Pkcs1)
+    }
+
     /// The longest material in bytes that a wrapping key of `key_bits` takes; `None` if the key sets no limit.
     pub fn max_material(&self, key_bits: usize) -> Option<usize> {
         (!self.by_aes).then(|| (key_bits / 8).saturating_sub(self.padding.overhead()))

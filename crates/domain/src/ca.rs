@@ -7,8 +7,8 @@ mod subject;
 mod validity;
 
 pub use authority::{
-    Authority, Kind, NewAuthority, Status, Update, add_tags, authorities, create, delete,
-    erase_expired, find, set_status,
+    Authority, ERASE_EXPIRED, Kind, NewAuthority, Status, Update, add_tags, authorities, create,
+    delete, find, set_status,
 };
 pub use import::import_certificate;
 pub use issue::{Issued, NewCertificate, certificate, issue};
@@ -18,7 +18,6 @@ pub use validity::{Validity, ValidityType};
 use serde::{Deserialize, Serialize};
 
 use crate::arn::Scope;
-use crate::keyring::KeyRing;
 use crate::work::{Sweep, Work};
 use crate::{Fault, limits};
 
@@ -80,6 +79,13 @@ struct Token {
     used: i64,
 }
 
+impl Token {
+    /// Whether it no longer counts.
+    fn is_old(&self, now_ms: i64) -> bool {
+        self.used + limits::IDEMPOTENCY_SECONDS < now_ms.div_euclid(1000)
+    }
+}
+
 /// Where the use of a token is recorded.
 fn token_place(scope: &Scope, operation: &str, token: &str) -> String {
     let digest = outlast_crypto::digests::sha256(token.as_bytes());
@@ -94,7 +100,7 @@ fn earlier_result(
     request: &str,
 ) -> Result<Option<String>, CaError> {
     let Some(token) = work.get::<Token>(place)? else { return Ok(None) };
-    if token.used + limits::IDEMPOTENCY_SECONDS < work.now() {
+    if token.is_old(work.now_ms()) {
         return Ok(None);
     }
     if token.request != request {
@@ -106,25 +112,16 @@ fn earlier_result(
 }
 
 /// Forgets idempotency tokens that are too old to count.
-pub fn forget_tokens(
-    work: &mut Work<'_>,
-    _: &KeyRing,
-    after: &str,
-    limit: usize,
-) -> Result<Sweep, Fault> {
-    let found = work.scan::<Token>("ca/token/", after, limit)?;
-    let next = (found.len() == limit).then(|| found.last().map(|(key, _)| key.clone())).flatten();
-    for (place, token) in found {
-        if token.used + limits::IDEMPOTENCY_SECONDS < work.now() {
-            // Read as part of the work, so that a token used again meanwhile stays.
-            let current = work.get::<Token>(&place)?;
-            if current.is_some_and(|current| current.used == token.used) {
-                work.delete(&place);
-            }
+pub const FORGET_TOKENS: Sweep = Sweep {
+    find: |work, after, limit| work.due("ca/token/", after, limit, Token::is_old),
+    handle: |work, place, _| {
+        // Read as part of the work, so that a token used again meanwhile stays.
+        if work.get::<Token>(place)?.is_some_and(|token| token.is_old(work.now_ms())) {
+            work.delete(place);
         }
-    }
-    Ok(Sweep { next, erased: Vec::new() })
-}
+        Ok(())
+    },
+};
 
 fn remember(work: &mut Work<'_>, place: &str, request: &str, arn: &str) -> Result<(), Fault> {
     let token = Token { request: request.to_owned(), arn: arn.to_owned(), used: work.now() };

@@ -3,25 +3,34 @@
 //! Looks at records as they are, not through the operations that use them: those stop at the first fault,
 //! and this is to find them all.
 
+mod relations;
+mod trail;
+mod trial;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use outlast_crypto::Secret;
-use outlast_crypto::keys::{KEY_SPECS, Key, KeySpec, KeyUsage};
-use outlast_crypto::signatures::Message;
-use outlast_pki::certificate::Certificate;
+use outlast_crypto::keys::{KeySpec, KeyUsage};
 use outlast_pki::csr::CertificateRequest;
-use outlast_store::{Event, Item, Store, chain};
+use outlast_store::{Event, Item, Store};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::Fault;
+use crate::identity::{AccessKey, User};
 use crate::seal::{self, RootKey};
+use trail::Trail;
+use trial::{certificate_key, fitting, same_key, try_out};
 
 /// Problems that are kept at most; all are counted.
 const MAX_PROBLEMS: usize = 1000;
 /// Records below these must be sealed.
 const SECRETS: &[&str] =
-    &["ca/material/", "iam/access-key-secret/", "kms/material/", "meta/canary", "tls/key/"];
+    &["audit/key/", "audit/last", "ca/material/", "kms/material/", "meta/canary", "tls/key/"];
+/// Records that point at grants.
+const GRANT_POINTERS: &[&str] = &["kms/grant-of/", "kms/grant-to/", "kms/grant-named/"];
+/// Records that go with a secret of the same name below `...-secret/`.
+const PAIRED: &[&str] = &["iam/access-key", "iam/session", "kms/import"];
 
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -79,20 +88,33 @@ struct Look<'a> {
     store: &'a dyn Store,
     root: &'a RootKey,
     report: Report,
-    /// KMS keys: type, and the place of the current material.
-    keys: BTreeMap<String, (&'static KeySpec, Option<String>)>,
+    /// KMS keys: type, the places of the materials that are there, and of those that are gone.
+    keys: BTreeMap<String, KeyParts>,
     /// Authorities and TLS certificates: type of the key if it is known, and public key.
     public_keys: BTreeMap<String, (Option<&'static KeySpec>, Option<Vec<u8>>)>,
     /// Places of secrets.
     secrets: BTreeSet<String>,
-    /// Access keys.
-    access_keys: BTreeSet<String>,
+    /// Records that go with a secret.
+    paired: BTreeSet<String>,
+    /// What belongs to KMS keys: the place of the key, and what to say if it is not there.
+    belongings: BTreeMap<String, (String, &'static str)>,
+    /// Grants, and the places where they are looked up: the end of the place of the grant.
+    grants: BTreeSet<String>,
+    pointers: BTreeMap<String, String>,
+    /// Access keys that users list, and those that say whose they are: id, and place of the user.
+    listed_access_keys: BTreeMap<String, String>,
+    access_keys: BTreeMap<String, String>,
     /// Aliases: the place of the key.
     aliases: BTreeMap<String, String>,
     /// The lists of keys' aliases: the places of alias and key.
     aliases_of: BTreeMap<String, (String, String)>,
-    link: [u8; 32],
-    sequence: u64,
+    trail: Trail,
+}
+
+struct KeyParts {
+    spec: &'static KeySpec,
+    present: Vec<String>,
+    absent: Vec<String>,
 }
 
 impl<'a> Look<'a> {
@@ -104,11 +126,15 @@ impl<'a> Look<'a> {
             keys: BTreeMap::new(),
             public_keys: BTreeMap::new(),
             secrets: BTreeSet::new(),
-            access_keys: BTreeSet::new(),
+            paired: BTreeSet::new(),
+            belongings: BTreeMap::new(),
+            grants: BTreeSet::new(),
+            pointers: BTreeMap::new(),
+            listed_access_keys: BTreeMap::new(),
+            access_keys: BTreeMap::new(),
             aliases: BTreeMap::new(),
             aliases_of: BTreeMap::new(),
-            link: chain::START,
-            sequence: 0,
+            trail: Trail::default(),
         }
     }
 
@@ -142,7 +168,8 @@ impl<'a> Look<'a> {
             self.secrets.insert(place.to_owned());
             return;
         }
-        if SECRETS.iter().any(|prefix| place.starts_with(prefix)) {
+        if SECRETS.iter().any(|prefix| place.starts_with(prefix)) || paired_secret(place).is_some()
+        {
             self.secrets.insert(place.to_owned());
             return self.problem(place, "is not sealed");
         }
@@ -157,11 +184,9 @@ impl<'a> Look<'a> {
         let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
         if let Some(rest) = place.strip_prefix("kms/key/") {
             self.report.keys += 1;
-            // A key whose material its owner imports may be without.
-            let external = text("origin").is_some_and(|origin| origin != "AWS_KMS");
-            let material = text("material_id")
-                .filter(|id| !id.is_empty() && !external)
-                .map(|id| format!("kms/material/{rest}/{id}"));
+            let place_of = |id: &str| format!("kms/material/{rest}/{id}");
+            let present = materials(value, true).map(place_of).collect();
+            let absent = materials(value, false).map(place_of).collect();
             let usage = text("usage").and_then(|name| KeyUsage::by_name(&name));
             let Some(spec) = text("spec").and_then(|name| KeySpec::by_name(&name)) else {
                 return self.problem(place, "the key has no known type");
@@ -169,7 +194,7 @@ impl<'a> Look<'a> {
             if usage.is_none_or(|usage| !spec.usages.contains(&usage)) {
                 self.problem(place, "the key's use is none of its type");
             }
-            self.keys.insert(place.to_owned(), (spec, material));
+            self.keys.insert(place.to_owned(), KeyParts { spec, present, absent });
         } else if let Some(rest) = place.strip_prefix("kms/alias/") {
             self.report.aliases += 1;
             match (text("target"), rest.split_once("/alias/")) {
@@ -208,20 +233,82 @@ impl<'a> Look<'a> {
                 self.problem(place, "its certificate cannot be read");
             }
             self.public_keys.insert(place.to_owned(), (None, public_key));
-        } else if let Some(id) = place.strip_prefix("iam/access-key/") {
-            self.access_keys.insert(id.to_owned());
+        } else if let Some(rest) = place.strip_prefix("kms/grant/") {
+            if let Some((key, _)) = rest.rsplit_once('/') {
+                self.belongs(place, key, "there is no key that this grant is for");
+                self.grants.insert(rest.to_owned());
+            }
+        } else if let Some(rest) =
+            GRANT_POINTERS.iter().find_map(|prefix| place.strip_prefix(prefix))
+        {
+            // It may be kept in the account of the one who retires, and says where the grant is.
+            match (rest.split('/').nth(1), text("account"), text("key_id"), text("grant_id")) {
+                (Some(region), Some(account), Some(key), Some(id)) => {
+                    let grant = format!("{account}/{region}/{key}/{id}");
+                    self.pointers.insert(place.to_owned(), grant);
+                }
+                _ => self.problem(place, "it does not say which grant it is for"),
+            }
+        } else if let Some(key) = ["kms/grant-count/", "kms/alias-count/"]
+            .iter()
+            .find_map(|prefix| place.strip_prefix(prefix))
+        {
+            self.belongs(place, key, "there is no key that is counted for");
+        } else if let Some(key) = place.strip_prefix("kms/last-use/") {
+            self.belongs(place, key, "there is no key that was used");
+        } else if place.starts_with("iam/user/") {
+            match serde_json::from_value::<User>(value.clone()) {
+                Ok(user) => {
+                    for id in user.access_keys {
+                        self.listed_access_keys.insert(id, place.to_owned());
+                    }
+                }
+                Err(_) => self.problem(place, "the user cannot be read"),
+            }
+        } else if self.trail.record(place, value) {
+            // It is looked at together with the events.
+        } else if PAIRED.iter().any(|prefix| below(place, prefix).is_some()) {
+            self.paired.insert(place.to_owned());
+            if let Some((key, _)) = below(place, "kms/import").and_then(|at| at.rsplit_once('/')) {
+                self.belongs(place, key, "there is no key that this import is for");
+            }
+            if let Some(id) = below(place, "iam/access-key") {
+                match serde_json::from_value::<AccessKey>(value.clone()) {
+                    // Stores of the first version have an administrator without a record.
+                    Ok(key) if !key.has_user => {}
+                    Ok(key) => {
+                        let user = format!("iam/user/{}/{}", key.account, key.user);
+                        self.access_keys.insert(id.to_owned(), user);
+                    }
+                    Err(_) => self.problem(place, "the access key cannot be read"),
+                }
+            }
         }
+    }
+
+    fn belongs(&mut self, place: &str, key: &str, else_what: &'static str) {
+        self.belongings.insert(place.to_owned(), (format!("kms/key/{key}"), else_what));
     }
 
     /// Tries a secret out. What it belongs to has been seen: it comes before in the order of keys.
     fn secret(&mut self, place: &str, secret: &Secret) {
+        if self.trail.secret(place, secret) {
+            return;
+        }
         if let Some(rest) = place.strip_prefix("kms/material/") {
             let owner = rest.rsplit_once('/').map(|(key, _)| format!("kms/key/{key}"));
-            let Some((spec, _)) = owner.and_then(|owner| self.keys.get(&owner)) else {
+            let Some(key) = owner.and_then(|owner| self.keys.get(&owner)) else {
                 return self.problem(place, "there is no key that this material belongs to");
             };
-            if let Err(what) = try_out(spec, secret) {
+            let is = |list: &[String]| list.iter().any(|listed| listed == place);
+            let (gone, listed) = (is(&key.absent), is(&key.present));
+            if let Err(what) = try_out(key.spec, secret) {
                 self.problem(place, what);
+            }
+            if gone {
+                self.problem(place, "the key says that this material was deleted");
+            } else if !listed {
+                self.problem(place, "the key does not list this material");
             }
             return;
         }
@@ -250,107 +337,38 @@ impl<'a> Look<'a> {
 
     fn event(&mut self, event: &Event) {
         self.report.events += 1;
-        let place = format!("event/{}", event.sequence);
-        if event.sequence != self.sequence + 1 {
-            self.problem(&place, format!("the events after {} are missing", self.sequence));
-        }
-        if chain::next(&self.link, event.sequence, &event.body) != event.chain {
-            self.problem(
-                &place,
-                "the audit chain is broken: this event or one before it was changed",
-            );
-        } else if serde_json::from_slice::<serde::de::IgnoredAny>(&event.body).is_err() {
-            self.problem(&place, "the event is not JSON");
-        }
-        // From what is written, so that one break is one problem.
-        (self.sequence, self.link) = (event.sequence, event.chain);
-    }
-
-    /// What can be said only when all records have been seen.
-    fn relations(&mut self) {
-        let mut found = Vec::new();
-        for (place, (_, material)) in &self.keys {
-            if material.as_ref().is_some_and(|material| !self.secrets.contains(material)) {
-                found.push((place.clone(), "its key material is missing".to_owned()));
-            }
-        }
-        for place in self.public_keys.keys() {
-            let key = place.replacen("tls/certificate/", "tls/key/", 1).replacen(
-                "ca/authority/",
-                "ca/material/",
-                1,
-            );
-            if !self.secrets.contains(&key) {
-                found.push((place.clone(), "its private key is missing".to_owned()));
-            }
-        }
-        for id in &self.access_keys {
-            if !self.secrets.contains(&format!("iam/access-key-secret/{id}")) {
-                found.push((format!("iam/access-key/{id}"), "its secret is missing".to_owned()));
-            }
-        }
-        for place in &self.secrets {
-            let id = place.strip_prefix("iam/access-key-secret/");
-            if id.is_some_and(|id| !self.access_keys.contains(id)) {
-                found.push((place.clone(), "there is no access key that it belongs to".to_owned()));
-            }
-        }
-        for (place, key) in &self.aliases {
-            if !self.keys.contains_key(key) {
-                found.push((place.clone(), "it points at a key that does not exist".to_owned()));
-            }
-            let name = place.splitn(5, '/').last().unwrap_or_default();
-            let listed = key.replacen("kms/key/", "kms/alias-of/", 1) + "/" + name;
-            if !self.aliases_of.contains_key(&listed) {
-                found.push((place.clone(), "it is missing in the list of its key".to_owned()));
-            }
-        }
-        for (place, (alias, key)) in &self.aliases_of {
-            if self.aliases.get(alias) != Some(key) {
-                found.push((place.clone(), "there is no such alias of this key".to_owned()));
-            }
-        }
-        for (place, what) in found {
+        for (place, what) in self.trail.event(event) {
             self.problem(&place, what);
         }
     }
 }
 
-fn certificate_key(pem: &str) -> Option<Vec<u8>> {
-    Certificate::parse_one(pem.as_bytes()).and_then(|found| found.public_key()).ok()
+/// Ids of the materials that a key's record says are there, or of those that it says are not. A key may have been
+/// made to have its material imported, and be without.
+fn materials(key: &Value, there: bool) -> impl Iterator<Item = &str> {
+    let listed = key.get("materials").and_then(Value::as_array);
+    let present = |material: &Value| match material.get("import") {
+        None | Some(Value::Null) => true,
+        Some(import) => import.get("present").and_then(Value::as_bool).unwrap_or(true),
+    };
+    let ids = listed
+        .into_iter()
+        .flatten()
+        .filter(move |material| present(material) == there)
+        .filter_map(|material| material.get("id"));
+    // Records of the first version have one material and no list.
+    let only = key.get("material_id").filter(|_| there && listed.is_none());
+    ids.chain(only).filter_map(Value::as_str).filter(|id| !id.is_empty())
 }
 
-/// Loads a key and has it do what it is for.
-fn try_out(spec: &KeySpec, secret: &Secret) -> Result<Box<dyn Key>, &'static str> {
-    const TEXT: &[u8] = b"outlast store check";
-    let key = spec.load(secret).map_err(|_| "the key material is not one of the key's type")?;
-    if let (Some(algorithm), Some(public_key)) = (spec.signing.first(), key.public_key()) {
-        key.sign(algorithm, Message::Raw(TEXT))
-            .and_then(|signature| algorithm.verify(public_key, Message::Raw(TEXT), &signature))
-            .map_err(|_| "what the key signs does not verify")?;
-    }
-    if let Some(algorithm) = spec.encryption.first() {
-        let opened = key
-            .encrypt(algorithm, b"", TEXT)
-            .and_then(|sealed| key.decrypt(algorithm, b"", &sealed))
-            .map_err(|_| "what the key encrypts does not decrypt")?;
-        if opened.expose() != TEXT {
-            return Err("what the key encrypts does not decrypt");
-        }
-    }
-    Ok(key)
+fn below<'a>(place: &'a str, prefix: &str) -> Option<&'a str> {
+    place.strip_prefix(prefix)?.strip_prefix('/')
 }
 
-/// The key type of which `secret` is a key with this public half.
-fn fitting(secret: &Secret, public_key: &[u8]) -> Option<&'static KeySpec> {
-    KEY_SPECS
-        .iter()
-        .find(|spec| spec.load(secret).is_ok_and(|key| same_key(key.as_ref(), public_key).is_ok()))
-}
-
-fn same_key(key: &dyn Key, public_key: &[u8]) -> Result<(), &'static str> {
-    if key.public_key() == Some(public_key) {
-        return Ok(());
-    }
-    Err("the private key is not the certificate's")
+/// What the secret `place` goes with, if it is one that goes with a record.
+fn paired_secret(place: &str) -> Option<String> {
+    PAIRED.iter().find_map(|prefix| {
+        let rest = place.strip_prefix(prefix)?.strip_prefix("-secret/")?;
+        Some(format!("{prefix}/{rest}"))
+    })
 }

@@ -15,6 +15,26 @@ pub fn uuid_bytes(text: &str) -> Option<[u8; 16]> {
     (text.len() == 36).then(|| Uuid::parse_str(text).ok().map(Uuid::into_bytes))?
 }
 
+/// The id of a multi-Region key: `mrk-` and 32 hexadecimal digits.
+pub fn multi_region() -> Result<String, Fault> {
+    Ok(format!("mrk-{}", hex::<16>()?))
+}
+
+/// The 16 bytes of a key id, and whether it is of a multi-Region key.
+pub fn key_bytes(text: &str) -> Option<([u8; 16], bool)> {
+    let Some(digits) = text.strip_prefix("mrk-") else {
+        return uuid_bytes(text).map(|bytes| (bytes, false));
+    };
+    let lower = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let bytes = ::hex::decode(digits).ok()?.try_into().ok()?;
+    digits.bytes().all(lower).then_some((bytes, true))
+}
+
+/// Reverses [`key_bytes`].
+pub fn key_text(bytes: [u8; 16], is_multi_region: bool) -> String {
+    if is_multi_region { format!("mrk-{}", ::hex::encode(bytes)) } else { uuid_text(bytes) }
+}
+
 /// Reverses [`uuid_bytes`].
 pub fn uuid_text(bytes: [u8; 16]) -> String {
     Uuid::from_bytes(bytes).to_string()
@@ -22,7 +42,7 @@ pub fn uuid_text(bytes: [u8; 16]) -> String {
 
 /// `N` random bytes in lower-case hexadecimal.
 pub fn hex<const N: usize>() -> Result<String, Fault> {
-    Ok(hex::encode(random::bytes::<N>()?))
+    Ok(::hex::encode(random::bytes::<N>()?))
 }
 
 /// An AWS-style identifier: `prefix` followed by `len` characters of base 32.

@@ -1,20 +1,44 @@
 //! KMS: keys, their states, aliases, tags, and what is done with them.
 
+mod access;
 mod alias;
+mod grant;
+mod import;
 mod key;
+mod lifecycle;
 mod operate;
+mod record;
+mod region;
+mod rotation;
+mod usage;
 
-pub use alias::{Alias, aliases, create_alias, delete_alias};
-pub use key::{
-    Deletion, Key, KeyState, NewKey, add_tags, cancel_deletion, create, erase_expired, find, keys,
-    schedule_deletion, set_enabled,
+pub use access::{Access, authorize, authorize_retire, check_policy, policy_text, put_policy};
+pub use alias::{Alias, after_prefix, aliases, create_alias, delete_alias, update_alias};
+pub use grant::{
+    Constraints, GRANT_OPERATIONS, Grant, NewGrant, by_token, create_grant, delete_grant,
+    find_grant, grants, is_token_of, retirable_grants,
 };
+pub use import::{
+    FORGET_EXPIRED, ImportParameters, NewMaterial, delete_material, import_material,
+    import_parameters,
+};
+pub use key::{NewKey, add_tags, create, describe, find, keys, remove_tags};
+pub use lifecycle::{ERASE_EXPIRED, cancel_deletion, schedule_deletion, set_enabled};
 pub use operate::{
-    CiphertextRef, EncryptionContext, Plaintext, PlaintextRef, decrypt, decryption_key, encrypt,
-    public_key, sign, verify,
+    CiphertextRef, EncryptionContext, Plaintext, PlaintextRef, decapsulate, decrypt,
+    decryption_key, derive_shared_secret, encapsulate, encrypt, is_under, mac, public_key, sign,
+    verify, verify_mac,
 };
+pub use record::{Deletion, Import, Key, KeyState, Material, Origin, Regions, Rotation};
+pub use region::{NewReplica, member, replicate, update_primary};
+pub use rotation::{
+    Listed, ROTATE_DUE, awaits_import, disable_rotation, enable_rotation, rotate_on_demand,
+    rotation_status, rotations,
+};
+pub use usage::{LastUse, last_use, record_use};
 
 use crate::Fault;
+use crate::identity::Denied;
 
 /// Why KMS refuses. Each variant is one AWS error; the text is AWS's where it is known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -62,6 +86,39 @@ pub enum KmsError {
     /// `TagException`
     #[error("{0}")]
     Tag(String),
+    /// `KMSInvalidMacException`, whose message AWS leaves empty.
+    #[error("")]
+    InvalidMac,
+    /// `AccessDeniedException` of Decrypt.
+    #[error(
+        "The ciphertext refers to a customer master key that does not exist, does not exist in this \
+         region, or you are not allowed to access."
+    )]
+    UnknownCiphertextKey,
+    /// `AccessDeniedException`
+    #[error(transparent)]
+    Denied(#[from] Denied),
+    /// `MalformedPolicyDocumentException`
+    #[error("{0}")]
+    MalformedPolicy(String),
+    /// `InvalidGrantTokenException`
+    #[error("{0}")]
+    InvalidGrantToken(String),
+    /// `InvalidGrantIdException`
+    #[error("{0}")]
+    InvalidGrantId(String),
+    /// `InvalidMarkerException`
+    #[error("The marker is not one that this service gave.")]
+    InvalidMarker,
+    /// `IncorrectKeyMaterialException`
+    #[error("{0}")]
+    IncorrectKeyMaterial(String),
+    /// `InvalidImportTokenException`
+    #[error("{0}")]
+    InvalidImportToken(String),
+    /// `ExpiredImportTokenException`
+    #[error("{0}")]
+    ExpiredImportToken(String),
     /// `KMSInternalException` and the like.
     #[error(transparent)]
     Fault(#[from] Fault),

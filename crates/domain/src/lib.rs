@@ -5,6 +5,7 @@
 //! [`identity::Allowed`], which only [`identity::authorize`] makes.
 
 pub mod arn;
+pub mod audit;
 pub mod backup;
 pub mod ca;
 pub mod check;

@@ -28,3 +28,33 @@ pub const SHORT_LIVED_SECONDS: i64 = 7 * 86_400;
 pub const BACKDATE_SECONDS: i64 = 3600;
 /// Certificates in an imported chain. Ours.
 pub const MAX_CHAIN: usize = 16;
+/// Access keys of one user: two, so that they can be rotated (IAM quota).
+pub const MAX_ACCESS_KEYS_PER_USER: usize = 2;
+/// Inline policies of one user or role. Ours.
+pub const MAX_POLICIES: usize = 20;
+/// Longest session of a role, in seconds: what a role may be set to.
+pub const MAX_SESSION_SECONDS: std::ops::RangeInclusive<i64> = 3600..=43_200;
+/// Shortest session of a role, in seconds.
+pub const MIN_SESSION_SECONDS: i64 = 900;
+/// Parsed policies that are kept in memory. Ours.
+pub const MAX_CACHED_POLICIES: usize = 1024;
+/// Grants of one key (KMS quota "Grants per KMS key").
+pub const MAX_GRANTS_PER_KEY: usize = 50_000;
+/// Days between automatic rotations.
+pub const ROTATION_PERIOD_DAYS: std::ops::RangeInclusive<i64> = 90..=2560;
+/// Days between automatic rotations when the caller does not say.
+pub const DEFAULT_ROTATION_PERIOD_DAYS: i64 = 365;
+/// Rotations on demand of one key.
+pub const MAX_ON_DEMAND_ROTATIONS: usize = 25;
+/// How long the parameters for an import are valid, in milliseconds: 24 hours.
+pub const IMPORT_PARAMETERS_MS: i64 = 86_400_000;
+/// Longest life of imported key material, in milliseconds: 365 days.
+pub const MAX_IMPORT_LIFE_MS: i64 = 365 * 86_400_000;
+/// Parameters for an import that one key may have open. Ours.
+pub const MAX_OPEN_IMPORTS: usize = 16;
+/// Pairs of an encryption context constraint of a grant.
+pub const MAX_CONSTRAINT_ENTRIES: usize = 8;
+/// Characters of an encryption context constraint of a grant.
+pub const MAX_CONSTRAINT_CHARS: usize = 384;
+/// Longest session of a role that a session of another role begins, in seconds ("role chaining").
+pub const MAX_CHAINED_SESSION_SECONDS: i64 = 3600;

@@ -27,7 +27,7 @@ pub const MAX_DOCUMENT_BYTES: usize = 32_768;
 pub const MAX_STATEMENTS: usize = 1000;
 
 /// What a document is for: decides which elements it must and must not have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// The policy of a KMS key: principals, and `*` or key ARNs as resources.
     Key,
@@ -84,6 +84,14 @@ impl Policy {
     /// What the document was read as.
     pub fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// Whether a condition asks for this key, given in lower case.
+    pub fn asks_for(&self, key: &str) -> bool {
+        self.statements
+            .iter()
+            .flat_map(|statement| &statement.conditions)
+            .any(|condition| condition.key == key)
     }
 
     /// What the document says. A `Deny` wins, and an `Allow` for the caller itself over one for its

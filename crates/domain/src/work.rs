@@ -23,13 +23,51 @@ pub struct Page<T> {
     pub next: Option<String>,
 }
 
-/// What one step of a sweep over the store did.
-#[derive(Debug, Default)]
+/// Something that is looked for in the whole store from time to time, and dealt with where it is found.
+#[derive(Clone, Copy)]
 pub struct Sweep {
+    /// Finds what is due among up to so many records after a key. Nothing it reads counts as read.
+    pub find: fn(&Work<'_>, &str, usize) -> Result<Due, Fault>,
+    /// Deals with one of those, if it is still due, and notes what it did.
+    pub handle: fn(&mut Work<'_>, &str, &mut Swept) -> Result<(), Fault>,
+}
+
+/// What a step of a sweep has found.
+#[derive(Debug)]
+pub struct Due {
+    /// The keys of the records that are due.
+    pub places: Vec<String>,
+    /// The keys of the records that cannot be read.
+    pub damaged: Vec<String>,
     /// Where to go on, if there is more.
     pub next: Option<String>,
-    /// What was erased: where it lived, and its ARN.
-    pub erased: Vec<(Scope, String)>,
+}
+
+/// What a sweep did where something was due.
+#[derive(Debug, Default)]
+pub struct Swept {
+    /// What was done by itself, for the record.
+    pub done: Vec<Done>,
+    /// Materials that are gone once this is committed. Until then a call could load them again.
+    pub erased: Vec<String>,
+}
+
+/// Something that a sweep did.
+#[derive(Debug)]
+pub struct Done {
+    /// Where the resource lives or lived.
+    pub scope: Scope,
+    /// Its ARN.
+    pub arn: String,
+    /// CloudTrail's name of the event, such as `DeleteKey`.
+    pub event: &'static str,
+}
+
+impl Swept {
+    /// Notes what was done.
+    pub fn done(&mut self, scope: &Scope, arn: String, event: &'static str) {
+        self.done.push(Done { scope: scope.clone(), arn, event });
+    }
 }
 
 /// One operation's view of the store.
@@ -100,6 +138,29 @@ impl<'a> Work<'a> {
             .collect()
     }
 
+    /// Those of up to `limit` stored records below `prefix` after `after` that are due at this time. One that
+    /// cannot be read hides no other.
+    pub(crate) fn due<T: DeserializeOwned>(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+        is_due: fn(&T, i64) -> bool,
+    ) -> Result<Due, Fault> {
+        let found = self.store.scan(prefix, after, limit)?;
+        let last = found.last().filter(|_| found.len() == limit);
+        let mut due =
+            Due { places: Vec::new(), damaged: Vec::new(), next: last.map(|(key, _)| key.clone()) };
+        for (key, record) in found {
+            match serde_json::from_slice(&record.value) {
+                Ok(value) if is_due(&value, self.now_ms) => due.places.push(key),
+                Ok(_) => {}
+                Err(_) => due.damaged.push(key),
+            }
+        }
+        Ok(due)
+    }
+
     /// A page of up to `limit` stored records below `prefix`, after the `next` of the page before. Takes no
     /// part in conflict detection.
     pub fn page<T: DeserializeOwned>(
@@ -155,6 +216,22 @@ impl<'a> Work<'a> {
     /// Whether anything would be written.
     pub fn writes_anything(&self) -> bool {
         !self.writes.is_empty()
+    }
+
+    /// What records a refusal: nothing is written but the events, if what was read still holds.
+    pub fn into_refusal(self, events: Vec<Vec<u8>>) -> Transaction {
+        Transaction { expectations: self.reads.into_iter().collect(), writes: Vec::new(), events }
+    }
+
+    /// Whether every record that was read is as it was: if not, what does not fit together was read at two
+    /// moments.
+    pub fn is_current(&self) -> Result<bool, Fault> {
+        for (key, version) in &self.reads {
+            if self.store.read(key)?.map(|record| record.version) != *version {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// What is to be committed, together with the events that record it.

@@ -180,7 +180,7 @@ fn decisions() {
         ("sts:TagSession", Decision::ImplicitDeny { reason: "no role trust policy" }),
     ] {
         let question = ask(alice(), action, &plain);
-        assert_eq!(decide(Some(&trust), ACCOUNT, &[], false, &question), expected);
+        assert_eq!(decide(Some(&trust), ACCOUNT, &[] as &[Policy], false, &question), expected);
     }
 }
 

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-/// Connections at a time; further ones wait in the kernel's backlog.
+/// Connections at a time that have done their TLS handshake; further ones wait for their turn.
 pub const MAX_CONNECTIONS: usize = 4096;
+/// Connections at a time that have not. When there are more, the oldest is closed: who sends nothing must not lock
+/// out who does.
+pub const MAX_HANDSHAKES: usize = 2048;
 /// From accept to the end of the TLS handshake.
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long a connection may be open without a request on it, and how long a request's head may take.

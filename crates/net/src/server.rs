@@ -1,5 +1,6 @@
 //! HTTPS: accepts connections, reads requests within limits, and answers when the answer is durable.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -21,11 +22,12 @@ use outlast_api::service::{MAX_ATTEMPTS, Prepared, Request, Response, Route, Ser
 use outlast_domain::ids;
 use outlast_store::StoreError;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::timeout;
+use tokio_rustls::server::TlsStream;
 
 use crate::door::Door;
-use crate::limits;
+use crate::{Negotiated, limits};
 
 /// ALPN names that the server speaks.
 pub const PROTOCOLS: &[&str] = &["h2", "http/1.1"];
@@ -95,6 +97,34 @@ impl Drop for Busy {
     }
 }
 
+/// The connections that have not done their handshake, oldest first.
+#[derive(Default)]
+struct Handshakes(VecDeque<oneshot::Sender<()>>);
+
+impl Handshakes {
+    /// Adds one, in the place of the oldest if there are too many. What it gives tells that it must close.
+    fn begin(&mut self) -> oneshot::Receiver<()> {
+        if self.0.len() >= limits::MAX_HANDSHAKES {
+            // Those whose other end is gone are through.
+            self.0.retain(|open| !open.is_closed());
+        }
+        if self.0.len() >= limits::MAX_HANDSHAKES {
+            self.close_oldest();
+        }
+        let (close, closed) = oneshot::channel();
+        self.0.push_back(close);
+        closed
+    }
+
+    fn close_oldest(&mut self) {
+        while let Some(oldest) = self.0.pop_front() {
+            if oldest.send(()).is_ok() {
+                return;
+            }
+        }
+    }
+}
+
 impl Server {
     /// Serves until `stop` is ready, then lets open requests finish, for [`limits::GRACE`] at most.
     pub async fn run(self: Arc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
@@ -102,14 +132,11 @@ impl Server {
         let bodies = Arc::new(Semaphore::new(limits::BODY_BUDGET_KIB as usize));
         let graceful = GracefulShutdown::new();
         let (stopping, stopped) = tokio::sync::watch::channel(false);
+        let mut handshakes = Handshakes::default();
         tokio::pin!(stop);
         loop {
-            let accept = async {
-                let slot = slots.clone().acquire_owned().await;
-                (listener.accept().await, slot)
-            };
-            let (accepted, slot) = tokio::select! {
-                accepted = accept => accepted,
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
                 () = &mut stop => break,
             };
             let (stream, peer) = match accepted {
@@ -117,16 +144,27 @@ impl Server {
                 Err(error) => {
                     // Out of file descriptors, or the client went away: neither may end the server.
                     tracing::warn!(%error, "a connection could not be accepted");
+                    handshakes.close_oldest();
                     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                     continue;
                 }
             };
             let (server, watcher) = (self.clone(), graceful.watcher());
             let (mut stopped, bodies) = (stopped.clone(), bodies.clone());
+            let (slots, closed) = (slots.clone(), handshakes.begin());
             tokio::spawn(async move {
-                let _slot = slot;
+                let serve = async {
+                    let accepting = server.accept(stream, peer, slots);
+                    let accepted = tokio::select! {
+                        accepted = accepting => accepted,
+                        _ = closed => None,
+                    };
+                    if let Some((stream, negotiated, _slot)) = accepted {
+                        server.connection(stream, negotiated, peer, watcher, bodies).await;
+                    }
+                };
                 tokio::select! {
-                    () = server.connection(stream, peer, watcher, bodies) => {}
+                    () = serve => {}
                     // After the grace period what is left is cut off.
                     _ = stopped.wait_for(|stopped| *stopped) => {}
                 }
@@ -137,26 +175,40 @@ impl Server {
         let _ = stopping.send(true);
     }
 
+    /// The TLS handshake, and a place among the connections.
+    async fn accept(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        slots: Arc<Semaphore>,
+    ) -> Option<(TlsStream<TcpStream>, Negotiated, OwnedSemaphorePermit)> {
+        let _ = stream.set_nodelay(true);
+        let accepting = async {
+            let (stream, negotiated) = self.door.accept(stream).await?;
+            let slot = slots.acquire_owned().await.map_err(std::io::Error::other)?;
+            Ok::<_, std::io::Error>((stream, negotiated, slot))
+        };
+        match timeout(limits::HANDSHAKE, accepting).await {
+            Ok(Ok(accepted)) => Some(accepted),
+            Ok(Err(error)) => {
+                tracing::debug!(%peer, %error, "a handshake failed");
+                None
+            }
+            Err(_) => {
+                tracing::debug!(%peer, "a handshake took too long");
+                None
+            }
+        }
+    }
+
     async fn connection(
         self: Arc<Self>,
-        stream: TcpStream,
+        stream: TlsStream<TcpStream>,
+        negotiated: Negotiated,
         peer: SocketAddr,
         watcher: Watcher,
         bodies: Arc<Semaphore>,
     ) {
-        let _ = stream.set_nodelay(true);
-        let (stream, negotiated) = match timeout(limits::HANDSHAKE, self.door.accept(stream)).await
-        {
-            Ok(Ok(accepted)) => accepted,
-            Ok(Err(error)) => {
-                tracing::debug!(%peer, %error, "a handshake failed");
-                return;
-            }
-            Err(_) => {
-                tracing::debug!(%peer, "a handshake took too long");
-                return;
-            }
-        };
         tracing::debug!(%peer, ?negotiated, "a connection was accepted");
         let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let activity = Arc::new(Activity::new());
@@ -276,7 +328,7 @@ impl Connection {
         // Anybody can send a body; who would fill the memory with large ones must have an access key.
         let expected = announced.unwrap_or(max);
         if expected > limits::UNKNOWN_CALLER_BODY
-            && let Err(response) = service.admit(route, &request)
+            && let Err(response) = self.aside(false, || service.admit(route, &request))
         {
             discard(body).await;
             return response;
@@ -294,13 +346,12 @@ impl Connection {
             Ok((Err(_), _)) | Err(_) => return route.incomplete(),
         };
         request.body = &body;
+        let route = match route.resolve(&body) {
+            Ok(route) => route,
+            Err(response) => return response,
+        };
         for _ in 0..MAX_ATTEMPTS {
-            let step = if route.is_slow() {
-                // Lets the other requests of this thread move elsewhere meanwhile.
-                tokio::task::block_in_place(|| service.prepare(route, &request))
-            } else {
-                service.prepare(route, &request)
-            };
+            let step = self.aside(route.is_slow(&body), || service.prepare(route, &request));
             match step {
                 Step::Respond(response) => return response,
                 Step::Again => {}
@@ -335,9 +386,20 @@ impl Connection {
         }
     }
 
+    /// Does what may take long, or reads a store over the network, so that the other requests of this thread
+    /// can move elsewhere meanwhile.
+    fn aside<T>(&self, slow: bool, work: impl FnOnce() -> T) -> T {
+        if slow || self.server.service.store().is_remote() {
+            tokio::task::block_in_place(work)
+        } else {
+            work()
+        }
+    }
+
     /// Alive, or ready: the store can be read.
     fn health(&self, look_at_store: bool) -> Response {
-        let well = !look_at_store || self.server.service.store().read("meta/ready").is_ok();
+        let store = self.server.service.store();
+        let well = !look_at_store || self.aside(false, || store.read("meta/ready")).is_ok();
         Response {
             status: if well { 200 } else { 503 },
             content_type: "text/plain",

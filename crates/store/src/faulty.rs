@@ -1,6 +1,7 @@
 //! A store that fails on demand: shows in tests that nothing is answered which was not written.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::{Completion, Event, Item, Record, Store, StoreError, Transaction};
 
@@ -10,6 +11,7 @@ pub struct FaultyStore<S> {
     fail_writes: AtomicBool,
     fail_reads: AtomicBool,
     conflicts: AtomicU64,
+    contested: Mutex<Option<String>>,
 }
 
 impl<S: Store> FaultyStore<S> {
@@ -20,6 +22,7 @@ impl<S: Store> FaultyStore<S> {
             fail_writes: AtomicBool::new(false),
             fail_reads: AtomicBool::new(false),
             conflicts: AtomicU64::new(0),
+            contested: Mutex::default(),
         }
     }
 
@@ -36,6 +39,18 @@ impl<S: Store> FaultyStore<S> {
     /// The next `count` commits meet a conflict.
     pub fn conflict_next(&self, count: u64) {
         self.conflicts.store(count, Ordering::SeqCst);
+    }
+
+    /// From now on every commit that relies on the record under `key` meets a conflict (or none does).
+    pub fn conflict_on(&self, key: Option<&str>) {
+        *self.contested.lock().unwrap_or_else(PoisonError::into_inner) = key.map(str::to_owned);
+    }
+
+    fn is_contested(&self, transaction: &Transaction) -> bool {
+        let contested = self.contested.lock().unwrap_or_else(PoisonError::into_inner);
+        contested
+            .as_ref()
+            .is_some_and(|key| transaction.expectations.iter().any(|(expected, _)| expected == key))
     }
 
     fn readable(&self) -> Result<(), StoreError> {
@@ -70,7 +85,7 @@ impl<S: Store> Store for FaultyStore<S> {
             .conflicts
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1))
             .is_ok();
-        if injected {
+        if injected || self.is_contested(&transaction) {
             return done(Err(StoreError::Conflict));
         }
         self.inner.commit(transaction, done);

@@ -182,6 +182,8 @@ impl Store for PostgresStore {
     ) -> Result<(), StoreError> {
         let (worker, settings) = (&self.reader.worker, self.settings.clone());
         let mut restore = worker.wait(async move { Restore::begin(&settings).await })?;
+        // The last batch ends with the items; they are asked once more to see that there is none after it.
+        let mut items = items.fuse();
         loop {
             let (mut batch, mut bytes) = (Vec::new(), 0);
             while batch.len() < copy::BATCH && bytes < copy::BATCH_BYTES {

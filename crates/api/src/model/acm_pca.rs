@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use outlast_domain::ca::{self, Authority};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 use crate::ops::Call;
 use crate::wire::{ApiError, Timestamp, validate};
@@ -90,6 +91,7 @@ impl From<&ca::Subject> for Subject {
 }
 
 /// `CertificateAuthorityConfiguration`
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct Configuration {
@@ -100,11 +102,11 @@ pub struct Configuration {
     /// Name.
     pub subject: Subject,
     /// Extensions for the request; not served.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub csr_extensions: Option<Value>,
 }
 
 /// `CertificateAuthority`
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
@@ -115,16 +117,12 @@ pub struct CertificateAuthority {
     pub last_state_change_at: Timestamp,
     #[serde(rename = "Type")]
     pub kind: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serial: Option<String>,
     pub status: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_after: Option<Timestamp>,
     pub certificate_authority_configuration: Configuration,
     pub revocation_configuration: Value,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restorable_until: Option<Timestamp>,
     pub key_storage_security_standard: String,
     pub usage_mode: String,
@@ -181,13 +179,13 @@ impl TryFrom<&Validity> for ca::Validity {
 }
 
 /// `Tag`
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct Tag {
     /// 1 to 128 characters.
     pub key: String,
     /// 0 to 256 characters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
 
@@ -216,7 +214,8 @@ pub fn revocation(given: Option<Value>) -> Result<Value, ApiError> {
     for (name, value) in members {
         if !matches!(name.as_str(), "CrlConfiguration" | "OcspConfiguration") {
             return Err(ApiError::serialization(format!(
-                "the member '{name}' of RevocationConfiguration is not known"
+                "the member '{}' of RevocationConfiguration is not known",
+                validate::shorten(name)
             )));
         }
         if value.get("Enabled").and_then(Value::as_bool) != Some(false) {

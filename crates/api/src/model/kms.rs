@@ -2,16 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use outlast_crypto::keys::KeyUsage;
+use outlast_crypto::Secret;
+use outlast_crypto::keys::{KEY_SPECS, KeySpec, KeyUsage};
 use outlast_crypto::signatures::Message;
 use outlast_domain::arn::Scope;
-use outlast_domain::kms::{self, EncryptionContext, Key, KeyState};
+use outlast_domain::identity::Allowed;
+use outlast_domain::kms::{self, EncryptionContext, Grant, Key, KeyState};
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::ops::Call;
 use crate::wire::{ApiError, Blob, Timestamp, validate};
 
 /// `KeyMetadata`
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
@@ -25,41 +29,93 @@ pub struct KeyMetadata {
     pub description: String,
     pub key_usage: String,
     pub key_state: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_date: Option<Timestamp>,
+    pub valid_to: Option<Timestamp>,
     pub origin: String,
+    pub expiration_model: Option<String>,
     pub key_manager: String,
     pub customer_master_key_spec: String,
     pub key_spec: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encryption_algorithms: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signing_algorithms: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_agreement_algorithms: Option<Vec<String>>,
+    pub encapsulation_algorithms: Option<Vec<String>>,
     pub mac_algorithms: Option<Vec<String>>,
     pub multi_region: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multi_region_configuration: Option<MultiRegionConfiguration>,
+    pub pending_deletion_window_in_days: Option<i64>,
     pub current_key_material_id: Option<String>,
+}
+
+/// `MultiRegionConfiguration`
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct MultiRegionConfiguration {
+    pub multi_region_key_type: String,
+    pub primary_key: MultiRegionKey,
+    pub replica_keys: Vec<MultiRegionKey>,
+}
+
+/// `MultiRegionKey`
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct MultiRegionKey {
+    pub arn: String,
+    pub region: String,
 }
 
 fn names(names: &[&str]) -> Option<Vec<String>> {
     (!names.is_empty()).then(|| names.iter().map(|name| (*name).to_owned()).collect())
 }
 
-/// `SigningAlgorithms` of a key, if it signs.
-pub fn signing_algorithms(key: &Key) -> Option<Vec<String>> {
-    let rows: Vec<_> = key.spec().signing.iter().map(|row| row.kms_name).collect();
-    (key.usage() == KeyUsage::SignVerify).then(|| names(&rows)).flatten()
+/// The algorithms of a key for the usage that it has.
+pub struct Algorithms {
+    /// `SigningAlgorithms`
+    pub signing: Option<Vec<String>>,
+    /// `EncryptionAlgorithms`
+    pub encryption: Option<Vec<String>>,
+    /// `KeyAgreementAlgorithms`
+    pub key_agreement: Option<Vec<String>>,
+    /// `EncapsulationAlgorithms`
+    pub encapsulation: Option<Vec<String>>,
+    /// `MacAlgorithms`
+    pub mac: Option<Vec<String>>,
 }
 
-/// `EncryptionAlgorithms` of a key, if it encrypts.
-pub fn encryption_algorithms(key: &Key) -> Option<Vec<String>> {
-    (key.usage() == KeyUsage::EncryptDecrypt).then(|| names(key.spec().encryption)).flatten()
+impl From<&Key> for Algorithms {
+    fn from(key: &Key) -> Self {
+        let spec = key.spec();
+        let signing: Vec<_> = spec.signing.iter().map(|row| row.kms_name).collect();
+        let of = |usage, list: &[&str]| (key.usage() == usage).then(|| names(list)).flatten();
+        Self {
+            signing: of(KeyUsage::SignVerify, &signing),
+            encryption: of(KeyUsage::EncryptDecrypt, spec.encryption),
+            key_agreement: of(KeyUsage::KeyAgreement, spec.key_agreement),
+            encapsulation: of(KeyUsage::EncapsulateDecapsulate, spec.encapsulation),
+            mac: of(KeyUsage::GenerateVerifyMac, spec.mac),
+        }
+    }
 }
 
 impl From<&Key> for KeyMetadata {
     fn from(key: &Key) -> Self {
-        let symmetric = key.spec().name == "SYMMETRIC_DEFAULT";
+        let algorithms = Algorithms::from(key);
+        let kept = key.materials().iter().filter(|material| !material.pending);
+        let mut here = kept
+            .filter_map(|material| material.import.as_ref())
+            .filter(|import| import.present)
+            .peekable();
+        let has_import = here.peek().is_some();
+        // "The earliest time at which any imported key material expires."
+        let expires_ms = here.filter_map(|import| import.expires_ms).min();
+        let region_key = |region: &String| MultiRegionKey {
+            arn: Scope { account: key.account().to_owned(), region: region.clone() }
+                .arn("kms", &format!("key/{}", key.id())),
+            region: region.clone(),
+        };
+        let has_material = key.is_symmetric_encryption() && !key.material_id().is_empty();
         Self {
             aws_account_id: key.account().to_owned(),
             key_id: key.id().to_owned(),
@@ -70,15 +126,89 @@ impl From<&Key> for KeyMetadata {
             key_usage: key.usage().name().to_owned(),
             key_state: key.state().name().to_owned(),
             deletion_date: key.deletion().map(|deletion| Timestamp::from_ms(deletion.at_ms)),
-            origin: "AWS_KMS".to_owned(),
+            valid_to: expires_ms.map(Timestamp::from_ms),
+            origin: key.origin().name().to_owned(),
+            expiration_model: has_import.then(|| expiration_model(expires_ms).to_owned()),
             key_manager: "CUSTOMER".to_owned(),
             customer_master_key_spec: key.spec().name.to_owned(),
             key_spec: key.spec().name.to_owned(),
-            encryption_algorithms: encryption_algorithms(key),
-            signing_algorithms: signing_algorithms(key),
-            mac_algorithms: names(key.spec().mac),
-            multi_region: false,
-            current_key_material_id: symmetric.then(|| key.material_id().to_owned()),
+            encryption_algorithms: algorithms.encryption,
+            signing_algorithms: algorithms.signing,
+            key_agreement_algorithms: algorithms.key_agreement,
+            encapsulation_algorithms: algorithms.encapsulation,
+            mac_algorithms: algorithms.mac,
+            multi_region: key.regions().is_some(),
+            multi_region_configuration: key.regions().map(|regions| MultiRegionConfiguration {
+                multi_region_key_type: if key.is_replica() { "REPLICA" } else { "PRIMARY" }.into(),
+                primary_key: region_key(&regions.primary),
+                replica_keys: regions.replicas.iter().map(region_key).collect(),
+            }),
+            pending_deletion_window_in_days: key.after_replicas_days(),
+            current_key_material_id: has_material.then(|| key.material_id().to_owned()),
+        }
+    }
+}
+
+/// `ExpirationModel` of material that expires then, or never.
+pub fn expiration_model(expires_ms: Option<i64>) -> &'static str {
+    match expires_ms {
+        Some(_) => "KEY_MATERIAL_EXPIRES",
+        None => "KEY_MATERIAL_DOES_NOT_EXPIRE",
+    }
+}
+
+/// `GrantConstraints`
+#[skip_serializing_none]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct GrantConstraints {
+    pub encryption_context_subset: Option<EncryptionContext>,
+    pub encryption_context_equals: Option<EncryptionContext>,
+    pub source_arn: Option<String>,
+}
+
+/// `GrantListEntry`
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct GrantListEntry {
+    pub key_id: String,
+    pub grant_id: String,
+    pub name: Option<String>,
+    pub creation_date: Timestamp,
+    pub grantee_principal: Option<String>,
+    pub retiring_principal: Option<String>,
+    pub issuing_account: String,
+    pub operations: Vec<String>,
+    pub constraints: Option<GrantConstraints>,
+    pub grantee_service_principal: Option<String>,
+    pub retiring_service_principal: Option<String>,
+}
+
+impl GrantListEntry {
+    /// The entry of a grant in `scope`.
+    pub fn new(scope: &Scope, grant: Grant) -> Self {
+        let limits = grant.constraints;
+        let has_limits =
+            limits.subset.is_some() || limits.equals.is_some() || limits.source_arn.is_some();
+        Self {
+            key_id: scope.arn("kms", &format!("key/{}", grant.key_id)),
+            grant_id: grant.id,
+            name: grant.name,
+            creation_date: Timestamp::from_ms(grant.created_ms),
+            grantee_principal: grant.grantee,
+            retiring_principal: grant.retiring,
+            issuing_account: grant.issuer,
+            operations: grant.operations.into_iter().collect(),
+            constraints: has_limits.then_some(GrantConstraints {
+                encryption_context_subset: limits.subset,
+                encryption_context_equals: limits.equals,
+                source_arn: limits.source_arn,
+            }),
+            grantee_service_principal: grant.grantee_service,
+            retiring_service_principal: grant.retiring_service,
         }
     }
 }
@@ -98,7 +228,19 @@ pub fn tags(list: Vec<Tag>) -> Result<BTreeMap<String, String>, ApiError> {
     super::unique_tags(list.into_iter().map(|tag| (tag.tag_key, tag.tag_value)), "TagException")
 }
 
-/// Finds a key by any of its names and notes it for the audit record.
+/// What policies can ask about the tags of a request.
+pub fn request_tags(call: &mut Call<'_>, tags: &BTreeMap<String, String>) {
+    if tags.is_empty() {
+        return;
+    }
+    for (name, value) in tags {
+        call.conditions.set(&format!("aws:RequestTag/{name}"), value.as_str());
+    }
+    call.conditions.set_many("aws:TagKeys", tags.keys().cloned().collect());
+}
+
+/// Finds a key by any of its names, and notes it for the audit record. It may be another account's: then the
+/// key's policy decides.
 pub fn find_key(call: &mut Call<'_>, name: &str) -> Result<Key, ApiError> {
     validate::length("KeyId", name.chars().count(), 1, 2048)?;
     call.notes.parameter("keyId", name);
@@ -108,11 +250,74 @@ pub fn find_key(call: &mut Call<'_>, name: &str) -> Result<Key, ApiError> {
     Ok(key)
 }
 
+/// Finds a key by its id or ARN, for the operations that take no alias.
+pub fn key_by_id(call: &mut Call<'_>, name: &str) -> Result<Key, ApiError> {
+    if name.starts_with("alias/") || name.contains(":alias/") {
+        return Err(kms::KmsError::NotFound(format!(
+            "Invalid keyId '{}': this operation takes a key id or key ARN",
+            validate::shorten(name)
+        ))
+        .into());
+    }
+    find_key(call, name)
+}
+
+/// Finds a key of the caller's own account by its id or ARN, for the operations that take no other.
+pub fn own_key(call: &mut Call<'_>, action: &str, name: &str) -> Result<Key, ApiError> {
+    let key = key_by_id(call, name)?;
+    if key.account() != call.scope.account {
+        return Err(ApiError::new(
+            "AccessDeniedException",
+            format!(
+                "User: {} is not authorized to perform: {action} on resource: {} because the \
+                 operation does not work across accounts",
+                call.caller.principal.arn(),
+                key.arn()
+            ),
+        ));
+    }
+    Ok(key)
+}
+
+/// `GrantTokens`: kept for the decision.
+pub fn grant_tokens(call: &mut Call<'_>, given: Option<Vec<String>>) -> Result<(), ApiError> {
+    let tokens = given.unwrap_or_default();
+    validate::length("GrantTokens", tokens.len(), 0, 10)?;
+    for token in &tokens {
+        validate::length("GrantTokens", token.chars().count(), 1, 8192)?;
+    }
+    call.tokens = tokens;
+    Ok(())
+}
+
+/// A key policy that a caller wants to set: within its limits, readable, and no lock-out.
+pub fn check_policy(
+    call: &mut Call<'_>,
+    text: &str,
+    key_arn: &str,
+    bypass: Option<bool>,
+) -> Result<(), ApiError> {
+    validate::length("Policy", text.chars().count(), 1, 131_072)?;
+    let bypass = bypass.unwrap_or(false);
+    let account = call.scope.account.clone();
+    // What a policy may well ask of whoever administers the key.
+    call.conditions.set("kms:CallerAccount", account.as_str());
+    call.conditions.set("aws:ResourceAccount", account.as_str());
+    let (_, access) = call.split();
+    Ok(kms::check_policy(access, &account, key_arn, text, bypass)?)
+}
+
 /// The message of Sign and Verify.
-pub fn message<'a>(message: &'a Blob, kind: Option<&str>) -> Result<Message<'a>, ApiError> {
+pub fn message<'a>(
+    call: &mut Call<'_>,
+    message: &'a Blob,
+    kind: Option<&str>,
+) -> Result<Message<'a>, ApiError> {
     validate::length("Message", message.0.len(), 1, 4096)?;
     let kind = kind.unwrap_or("RAW");
     validate::one_of("MessageType", kind, &["RAW", "DIGEST", "EXTERNAL_MU"])?;
+    call.notes.parameter("messageType", kind);
+    call.conditions.set("kms:MessageType", kind);
     Ok(match kind {
         "DIGEST" => Message::Digest(&message.0),
         "EXTERNAL_MU" => Message::ExternalMu(&message.0),
@@ -120,20 +325,198 @@ pub fn message<'a>(message: &'a Blob, kind: Option<&str>) -> Result<Message<'a>,
     })
 }
 
+/// Whether a body names SLH-DSA, whose signatures take up to half a second (FIPS 205, section 11).
+pub fn names_slh_dsa(body: &[u8]) -> bool {
+    body.windows(7).any(|window| window == b"SLH_DSA")
+}
+
 /// `SigningAlgorithm` must be one that KMS knows.
-pub fn check_signing_algorithm(name: &str) -> Result<(), ApiError> {
+pub fn signing_algorithm(call: &mut Call<'_>, name: &str) -> Result<(), ApiError> {
     let mut known: Vec<_> =
         outlast_crypto::signatures::SIGNATURES.iter().map(|row| row.kms_name).collect();
     known.dedup();
-    validate::one_of("SigningAlgorithm", name, &known)
+    validate::one_of("SigningAlgorithm", name, &known)?;
+    call.notes.parameter("signingAlgorithm", name);
+    call.conditions.set("kms:SigningAlgorithm", name);
+    Ok(())
+}
+
+/// `MacAlgorithm` must be one that KMS knows.
+pub fn mac_algorithm(call: &mut Call<'_>, name: &str) -> Result<(), ApiError> {
+    let known: Vec<_> = KEY_SPECS.iter().flat_map(|row| row.mac.iter().copied()).collect();
+    validate::one_of("MacAlgorithm", name, &known)?;
+    call.notes.parameter("macAlgorithm", name);
+    call.conditions.set("kms:MacAlgorithm", name);
+    Ok(())
+}
+
+/// `EncapsulationAlgorithm` must be one that KMS knows.
+pub fn encapsulation_algorithm(call: &mut Call<'_>, name: &str) -> Result<(), ApiError> {
+    validate::one_of("EncapsulationAlgorithm", name, &["ML_KEM"])?;
+    call.notes.parameter("encapsulationAlgorithm", name);
+    call.conditions.set("kms:EncapsulationAlgorithm", name);
+    Ok(())
 }
 
 /// `EncryptionAlgorithm`, `SYMMETRIC_DEFAULT` if not given.
-pub fn encryption_algorithm(given: Option<&str>) -> Result<&str, ApiError> {
+pub fn encryption_algorithm<'a>(
+    call: &mut Call<'_>,
+    given: Option<&'a str>,
+) -> Result<&'a str, ApiError> {
     let name = given.unwrap_or("SYMMETRIC_DEFAULT");
     let known = ["SYMMETRIC_DEFAULT", "RSAES_OAEP_SHA_1", "RSAES_OAEP_SHA_256"];
     validate::one_of("EncryptionAlgorithm", name, &known)?;
+    call.notes.parameter("encryptionAlgorithm", name);
+    call.conditions.set("kms:EncryptionAlgorithm", name);
     Ok(name)
+}
+
+/// Whether only the permissions are looked at: `DryRun` with the modifier `IGNORE_CIPHERTEXT`.
+pub fn ignores_ciphertext(
+    dry_run: Option<bool>,
+    modifiers: Option<&[String]>,
+) -> Result<bool, ApiError> {
+    let modifiers = modifiers.unwrap_or_default();
+    for name in modifiers {
+        validate::one_of("DryRunModifiers", name, &["IGNORE_CIPHERTEXT"])?;
+    }
+    if !modifiers.is_empty() && dry_run != Some(true) {
+        return Err(ApiError::validation("DryRunModifiers is valid only with DryRun."));
+    }
+    Ok(!modifiers.is_empty())
+}
+
+/// The ciphertext of a request, which may be absent if it is not looked at.
+pub fn ciphertext(blob: Option<&Blob>, may_be_absent: bool) -> Result<&[u8], ApiError> {
+    match blob {
+        Some(blob) => {
+            validate::length("CiphertextBlob", blob.0.len(), 1, 6144)?;
+            Ok(&blob.0)
+        }
+        None if may_be_absent => Ok(&[]),
+        None => Err(validate::missing("CiphertextBlob")),
+    }
+}
+
+/// The key to decrypt with: the one that is named, or the one that the ciphertext names. If both do, they must
+/// be the same.
+pub fn source_key(
+    call: &mut Call<'_>,
+    name: Option<&str>,
+    algorithm: &str,
+    blob: &[u8],
+    ignores_ciphertext: bool,
+) -> Result<Key, ApiError> {
+    let symmetric = algorithm == "SYMMETRIC_DEFAULT";
+    let Some(name) = name else {
+        if !symmetric || ignores_ciphertext {
+            return Err(ApiError::validation(
+                "KeyId is required with an asymmetric key, and when the ciphertext is ignored.",
+            ));
+        }
+        let key = kms::decryption_key(&mut call.work, &call.scope, blob)?;
+        call.notes.resource(key.arn(), "AWS::KMS::Key");
+        return Ok(key);
+    };
+    let key = find_key(call, name)?;
+    if symmetric && key.is_symmetric_encryption() && !ignores_ciphertext {
+        // Another key's is refused before anything is tried; garbage is garbage.
+        let scope = key.scope().clone();
+        kms::decryption_key(&mut call.work, &scope, blob)?;
+        if !kms::is_under(blob, &key) {
+            return Err(kms::KmsError::IncorrectKey.into());
+        }
+    }
+    Ok(key)
+}
+
+/// The length of a data key, from `NumberOfBytes` or `KeySpec`.
+pub fn data_key_length(
+    number_of_bytes: Option<i64>,
+    key_spec: Option<&str>,
+) -> Result<usize, ApiError> {
+    match (number_of_bytes, key_spec) {
+        (None, Some(spec)) => {
+            validate::one_of("KeySpec", spec, &["AES_256", "AES_128"])?;
+            Ok(if spec == "AES_128" { 16 } else { 32 })
+        }
+        (Some(number), None) => usize::try_from(number)
+            .ok()
+            .filter(|number| (1..=1024).contains(number))
+            .ok_or_else(|| ApiError::validation("NumberOfBytes must be between 1 and 1024.")),
+        _ => Err(ApiError::validation(
+            "Please specify either number of bytes or key spec, and not both.",
+        )),
+    }
+}
+
+/// A data key of `length` bytes under a key, for the operation named: plaintext and ciphertext.
+pub fn data_key(
+    call: &mut Call<'_>,
+    operation: &str,
+    key: &Key,
+    context: &EncryptionContext,
+    plaintext: &Secret,
+) -> Result<Vec<u8>, ApiError> {
+    let allowed = may_make(call, operation, key, context)?;
+    under_key(call, operation, key, context, plaintext, &allowed)
+}
+
+fn may_make(
+    call: &mut Call<'_>,
+    operation: &str,
+    key: &Key,
+    context: &EncryptionContext,
+) -> Result<Allowed, ApiError> {
+    call.conditions.set("kms:EncryptionAlgorithm", "SYMMETRIC_DEFAULT");
+    call.authorize_key(&format!("kms:{operation}"), key, Some(context))
+}
+
+fn under_key(
+    call: &mut Call<'_>,
+    operation: &str,
+    key: &Key,
+    context: &EncryptionContext,
+    plaintext: &Secret,
+    allowed: &Allowed,
+) -> Result<Vec<u8>, ApiError> {
+    let plaintext =
+        kms::PlaintextRef { algorithm: "SYMMETRIC_DEFAULT", context, bytes: plaintext.expose() };
+    Ok(kms::encrypt(&mut call.work, call.ring, key, operation, plaintext, allowed)?)
+}
+
+/// A key pair whose private half is encrypted under a key: what both operations have in common.
+pub struct DataKeyPair {
+    /// Private key in PKCS #8.
+    pub private: Secret,
+    /// The same under the key.
+    pub ciphertext: Vec<u8>,
+    /// DER `SubjectPublicKeyInfo`.
+    pub public: Vec<u8>,
+}
+
+/// Makes a data key pair for the operation named.
+pub fn data_key_pair(
+    call: &mut Call<'_>,
+    operation: &str,
+    key: &Key,
+    context: &EncryptionContext,
+    spec: &str,
+) -> Result<DataKeyPair, ApiError> {
+    let known: Vec<_> =
+        KEY_SPECS.iter().filter(|row| row.data_key_pair).map(|row| row.name).collect();
+    validate::one_of("KeyPairSpec", spec, &known)?;
+    call.notes.parameter("keyPairSpec", spec);
+    call.conditions.set("kms:DataKeyPairSpec", spec);
+    let row = KeySpec::by_name(spec).ok_or_else(|| ApiError::validation("KeyPairSpec"))?;
+    // Before the work of making a key pair, which only who is allowed can ask for.
+    let allowed = may_make(call, operation, key, context)?;
+    let stored = row.generate().map_err(kms::KmsError::from)?;
+    let private = row.to_pkcs8(&stored).map_err(kms::KmsError::from)?;
+    let loaded = row.load(&stored).map_err(kms::KmsError::from)?;
+    let public = loaded.public_key().map(<[u8]>::to_vec).unwrap_or_default();
+    let ciphertext = under_key(call, operation, key, context, &private, &allowed)?;
+    Ok(DataKeyPair { private, ciphertext, public })
 }
 
 /// An encryption context within its limits, noted for the audit record.
@@ -151,26 +534,31 @@ pub fn encryption_context(
     Ok(context)
 }
 
-/// Members that KMS has and this service does not serve yet are refused, never ignored.
+/// Members that KMS has and this service does not serve, with the reason: they are refused, never ignored.
+pub const REFUSED: &[(&str, &str)] = &[
+    ("Recipient", "attestation documents are those of AWS Nitro Enclaves, which run on AWS only"),
+    ("CustomKeyStoreId", "custom key stores are not served"),
+    ("XksKeyId", "external key stores are not served"),
+];
+
+/// Refuses a member of [`REFUSED`], if it is given.
 pub fn refuse<T>(name: &str, given: Option<&T>) -> Result<(), ApiError> {
     if given.is_some() {
+        let reason = REFUSED.iter().find(|(known, _)| *known == name).map_or("", |(_, why)| why);
         return Err(ApiError::new(
             "UnsupportedOperationException",
-            format!("{name} is not supported by this version of outlast"),
+            format!("{name} is not supported: {reason}"),
         ));
     }
     Ok(())
 }
 
-/// Grant tokens name grants, and there are none: any token is invalid. An empty list is fine.
-pub fn refuse_grant_tokens(given: Option<&Vec<String>>) -> Result<(), ApiError> {
-    if given.is_some_and(|list| !list.is_empty()) {
-        return Err(ApiError::new(
-            "InvalidGrantTokenException",
-            "The grant token does not name a grant: this version of outlast has no grants.",
-        ));
-    }
-    Ok(())
+/// What the six operations of custom key stores answer when they name one: there are none.
+pub fn no_custom_key_store(name: &str) -> ApiError {
+    ApiError::new(
+        "CustomKeyStoreNotFoundException",
+        format!("The custom key store {} does not exist.", validate::shorten(name)),
+    )
 }
 
 /// `DryRun`: everything was checked, and nothing is done.

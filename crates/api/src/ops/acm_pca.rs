@@ -16,6 +16,7 @@ pub mod update_certificate_authority;
 use super::Row;
 
 /// Every operation, in order of name.
+#[rustfmt::skip]
 pub static OPERATIONS: &[Row] = &[
     Row::of::<create_certificate_authority::CreateCertificateAuthority>(),
     Row::of::<delete_certificate_authority::DeleteCertificateAuthority>(),

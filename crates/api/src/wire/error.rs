@@ -3,6 +3,7 @@
 use outlast_domain::Fault;
 use outlast_domain::ca::CaError;
 use outlast_domain::identity::Denied;
+use outlast_domain::identity::session::AssumeError;
 use outlast_domain::kms::KmsError;
 use outlast_store::StoreError;
 
@@ -74,6 +75,15 @@ impl From<KmsError> for ApiError {
             KmsError::LimitExceeded(_) => "LimitExceededException",
             KmsError::Tag(_) => "TagException",
             KmsError::Validation(_) => "ValidationException",
+            KmsError::InvalidMac => "KMSInvalidMacException",
+            KmsError::UnknownCiphertextKey | KmsError::Denied(_) => "AccessDeniedException",
+            KmsError::MalformedPolicy(_) => "MalformedPolicyDocumentException",
+            KmsError::InvalidGrantToken(_) => "InvalidGrantTokenException",
+            KmsError::InvalidGrantId(_) => "InvalidGrantIdException",
+            KmsError::InvalidMarker => "InvalidMarkerException",
+            KmsError::IncorrectKeyMaterial(_) => "IncorrectKeyMaterialException",
+            KmsError::InvalidImportToken(_) => "InvalidImportTokenException",
+            KmsError::ExpiredImportToken(_) => "ExpiredImportTokenException",
             KmsError::Fault(fault) => return Self::internal("KMSInternalException", fault.clone()),
             _ => "KMSInternalException",
         };
@@ -105,6 +115,15 @@ impl From<CaError> for ApiError {
 impl From<Denied> for ApiError {
     fn from(error: Denied) -> Self {
         Self::new("AccessDeniedException", error.to_string())
+    }
+}
+
+impl From<AssumeError> for ApiError {
+    fn from(error: AssumeError) -> Self {
+        match error {
+            AssumeError::Denied(denied) => denied.into(),
+            AssumeError::Fault(fault) => fault.into(),
+        }
     }
 }
 

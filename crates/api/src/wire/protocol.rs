@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::ApiError;
 use super::validate::{member, shorten};
+use super::{ApiError, query};
 
 /// A wire protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,17 +14,44 @@ pub enum Protocol {
     Json11,
     /// `smithy.protocols#rpcv2Cbor`: operation in the path, CBOR body.
     RpcV2Cbor,
+    /// `aws.protocols#awsQuery`: operation and members in a form, XML answers.
+    Query,
 }
 
 /// Deepest nesting of a CBOR body; `serde_json` has 128 built in.
 const MAX_DEPTH: usize = 32;
 
 impl Protocol {
-    /// `Content-Type` of requests and responses.
+    /// `Content-Type` of requests.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Json11 => "application/x-amz-json-1.1",
             Self::RpcV2Cbor => "application/cbor",
+            Self::Query => "application/x-www-form-urlencoded",
+        }
+    }
+
+    /// `Content-Type` of responses.
+    pub fn response_type(self) -> &'static str {
+        match self {
+            Self::Query => "text/xml",
+            other => other.content_type(),
+        }
+    }
+
+    /// Code and status of an error: the older query services have names of their own for what all share.
+    pub fn error_code(self, error: &ApiError) -> (&'static str, u16) {
+        match self {
+            Self::Query => query::error_code(error),
+            _ => (error.code, error.status),
+        }
+    }
+
+    /// Puts the result of an operation into what the protocol has around it.
+    pub fn enclose(self, body: Vec<u8>, operation: &str, namespace: &str, id: &str) -> Vec<u8> {
+        match self {
+            Self::Query => query::enclose(&body, operation, namespace, id),
+            _ => body,
         }
     }
 
@@ -61,6 +88,8 @@ impl Protocol {
                 }
                 Ok(value)
             }
+            Self::Query => serde_json::from_value(query::members(body)?)
+                .map_err(|error| explain(&error.to_string())),
         }
     }
 
@@ -70,7 +99,9 @@ impl Protocol {
             ApiError::internal("InternalFailure", outlast_domain::Fault::Encoding(reason))
         };
         match self {
-            Self::Json11 => serde_json::to_vec(value).map_err(|error| failed(error.to_string())),
+            Self::Json11 | Self::Query => {
+                serde_json::to_vec(value).map_err(|error| failed(error.to_string()))
+            }
             Self::RpcV2Cbor => {
                 let mut out = Vec::new();
                 ciborium::into_writer(value, &mut out)
@@ -86,6 +117,7 @@ impl Protocol {
             Self::Json11 => {
                 json!({ "__type": error.code, "message": error.message }).to_string().into_bytes()
             }
+            Self::Query => query::error(error, namespace),
             Self::RpcV2Cbor => {
                 let shape = format!("{namespace}#{}", error.code);
                 self.encode(&json!({ "__type": shape, "message": error.message }))

@@ -4,7 +4,7 @@
 //! URLs, unsigned and chunked payloads are refused by name, because a service that holds keys must know that
 //! the whole request is what its caller sent.
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use outlast_crypto::{Secret, digests, hmac};
 use time::OffsetDateTime;
 use time::format_description::BorrowedFormatItem;
@@ -131,6 +131,12 @@ impl Claim {
         })
     }
 
+    /// The service that an `Authorization` header says its request is for.
+    pub fn service_of(authorization: &str) -> Option<&str> {
+        let (_, rest) = authorization.split_once("Credential=")?;
+        rest.split([',', ' ']).next()?.split('/').nth(3)
+    }
+
     /// Checks payload and signature with the access key's secret.
     pub fn verify(&self, parts: &Parts<'_>, secret: &Secret) -> Result<(), ApiError> {
         check_digest(parts)?;
@@ -160,6 +166,8 @@ pub struct Credentials {
     pub access_key_id: String,
     /// Secret access key.
     pub secret: Secret,
+    /// Session token, with temporary credentials.
+    pub token: Option<Secret>,
 }
 
 /// What a POST request that is to be signed is for.
@@ -190,6 +198,11 @@ pub fn sign(
         .and_then(|time| time.format(BASIC).ok())
         .ok_or_else(invalid)?;
     headers.insert("x-amz-date", timestamp.parse().map_err(|_| invalid())?);
+    if let Some(token) = &credentials.token {
+        let mut value = HeaderValue::from_bytes(token.expose()).map_err(|_| invalid())?;
+        value.set_sensitive(true);
+        headers.insert("x-amz-security-token", value);
+    }
     let mut names: Vec<String> = headers.keys().map(|name| name.as_str().to_owned()).collect();
     names.push("host".into());
     names.sort_unstable();

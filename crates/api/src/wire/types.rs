@@ -40,6 +40,22 @@ impl<'de> Deserialize<'de> for Blob {
     }
 }
 
+/// A member that is not kept: a secret of something that is not served. Whatever comes is read and forgotten.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Discarded;
+
+impl Serialize for Discarded {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_unit()
+    }
+}
+
+impl<'de> Deserialize<'de> for Discarded {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        serde::de::IgnoredAny::deserialize(deserializer).map(|_| Self)
+    }
+}
+
 struct BytesVisitor;
 
 impl Visitor<'_> for BytesVisitor {

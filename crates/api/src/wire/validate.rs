@@ -49,6 +49,15 @@ pub fn page_limit(name: &str, given: Option<i64>) -> Result<usize, ApiError> {
     }
 }
 
+/// A member that must be there and is not.
+pub fn missing(name: &str) -> ApiError {
+    ApiError::validation(format!(
+        "1 validation error detected: Value null at '{}' failed to satisfy constraint: Member must \
+         not be null",
+        member(name)
+    ))
+}
+
 fn violation(name: &str, value: &str, constraint: &str) -> ApiError {
     ApiError::validation(format!(
         "1 validation error detected: Value '{value}' at '{}' failed to satisfy constraint: \

@@ -17,11 +17,12 @@ use outlast_api::ops::Operation;
 use outlast_api::service::{Request, Response, Service};
 use outlast_api::wire::sigv4::Credentials;
 use outlast_crypto::Secret;
-use outlast_domain::identity;
+use outlast_domain::identity::{self, Entry};
 use outlast_domain::seal::RootKey;
 use outlast_store::faulty::FaultyStore;
 use outlast_store::memory::MemoryStore;
 use outlast_store::{Store, StoreError};
+use serde_json::{Value, json};
 
 pub const ACCOUNT: &str = "123456789012";
 pub const ACCESS_KEY: &str = "AKIAEXAMPLE";
@@ -79,7 +80,11 @@ pub fn client(id: &str, region: &str) -> Client {
     Client {
         host: HOST.into(),
         region: region.into(),
-        credentials: Credentials { access_key_id: id.into(), secret: Secret::new(SECRET.to_vec()) },
+        credentials: Credentials {
+            access_key_id: id.into(),
+            secret: Secret::new(SECRET.to_vec()),
+            token: None,
+        },
     }
 }
 
@@ -90,7 +95,7 @@ impl Fixture {
         for (account, id) in [(ACCOUNT, ACCESS_KEY), ("210987654321", "AKIAOTHER")] {
             let mut work = service.work(NOW * 1000);
             let secret = Secret::new(SECRET.to_vec());
-            identity::create_access_key(&mut work, account, "admin", Some(id.into()), &secret)
+            identity::create_administrator(&mut work, account, "admin", Some(id.into()), &secret)
                 .unwrap();
             store.commit_and_wait(work.into_transaction(Vec::new())).unwrap();
         }
@@ -173,13 +178,302 @@ impl Fixture {
         request
     }
 
-    pub fn events(&self) -> Vec<serde_json::Value> {
+    pub fn events(&self) -> Vec<Value> {
         let events = self.store.events(0, 100_000).unwrap();
         events.iter().map(|event| serde_json::from_slice(&event.body).unwrap()).collect()
     }
 }
 
 pub fn error_code(response: &Response) -> String {
-    let body: serde_json::Value = serde_json::from_slice(&response.body).unwrap();
+    let body: Value = serde_json::from_slice(&response.body).unwrap();
     body["__type"].as_str().unwrap_or_default().to_owned()
+}
+
+pub const OTHER_ACCOUNT: &str = "210987654321";
+pub const REGION: &str = "eu-west-1";
+
+/// A caller as the untyped calls below have it.
+#[derive(Clone)]
+pub struct Who {
+    pub id: String,
+    pub secret: Vec<u8>,
+    pub token: Option<String>,
+    pub region: String,
+    pub source_ip: String,
+    pub tls: Option<outlast_api::audit::TlsDetails>,
+}
+
+impl Who {
+    pub fn new(id: &str) -> Self {
+        Self {
+            id: id.into(),
+            secret: SECRET.to_vec(),
+            token: None,
+            region: REGION.into(),
+            source_ip: "127.0.0.1".into(),
+            tls: None,
+        }
+    }
+
+    pub fn admin() -> Self {
+        Self::new(ACCESS_KEY)
+    }
+
+    /// The administrator of another account.
+    pub fn stranger() -> Self {
+        Self::new("AKIAOTHER")
+    }
+
+    pub fn at(&self, region: &str) -> Self {
+        Self { region: region.into(), ..self.clone() }
+    }
+}
+
+/// An error answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    pub code: String,
+    pub message: String,
+    pub status: u16,
+}
+
+pub type Answer = Result<Value, Refused>;
+
+/// The code of an answer that must be an error.
+#[track_caller]
+pub fn code(answer: Answer) -> String {
+    match answer {
+        Ok(value) => panic!("it succeeded: {value}"),
+        Err(refused) => refused.code,
+    }
+}
+
+#[track_caller]
+pub fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("no text: {value}"))
+}
+
+pub fn b64(bytes: &[u8]) -> String {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+#[track_caller]
+pub fn unb64(value: &Value) -> Vec<u8> {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD.decode(text(value)).unwrap()
+}
+
+/// The members of both objects; those of `more` win.
+pub fn with(body: &Value, more: Value) -> Value {
+    let mut body = body.as_object().unwrap().clone();
+    let Value::Object(more) = more else { panic!("no object: {more}") };
+    body.extend(more);
+    Value::Object(body)
+}
+
+pub fn key_arn(account: &str, region: &str, id: &str) -> String {
+    format!("arn:aws:kms:{region}:{account}:key/{id}")
+}
+
+impl Fixture {
+    /// Any request by anybody.
+    pub fn request(
+        &self,
+        who: &Who,
+        service: &str,
+        mut headers: HeaderMap,
+        body: &[u8],
+    ) -> Response {
+        if let Some(token) = &who.token {
+            headers.insert("x-amz-security-token", token.parse().unwrap());
+        }
+        let (region, path) = (who.region.as_str(), "/");
+        let target = outlast_api::wire::sigv4::Target { path, host: HOST, body, region, service };
+        let credentials = Credentials {
+            access_key_id: who.id.clone(),
+            secret: Secret::new(who.secret.clone()),
+            token: None,
+        };
+        outlast_api::wire::sigv4::sign(&mut headers, &target, &credentials, self.now.get())
+            .unwrap();
+        headers.insert("host", HOST.parse().unwrap());
+        self.service.call(&Request {
+            method: &Method::POST,
+            path,
+            query: "",
+            host: HOST,
+            headers: &headers,
+            body,
+            source_ip: &who.source_ip,
+            tls: who.tls.as_ref(),
+            now_ms: self.now.get() * 1000,
+            request_id: "00000000-0000-0000-0000-000000000000",
+        })
+    }
+
+    /// An operation of KMS, untyped.
+    pub fn kms_as(&self, who: &Who, operation: &str, body: Value) -> Answer {
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", "application/x-amz-json-1.1".parse().unwrap());
+        headers.insert("x-amz-target", format!("TrentService.{operation}").parse().unwrap());
+        answer(&self.request(who, "kms", headers, body.to_string().as_bytes()))
+    }
+
+    /// The same by the administrator.
+    pub fn kms(&self, operation: &str, body: Value) -> Answer {
+        self.kms_as(&Who::admin(), operation, body)
+    }
+
+    /// An operation of STS: the answer's XML.
+    pub fn sts_as(&self, who: &Who, form: &[(&str, &str)]) -> Response {
+        let mut body = form_urlencoded::Serializer::new(String::new());
+        body.append_pair("Version", "2011-06-15").extend_pairs(form);
+        let mut headers = HeaderMap::new();
+        let form = "application/x-www-form-urlencoded; charset=utf-8";
+        headers.insert("content-type", form.parse().unwrap());
+        self.request(who, "sts", headers, body.finish().as_bytes())
+    }
+
+    /// A new key: its id.
+    #[track_caller]
+    pub fn key(&self, body: Value) -> String {
+        text(&self.kms("CreateKey", body).unwrap()["KeyMetadata"]["KeyId"]).to_owned()
+    }
+
+    #[track_caller]
+    pub fn key_of(&self, spec: &str, usage: &str) -> String {
+        self.key(json!({ "KeySpec": spec, "KeyUsage": usage }))
+    }
+
+    #[track_caller]
+    pub fn state(&self, key: &str) -> String {
+        let found = self.kms("DescribeKey", json!({ "KeyId": key })).unwrap();
+        text(&found["KeyMetadata"]["KeyState"]).to_owned()
+    }
+
+    /// Encrypts with `SYMMETRIC_DEFAULT`: the ciphertext in base64.
+    #[track_caller]
+    pub fn encrypted(&self, key: &str, plaintext: &[u8]) -> String {
+        let made = self.kms("Encrypt", json!({ "KeyId": key, "Plaintext": b64(plaintext) }));
+        text(&made.unwrap()["CiphertextBlob"]).to_owned()
+    }
+
+    #[track_caller]
+    pub fn decrypted(&self, ciphertext: &str) -> Vec<u8> {
+        unb64(&self.kms("Decrypt", json!({ "CiphertextBlob": ciphertext })).unwrap()["Plaintext"])
+    }
+
+    pub fn advance(&self, seconds: i64) {
+        self.now.set(self.now.get() + seconds);
+    }
+
+    pub fn keep_house(&self) {
+        self.service.keep_house(self.now.get() * 1000).unwrap();
+    }
+
+    /// Changes users and roles.
+    pub fn directory<T>(&self, change: impl FnOnce(&mut outlast_domain::work::Work<'_>) -> T) -> T {
+        let mut work = self.service.work(self.now.get() * 1000);
+        let done = change(&mut work);
+        self.store.commit_and_wait(work.into_transaction(Vec::new())).unwrap();
+        done
+    }
+
+    /// A user of an account with an access key and these policies.
+    pub fn user(&self, account: &str, name: &str, policies: &[Value]) -> Who {
+        let id = format!("AKIA{}{account}", name.to_ascii_uppercase());
+        self.directory(|work| {
+            let tags = std::collections::BTreeMap::from([("team".to_owned(), name.to_owned())]);
+            let mut user = identity::create_user(work, account, name, tags).unwrap();
+            for (number, policy) in policies.iter().enumerate() {
+                user = user.put_policy(work, &format!("p{number}"), &policy.to_string()).unwrap();
+            }
+            let secret = Secret::new(SECRET.to_vec());
+            identity::add_access_key(work, user, Some(id.clone()), &secret).unwrap();
+        });
+        Who::new(&id)
+    }
+
+    /// A role that whoever `trust` names may assume: its ARN.
+    pub fn role(&self, account: &str, name: &str, trust: &Value, policies: &[Value]) -> String {
+        self.directory(|work| {
+            let trust = trust.to_string();
+            let mut role = identity::create_role(work, account, name, &trust, 7200).unwrap();
+            for (number, policy) in policies.iter().enumerate() {
+                role = role.put_policy(work, &format!("p{number}"), &policy.to_string()).unwrap();
+            }
+            role.arn()
+        })
+    }
+
+    /// The session that `who` gets of a role.
+    #[track_caller]
+    pub fn session(&self, who: &Who, role: &str, more: &[(&str, &str)]) -> Who {
+        let mut form =
+            vec![("Action", "AssumeRole"), ("RoleArn", role), ("RoleSessionName", "session")];
+        form.extend_from_slice(more);
+        let response = self.sts_as(who, &form);
+        let xml = String::from_utf8(response.body).unwrap();
+        assert_eq!(response.status, 200, "{xml}");
+        Who {
+            id: element(&xml, "AccessKeyId"),
+            secret: element(&xml, "SecretAccessKey").into_bytes(),
+            token: Some(element(&xml, "SessionToken")),
+            ..who.clone()
+        }
+    }
+}
+
+/// The text of an element that comes once.
+#[track_caller]
+pub fn element(xml: &str, name: &str) -> String {
+    let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+    let mut parts = xml.split(&open);
+    let inner = parts.nth(1).unwrap_or_else(|| panic!("no {name}: {xml}"));
+    assert!(parts.next().is_none(), "{name} twice: {xml}");
+    inner.split(&close).next().unwrap().to_owned()
+}
+
+fn answer(response: &Response) -> Answer {
+    let value: Value = serde_json::from_slice(&response.body).unwrap();
+    if response.status == 200 {
+        return Ok(value);
+    }
+    let member = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
+    let (code, message) = (member("__type"), member("message"));
+    assert_eq!(response.error, Some(code.as_str()));
+    Err(Refused { code, message, status: response.status })
+}
+
+/// A policy of one statement.
+pub fn policy(statement: Value) -> Value {
+    json!({ "Version": "2012-10-17", "Statement": statement })
+}
+
+/// An identity policy that allows these actions on everything.
+pub fn allow(actions: &[&str]) -> Value {
+    policy(json!([{ "Effect": "Allow", "Action": actions, "Resource": "*" }]))
+}
+
+/// A key policy with the usual statement for the account, and others.
+pub fn key_policy(more: Value) -> String {
+    let root = format!("arn:aws:iam::{ACCOUNT}:root");
+    let mut statements = vec![json!({
+        "Effect": "Allow", "Principal": { "AWS": root }, "Action": "kms:*", "Resource": "*",
+    })];
+    let Value::Array(more) = more else { panic!("no list: {more}") };
+    statements.extend(more);
+    policy(json!(statements)).to_string()
+}
+
+impl Fixture {
+    /// All records but those that every use writes.
+    pub fn store_without_uses(&self) -> Vec<(String, Vec<u8>)> {
+        let found = self.store.scan("", "", 100_000).unwrap();
+        let kept = found
+            .into_iter()
+            .filter(|(place, _)| !place.starts_with("kms/last-use/") && !place.starts_with("iam/"));
+        kept.map(|(place, record)| (place, record.value)).collect()
+    }
 }

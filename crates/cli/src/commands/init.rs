@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use outlast_crypto::Secret;
 use serde_json::json;
 
 use crate::data::{self, NewData};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::place::Place;
 use crate::root_key::Provider;
 
 /// Arguments of `init`.
@@ -34,24 +34,29 @@ pub(crate) struct Arguments {
     /// the data folder].
     #[arg(long, env = "OUTLAST_ROOT_KEY", hide_env_values = true)]
     root_key: Option<String>,
+    /// Where the records shall be: sqlite, or a URL such as postgres://USER@HOST/DATABASE, which several servers
+    /// may share [default: sqlite, in the data folder].
+    #[arg(long, env = "OUTLAST_STORE", hide_env_values = true)]
+    store: Option<String>,
+    /// Make the folder for another server on a database that has a store already; --root-key says where that
+    /// store's root key is.
+    #[arg(long, requires = "store", requires = "root_key")]
+    join: bool,
 }
 
 /// Makes the folder and tells what is in it.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let secret = match std::env::var("OUTLAST_SECRET_ACCESS_KEY") {
-        Ok(text) if text.len() < 16 || !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
-            return Err(Failure::new("OUTLAST_SECRET_ACCESS_KEY is not a secret access key")
-                .hint("it needs 16 or more visible ASCII characters; AWS's have 40"));
-        }
-        Ok(text) => Some(Secret::new(text.into_bytes())),
-        Err(_) => None,
-    };
+    let secret = data::given_secret()?;
     let here = std::env::current_dir().map_err(|error| Failure::new(error.to_string()))?;
     let root_key = match &arguments.root_key {
         // Absolute, since it is written down in the settings.
         Some(text) => Some(Provider::parse(text, &here)?),
         None => None,
     };
+    let database = Place::choose(&arguments.data, arguments.store.as_deref(), None)?.database;
+    if let (true, Some(url), Some(provider)) = (arguments.join, &database, &root_key) {
+        return join(arguments, url, provider, output);
+    }
     let keep = match &root_key {
         None => {
             format!("{}/root.key (without it the store cannot be read)", arguments.data.display())
@@ -68,6 +73,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             port: arguments.port,
             names: data::default_names(),
             root_key,
+            database,
         },
     )?;
     let folder = arguments.data.display();
@@ -91,5 +97,20 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             "ca_bundle": arguments.data.join("client/ca.pem"),
         }),
     );
+    Ok(())
+}
+
+fn join(
+    arguments: &Arguments,
+    url: &str,
+    provider: &Provider,
+    output: Output,
+) -> Result<(), Failure> {
+    data::join(&arguments.data, url.to_owned(), provider, &arguments.region, arguments.port)?;
+    let folder = arguments.data.display();
+    let text = format!(
+        "made {folder} for another server on the database\n\nstart it: outlast server --data {folder}"
+    );
+    output.result(&text, &json!({ "data": arguments.data, "joined": true }));
     Ok(())
 }

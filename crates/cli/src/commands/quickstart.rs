@@ -37,6 +37,7 @@ use crate::endpoint::{CallError, Endpoint};
 use crate::failure::Failure;
 use crate::files;
 use crate::output::{self, Output};
+use crate::place::Place;
 use crate::profile::Connection;
 use crate::root_key::Provider;
 use crate::signing::{CERTIFICATE_TAG, SigningIdentity, issued_certificate, verify_file};
@@ -76,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     std::fs::create_dir_all(&out).map_err(|error| Failure::file(&out, &error))?;
     let folder = out.join("data");
     let mut report = Report::default();
-    if data::is_initialised(&folder) {
+    if Place::in_folder(&folder).is_initialised() {
         report.step("store", format!("used the store in {}", folder.display()));
     } else {
         data::create(
@@ -89,11 +90,12 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
                 port: 8443,
                 names: data::default_names(),
                 root_key: None,
+                database: None,
             },
         )?;
         report.step("store", format!("made a store in {}", folder.display()));
     }
-    let opened = Data::open(&folder, &Provider::default_in(&folder))?;
+    let opened = Data::open(&Place::in_folder(&folder), &Provider::default_in(&folder))?;
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
     let spinner = output::spinner("starting the server");

@@ -4,15 +4,12 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use outlast_api::audit::maintenance_event;
 use outlast_domain::backup::{self, Header, Restored};
 use outlast_domain::identity::{self, AccessKey};
-use outlast_domain::ids;
 use outlast_domain::seal::RootKey;
 use outlast_domain::work::Work;
 use outlast_net::certificate::{self, KINDS};
 use outlast_net::server::system_clock;
-use outlast_store::sqlite::SqliteStore;
 use outlast_store::{Store, Transaction};
 use serde_json::{Map, json};
 
@@ -20,6 +17,7 @@ use super::backup::{describe, failure};
 use crate::data::{self, Profile, store_failure};
 use crate::failure::Failure;
 use crate::output::{self, Output};
+use crate::place::Place;
 use crate::root_key::Provider;
 
 /// Arguments of `restore`.
@@ -40,6 +38,10 @@ pub(crate) struct Arguments {
     /// Region that the AWS profile names; every other region works as well.
     #[arg(long, default_value = "us-east-1")]
     region: String,
+    /// Where the records shall be: sqlite, or the URL of an empty PostgreSQL database
+    /// [default: sqlite, in the data folder].
+    #[arg(long, env = "OUTLAST_STORE", hide_env_values = true)]
+    store: Option<String>,
     /// Port that the AWS profile names.
     #[arg(long, default_value_t = 8443)]
     port: u16,
@@ -63,19 +65,21 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let kek = opener.open_stated(&header.key.provider, Some(&header.key.parameters))?;
     let (build, place) = data::begin(folder)?;
     let bar = output::spinner("restoring");
-    let store = SqliteStore::open(&data::store_path(build.path())).map_err(store_failure)?;
+    let target = Place::choose(build.path(), arguments.store.as_deref(), None)?;
+    let opened = target.open()?;
+    let store = opened.as_ref();
     let restored =
-        backup::restore(&header, &head, kek.as_ref(), &mut input, &store, &mut |counts| {
+        backup::restore(&header, &head, kek.as_ref(), &mut input, store, &mut |counts| {
             bar.set_message(describe(counts));
         })
         .map_err(|error| failure(path, error))?;
     bar.finish_and_clear();
     let counts = restored.counts;
-    let provider = keep_root_keys(&store, restored, root_key.as_ref(), folder, build.path())?;
-    let root = data::unlock(&store, &provider)?;
-    finish(&store, &root, &header, arguments, build.path(), &place)?;
-    data::write_settings(build.path(), root_key.as_ref())?;
-    drop(store);
+    let provider = keep_root_keys(store, restored, root_key.as_ref(), folder, build.path())?;
+    let root = data::unlock(store, &provider)?;
+    finish(store, &root, &header, arguments, build.path(), &place)?;
+    data::write_settings(build.path(), root_key.as_ref(), target.database.as_deref())?;
+    drop(opened);
     data::complete(build, folder)?;
     let made = outlast_pki::time::rfc3339(header.created_ms.div_euclid(1000));
     let text = format!(
@@ -162,7 +166,7 @@ fn finish(
     // Nothing of this work is committed: the server renews what it needs when it starts.
     let chain = certificate::ensure(&mut work, &KINDS[0], &data::default_names())?;
     if let Some(id) = administrator(&work)?
-        && let Some((_, secret)) = identity::find_access_key(&mut work, &id)?
+        && let Some(secret) = identity::access_key_secret(&mut work, &id)?
     {
         let profile =
             Profile { region: &arguments.region, port: arguments.port, root_pem: &chain.root_pem };
@@ -173,7 +177,7 @@ fn finish(
         "backupTime".into(),
         outlast_pki::time::rfc3339(header.created_ms.div_euclid(1000)).into(),
     );
-    let event = maintenance_event(now_ms, &ids::uuid()?, "RestoreBackup", &parameters.into());
+    let event = data::store_event(now_ms, "RestoreBackup", &parameters.into())?;
     let transaction = Transaction { events: vec![event], ..Transaction::default() };
     store.commit_and_wait(transaction).map_err(store_failure)
 }

@@ -4,19 +4,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use outlast_api::audit::maintenance_event;
-use outlast_domain::ids;
 use outlast_domain::seal::rotation::{self, NewKek};
 use outlast_domain::seal::{self, RootRecord, SealedUnder};
 use outlast_domain::work::Work;
 use outlast_net::server::system_clock;
-use outlast_store::sqlite::SqliteStore;
 use outlast_store::{Store, StoreError};
 use serde_json::{Value, json};
 
 use crate::data::{self, Data, StoreArguments, store_failure};
 use crate::failure::Failure;
 use crate::output::{self, Output};
+use crate::place::Place;
 use crate::root_key::Provider;
 
 /// Records that one transaction looks at.
@@ -50,6 +48,10 @@ struct Rotate {
     /// token's key is made unless it exists. The server must be stopped for that.
     #[arg(long)]
     to: Option<String>,
+    /// With --to and a database: no server on it runs. It cannot be looked at from here, and one that runs would
+    /// not be able to read its secrets any more.
+    #[arg(long, requires = "to")]
+    servers_are_stopped: bool,
 }
 
 /// Rotates or shows.
@@ -61,7 +63,11 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 }
 
 fn rotate(arguments: &Rotate, output: Output) -> Result<(), Failure> {
-    let folder = &arguments.store.data;
+    let place = arguments.store.place()?;
+    if arguments.to.is_some() && place.is_shared() && !arguments.servers_are_stopped {
+        return Err(Failure::new("a server that runs on the database could not read it any more")
+            .hint("stop all servers on it, and add --servers-are-stopped"));
+    }
     let given = arguments.store.provider()?;
     let to = match &arguments.to {
         Some(text) => Some(Provider::parse(text, Path::new(""))?),
@@ -70,13 +76,13 @@ fn rotate(arguments: &Rotate, output: Output) -> Result<(), Failure> {
     // Another provider's key is nothing that a running server could unwrap.
     let lock = match to {
         Some(_) => {
-            data::require_initialised(folder)?;
+            place.require_initialised()?;
             let hint = "stop the server, rotate, and start it with the new --root-key";
-            Some(data::lock(folder).map_err(|failure| failure.hint(hint))?)
+            place.lock().map_err(|failure| failure.hint(hint))?
         }
         None => None,
     };
-    let (data, provider, record) = open(folder, given, to.as_ref())?;
+    let (data, provider, record) = open(&place, given, to.as_ref())?;
     let resumed = record.as_ref().is_some_and(|record| record.previous.is_some());
     let provider = match (&to, resumed) {
         (None, false) => begin(&data, None).map(|()| provider)?,
@@ -97,7 +103,10 @@ fn rotate(arguments: &Rotate, output: Output) -> Result<(), Failure> {
         record.current,
         if resumed { ", to finish what an earlier rotation had begun" } else { "" },
         match &to {
-            Some(_) => format!("\nstart the server with: --root-key '{provider}'"),
+            Some(_) => format!(
+                "\nstart the server with: --root-key '{provider}' (or root_key in outlast.toml)\n\
+                 what kept it before opens older backups only"
+            ),
             None => String::new(),
         }
     );
@@ -116,16 +125,16 @@ fn rotate(arguments: &Rotate, output: Output) -> Result<(), Failure> {
 /// Opens the store with the provider that keeps its root keys; after a rotation to another one was
 /// interrupted, that is the one rotated to.
 fn open(
-    folder: &Path,
+    place: &Place,
     given: Provider,
     to: Option<&Provider>,
 ) -> Result<(Data, Provider, Option<RootRecord>), Failure> {
-    let (data, provider) = match (Data::open_beside(folder, &given), to) {
+    let (data, provider) = match (Data::open_beside(place, &given), to) {
         (Ok(data), _) => (data, given),
         (Err(failure), None) => return Err(failure),
         // The same command again, after it was interrupted: the first failure is the one to tell.
-        (Err(failure), Some(to)) if under_way(folder, to) => {
-            (Data::open_beside(folder, to).map_err(|_| failure)?, to.clone())
+        (Err(failure), Some(to)) if under_way(place, to) => {
+            (Data::open_beside(place, to).map_err(|_| failure)?, to.clone())
         }
         (Err(failure), Some(_)) => return Err(failure),
     };
@@ -134,10 +143,11 @@ fn open(
 }
 
 /// Whether a rotation to this kind of provider was begun and not finished.
-fn under_way(folder: &Path, to: &Provider) -> bool {
-    SqliteStore::open_read_only(&data::store_path(folder))
+fn under_way(place: &Place, to: &Provider) -> bool {
+    place
+        .open_read_only()
         .ok()
-        .and_then(|store| seal::read_record(&store).ok().flatten())
+        .and_then(|store| seal::read_record(store.as_ref()).ok().flatten())
         .is_some_and(|record| record.previous.is_some() && record.provider == to.name())
 }
 
@@ -212,12 +222,12 @@ type Noted = Option<(&'static str, Value)>;
 
 /// Carries out one unit of work with the event that records it, again if others came in between.
 fn step<T>(
-    data: &Data,
+    opened: &Data,
     run: impl Fn(&mut Work<'_>) -> Result<(T, Noted), Failure>,
 ) -> Result<T, Failure> {
     for _ in 0..ATTEMPTS {
         let now_ms = system_clock();
-        let mut work = data.service.work(now_ms);
+        let mut work = opened.service.work(now_ms);
         let (result, event) = match run(&mut work) {
             Ok(done) => done,
             Err(failure) if failure.is_conflict() => continue,
@@ -228,11 +238,11 @@ fn step<T>(
         }
         let events = match event {
             Some((name, parameters)) => {
-                vec![maintenance_event(now_ms, &ids::uuid()?, name, &parameters)]
+                vec![data::store_event(now_ms, name, &parameters)?]
             }
             None => Vec::new(),
         };
-        match data.store().commit_and_wait(work.into_transaction(events)) {
+        match opened.store().commit_and_wait(work.into_transaction(events)) {
             Ok(()) => return Ok(result),
             Err(StoreError::Conflict) => {}
             Err(error) => return Err(store_failure(error)),
@@ -274,10 +284,10 @@ fn census(store: &dyn Store) -> Result<Census, Failure> {
 }
 
 fn status(arguments: &StoreArguments, output: Output) -> Result<(), Failure> {
-    data::require_initialised(&arguments.data)?;
-    let path = data::store_path(&arguments.data);
-    let store = SqliteStore::open_read_only(&path).map_err(store_failure)?;
-    let census = census(&store)?;
+    let place = arguments.place()?;
+    place.require_initialised()?;
+    let store = place.open_read_only()?;
+    let census = census(store.as_ref())?;
     let mut text = match &census.record {
         None => "the root key is the key in the root key file itself; the first rotation moves it \
                  into the store\n"

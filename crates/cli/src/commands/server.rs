@@ -10,17 +10,25 @@ use outlast_net::certificate::{KINDS, Kind};
 use outlast_net::door::Door;
 use outlast_net::policy::Policy;
 use outlast_net::server::{PROTOCOLS, Server, system_clock};
+use rustix::process::{Resource, getrlimit, setrlimit};
 use serde::Deserialize;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::data::{self, Data};
 use crate::failure::Failure;
+use crate::place::Place;
 use crate::root_key::Provider;
 use crate::{files, output};
 
 /// How often expired keys are erased and the certificate is looked at.
 const CHORES: Duration = Duration::from_secs(3600);
+
+/// How often it is looked whether a checkpoint over the audit events is due.
+const CHECKPOINTS: Duration = Duration::from_secs(2);
+
+/// Connections that wait to be accepted; the kernel may allow fewer.
+const BACKLOG: u32 = 4096;
 
 /// Arguments of `server`.
 #[derive(clap::Args)]
@@ -31,6 +39,10 @@ pub(crate) struct Arguments {
     /// Settings file [default: outlast.toml in the data folder].
     #[arg(long, env = "OUTLAST_CONFIG")]
     config: Option<PathBuf>,
+    /// Where the records are: sqlite, or a URL such as postgres://USER@HOST/DATABASE, which several servers may
+    /// share [default: sqlite, in the data folder].
+    #[arg(long, env = "OUTLAST_STORE", hide_env_values = true)]
+    store: Option<String>,
     /// What wraps the store's root key: file:PATH, passphrase:SOURCE (env:NAME, file:PATH, or nothing to be
     /// asked) or pkcs11:URI [default: file:root.key in the data folder].
     #[arg(long, env = "OUTLAST_ROOT_KEY", hide_env_values = true)]
@@ -60,6 +72,8 @@ pub(crate) struct File {
     log: Option<String>,
     /// Where the root key is.
     pub(crate) root_key: Option<String>,
+    /// Where the records are.
+    pub(crate) store: Option<String>,
 }
 
 impl File {
@@ -94,7 +108,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     names.extend(arguments.tls_names.or(file.tls_names).unwrap_or_default());
     let provider =
         Provider::choose(arguments.root_key.as_deref(), file.root_key.as_deref(), &arguments.data)?;
-    let data = Data::open(&arguments.data, &provider)?;
+    let place = Place::choose(&arguments.data, arguments.store.as_deref(), file.store.as_deref())?;
+    let data = Data::open(&place, &provider)?;
+    raise_open_files();
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
     runtime.block_on(async {
@@ -128,6 +144,15 @@ fn kind(name: Option<&str>) -> Result<&'static Kind, Failure> {
     })
 }
 
+/// Each connection is an open file, and shells and service managers often allow 1024 unless asked for more.
+fn raise_open_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "the limit on open files could not be raised");
+    }
+}
+
 fn start_log(directives: &str) -> Result<(), Failure> {
     let filter = tracing_subscriber::EnvFilter::try_new(directives)
         .map_err(|error| Failure::new(format!("the log setting is not valid: {error}")))?;
@@ -156,8 +181,7 @@ impl Running {
         names: Vec<String>,
     ) -> Result<Self, Failure> {
         let unusable = |error: &dyn std::fmt::Display| Failure::new(format!("{listen}: {error}"));
-        let listener = TcpListener::bind(listen)
-            .await
+        let listener = bind(listen)
             .map_err(|error| unusable(&error).hint("choose another address with --listen"))?;
         let address = listener.local_addr().map_err(|error| unusable(&error))?;
         let chain = data.certificate(kind, &names)?;
@@ -171,6 +195,7 @@ impl Running {
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let data = Arc::new(data);
         let chores = tokio::spawn(chores(data.clone(), server.clone(), kind, names));
+        let checkpoints = tokio::spawn(checkpoints(data.clone()));
         let task = tokio::spawn(async move {
             server
                 .run(listener, async {
@@ -179,6 +204,9 @@ impl Running {
                 .await;
             chores.abort();
             let _ = chores.await;
+            checkpoints.abort();
+            let _ = checkpoints.await;
+            checkpoint(&data, true);
             drop(data);
         });
         Ok(Self { address, stop, task })
@@ -191,11 +219,37 @@ impl Running {
     }
 }
 
+/// Tokio's own `bind` lets 128 connections wait to be accepted; in a burst the others would be late by a second.
+fn bind(listen: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if listen.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(listen)?;
+    socket.listen(BACKLOG)
+}
+
+/// Signs checkpoints over the audit events as they become due, and at once over those that a server before
+/// left unsigned. Never ends.
+async fn checkpoints(data: Arc<Data>) {
+    checkpoint(&data, true);
+    loop {
+        tokio::time::sleep(CHECKPOINTS).await;
+        checkpoint(&data, false);
+    }
+}
+
+fn checkpoint(data: &Data, at_end: bool) {
+    tokio::task::block_in_place(|| {
+        if let Err(fault) = data.service.make_checkpoints(system_clock(), at_end) {
+            tracing::error!(%fault, "the audit events could not be signed");
+        }
+    });
+}
+
 /// What must be done from time to time. Never ends.
 async fn chores(data: Arc<Data>, server: Arc<Server>, kind: &'static Kind, names: Vec<String>) {
     loop {
         tokio::task::block_in_place(|| {
-            if let Err(fault) = data.service.erase_expired(system_clock()) {
+            if let Err(fault) = data.service.keep_house(system_clock()) {
                 tracing::error!(%fault, "expired keys could not be erased");
             }
         });

@@ -2,9 +2,8 @@
 
 use outlast_domain::check::{self, Report};
 use outlast_domain::seal::{self, RootKey};
-use outlast_store::sqlite::SqliteStore;
 
-use crate::data::{self, StoreArguments, store_failure};
+use crate::data::{self, StoreArguments};
 use crate::failure::Failure;
 use crate::output::{self, Output};
 
@@ -30,15 +29,16 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 }
 
 fn check(arguments: &StoreArguments, output: Output) -> Result<(), Failure> {
-    data::require_initialised(&arguments.data)?;
+    let place = arguments.place()?;
+    place.require_initialised()?;
     let provider = arguments.provider()?;
-    let path = data::store_path(&arguments.data);
-    let store = SqliteStore::open_read_only(&path).map_err(store_failure)?;
+    let store = place.open_read_only()?;
+    let store = store.as_ref();
     // What tells a wrong root key may itself be damaged: then the look goes on, as long as anything opens.
-    let wrong_key = data::unlock(&store, &provider).err();
-    let root = RootKey::new(provider.open(seal::read_record(&store)?.as_ref())?);
+    let wrong_key = data::unlock(store, &provider).err();
+    let root = RootKey::new(provider.open(seal::read_record(store)?.as_ref())?);
     let bar = output::spinner("checking");
-    let report = check::check(&store, &root, &mut |report| {
+    let report = check::check(store, &root, &mut |report| {
         bar.set_message(format!("{} records, {} events", report.records, report.events));
     })?;
     bar.finish_and_clear();

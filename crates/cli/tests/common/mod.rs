@@ -9,6 +9,10 @@
 )]
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod cluster;
+
+pub mod peers;
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -17,7 +21,7 @@ use std::sync::{Arc, Mutex};
 
 use outlast_api::client::{Client, ServiceError};
 use outlast_api::ops::{Operation, kms};
-use outlast_api::wire::sigv4::Credentials;
+use outlast_api::wire::sigv4::{Credentials, Target, sign};
 use outlast_crypto::Secret;
 use outlast_net::client::{ClientError, Connection, Connector};
 use outlast_net::policy::Policy;
@@ -164,6 +168,10 @@ impl Server {
     pub async fn session(&self) -> Result<Session, ClientError> {
         Session::open(self.port, &self.roots()).await
     }
+
+    pub async fn session_as(&self, identity: Identity) -> Session {
+        Session::open_as(self.port, &self.roots(), identity).await.unwrap()
+    }
 }
 
 impl Drop for Server {
@@ -172,7 +180,27 @@ impl Drop for Server {
     }
 }
 
-/// One connection and the administrator's key.
+/// What a caller has.
+pub struct Identity {
+    pub id: String,
+    pub secret: String,
+    /// Only temporary ones have a token.
+    pub token: Option<String>,
+}
+
+impl Identity {
+    pub fn administrator() -> Self {
+        Self { id: ACCESS_KEY.into(), secret: SECRET.into(), token: None }
+    }
+
+    /// From what `principal --output json` prints.
+    pub fn printed(value: &serde_json::Value) -> Self {
+        let text = |name: &str| value[name].as_str().unwrap().to_owned();
+        Self { id: text("access_key_id"), secret: text("secret_access_key"), token: None }
+    }
+}
+
+/// One connection and a caller's key.
 pub struct Session {
     client: Client,
     pub connection: Connection,
@@ -180,14 +208,23 @@ pub struct Session {
 
 impl Session {
     pub async fn open(port: u16, roots: &[Vec<u8>]) -> Result<Self, ClientError> {
+        Self::open_as(port, roots, Identity::administrator()).await
+    }
+
+    pub async fn open_as(
+        port: u16,
+        roots: &[Vec<u8>],
+        identity: Identity,
+    ) -> Result<Self, ClientError> {
         let connector = Connector::new(&Policy::default(), roots)?;
         let connection = connector.connect("localhost", port).await?;
         let client = Client {
             host: format!("localhost:{port}"),
             region: "us-east-1".into(),
             credentials: Credentials {
-                access_key_id: ACCESS_KEY.into(),
-                secret: Secret::new(SECRET.as_bytes().to_vec()),
+                access_key_id: identity.id,
+                secret: Secret::new(identity.secret.into_bytes()),
+                token: identity.token.map(|token| Secret::new(token.into_bytes())),
             },
         };
         Ok(Self { client, connection })
@@ -203,6 +240,41 @@ impl Session {
         let request = self.client.request::<O>(&input, now).unwrap();
         let (status, body) = self.connection.send(request).await?;
         Ok(Client::response::<O>(status, &body))
+    }
+
+    /// Calls STS as its clients do, with a form; gives the status and the XML.
+    pub async fn sts(&mut self, form: &str) -> (u16, String) {
+        let body = format!("{form}&Version=2011-06-15").into_bytes();
+        let Client { host, region, credentials } = &self.client;
+        let mut headers = http::HeaderMap::new();
+        let content_type = "application/x-www-form-urlencoded; charset=utf-8";
+        headers.insert("content-type", content_type.parse().unwrap());
+        let target = Target { path: "/", host, body: &body, region, service: "sts" };
+        sign(&mut headers, &target, credentials, system_clock().div_euclid(1000)).unwrap();
+        headers.insert("host", host.parse().unwrap());
+        let mut request = http::Request::new(body);
+        *request.method_mut() = http::Method::POST;
+        *request.headers_mut() = headers;
+        let (status, body) = self.connection.send(request).await.unwrap();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    /// Begins a session of a role.
+    pub async fn assume(&mut self, role_arn: &str, name: &str) -> Result<Identity, String> {
+        let form = format!("Action=AssumeRole&RoleArn={role_arn}&RoleSessionName={name}");
+        let (status, xml) = self.sts(&form).await;
+        if status != 200 {
+            return Err(xml);
+        }
+        let element = |name: &str| {
+            let (_, rest) = xml.split_once(&format!("<{name}>")).unwrap();
+            rest.split_once('<').unwrap().0.to_owned()
+        };
+        Ok(Identity {
+            id: element("AccessKeyId"),
+            secret: element("SecretAccessKey"),
+            token: Some(element("SessionToken")),
+        })
     }
 
     pub async fn get(&mut self, path: &str) -> (u16, Vec<u8>) {

@@ -14,7 +14,7 @@ use super::{CaError, Subject, earlier_result, remember, token_place};
 use crate::arn::{Arn, Scope};
 use crate::identity::Allowed;
 use crate::keyring::KeyRing;
-use crate::work::{Page, Sweep, Work};
+use crate::work::{Page, Sweep, Swept, Work};
 use crate::{Fault, ids, limits};
 
 /// Root or subordinate.
@@ -474,36 +474,36 @@ pub fn add_tags(
     Ok(())
 }
 
-/// Erases deleted authorities whose time is over, with their keys, in all accounts and regions; looks at up
-/// to `limit` after `after`. What they issued stays on record.
-pub fn erase_expired(
-    work: &mut Work<'_>,
-    ring: &KeyRing,
-    after: &str,
-    limit: usize,
-) -> Result<Sweep, Fault> {
-    let mut erased = Vec::new();
-    let found = work.scan::<Record>("ca/authority/", after, limit)?;
-    let next = (found.len() == limit).then(|| found.last().map(|(key, _)| key.clone())).flatten();
-    for (place, record) in found {
-        if record.restorable_until_ms.is_none_or(|until| until > work.now_ms()) {
-            continue;
-        }
-        let material = place.replacen("ca/authority/", "ca/material/", 1);
-        let current = work.get::<Record>(&place)?;
-        if current.and_then(|current| current.restorable_until_ms) == record.restorable_until_ms {
-            work.delete(&material);
-            work.delete(&place);
-            ring.forget(&material);
-            let mut parts = place.trim_start_matches("ca/authority/").split('/');
-            if let (Some(account), Some(region)) = (parts.next(), parts.next()) {
-                let scope = Scope { account: account.to_owned(), region: region.to_owned() };
-                let arn = arn(&scope, &record.id);
-                erased.push((scope, arn));
-            }
-        }
+/// Erases deleted authorities whose time is over, with their keys, in all accounts and regions. What they
+/// issued stays on record.
+pub const ERASE_EXPIRED: Sweep = Sweep {
+    find: |work, after, limit| work.due("ca/authority/", after, limit, Record::is_over),
+    handle: erase_expired,
+};
+
+fn erase_expired(work: &mut Work<'_>, place: &str, swept: &mut Swept) -> Result<(), Fault> {
+    // Read as part of the work, so that a restoration in between wins.
+    let Some(record) = work.get::<Record>(place)?.filter(|now| now.is_over(work.now_ms())) else {
+        return Ok(());
+    };
+    let mut parts = place.trim_start_matches("ca/authority/").split('/');
+    let (Some(account), Some(region)) = (parts.next(), parts.next()) else {
+        return Err(Fault::Damaged(place.to_owned()));
+    };
+    let scope = Scope { account: account.to_owned(), region: region.to_owned() };
+    let material = place.replacen("ca/authority/", "ca/material/", 1);
+    work.delete(&material);
+    work.delete(place);
+    swept.erased.push(material);
+    swept.done(&scope, arn(&scope, &record.id), "DeleteCertificateAuthority");
+    Ok(())
+}
+
+impl Record {
+    /// Whether it was deleted and can no longer be restored.
+    fn is_over(&self, now_ms: i64) -> bool {
+        self.restorable_until_ms.is_some_and(|until| until <= now_ms)
     }
-    Ok(Sweep { next, erased })
 }
 
 fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), CaError> {

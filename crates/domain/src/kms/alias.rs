@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::KmsError;
-use super::key::{Key, KeyState};
+use super::record::Key;
 use crate::arn::Scope;
 use crate::identity::Allowed;
 use crate::work::{Page, Work};
@@ -37,13 +37,7 @@ pub fn create_alias(
     key: &Key,
     _: &Allowed,
 ) -> Result<(), KmsError> {
-    let Some(rest) = name.strip_prefix("alias/") else {
-        return Err(KmsError::Validation(
-            "Alias must start with the prefix \"alias/\". Please see \
-             https://docs.aws.amazon.com/kms/latest/developerguide/kms-alias.html"
-                .into(),
-        ));
-    };
+    let rest = after_prefix(name)?;
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"/_-".contains(&byte);
     if rest.is_empty() || name.len() > 256 || !rest.bytes().all(allowed) {
         return Err(KmsError::InvalidAliasName(format!(
@@ -55,9 +49,7 @@ pub fn create_alias(
             "alias/aws/ is reserved for keys that AWS manages".into(),
         ));
     }
-    if key.state() == KeyState::PendingDeletion {
-        return Err(KmsError::InvalidState(format!("{} is pending deletion.", key.arn())));
-    }
+    key.require_kept()?;
     let place = place(scope, name);
     if work.exists(&place)? {
         return Err(KmsError::AlreadyExists(format!(
@@ -65,13 +57,7 @@ pub fn create_alias(
             scope.arn("kms", name)
         )));
     }
-    let existing = of_key(work, scope, key.id())?;
-    if existing.len() >= limits::MAX_ALIASES_PER_KEY {
-        return Err(KmsError::LimitExceeded(format!(
-            "a key has at most {} aliases",
-            limits::MAX_ALIASES_PER_KEY
-        )));
-    }
+    join(work, scope, key.id())?;
     let now = work.now_ms();
     let alias = Alias {
         name: name.to_owned(),
@@ -84,6 +70,66 @@ pub fn create_alias(
     Ok(())
 }
 
+/// The name of an alias behind `alias/`.
+pub fn after_prefix(name: &str) -> Result<&str, KmsError> {
+    name.strip_prefix("alias/").ok_or_else(|| {
+        KmsError::Validation(
+            "Alias must start with the prefix \"alias/\". Please see \
+             https://docs.aws.amazon.com/kms/latest/developerguide/kms-alias.html"
+                .into(),
+        )
+    })
+}
+
+/// Points an alias at another key of the same kind and use.
+pub fn update_alias(
+    work: &mut Work<'_>,
+    name: &str,
+    key: &Key,
+    current: &Key,
+    _: (&Allowed, &Allowed),
+) -> Result<(), KmsError> {
+    let scope = key.scope();
+    let mut alias = get(work, scope, name)?;
+    key.require_kept()?;
+    if key.spec().is_symmetric() != current.spec().is_symmetric() || key.usage() != current.usage()
+    {
+        return Err(KmsError::InvalidState(format!(
+            "{} and {} are not of the same type and usage.",
+            current.arn(),
+            key.arn()
+        )));
+    }
+    if alias.target != key.id() {
+        leave(work, scope, &alias.target)?;
+        join(work, scope, key.id())?;
+    }
+    work.delete(&by_key_place(scope, &alias.target, name));
+    key.id().clone_into(&mut alias.target);
+    alias.updated_ms = work.now_ms();
+    work.put(&place(scope, name), &alias)?;
+    Ok(work.put(&by_key_place(scope, key.id(), name), &alias.name)?)
+}
+
+/// Counts a further alias of a key. The count is read and written by whatever changes the aliases of a key, so that
+/// no two such changes happen at once.
+fn join(work: &mut Work<'_>, scope: &Scope, key_id: &str) -> Result<(), KmsError> {
+    let count = names_of(work, scope, key_id)?.len();
+    if count >= limits::MAX_ALIASES_PER_KEY {
+        return Err(KmsError::LimitExceeded(format!(
+            "a key has at most {} aliases",
+            limits::MAX_ALIASES_PER_KEY
+        )));
+    }
+    Ok(work.put(&count_place(scope, key_id), &(count + 1))?)
+}
+
+/// Counts an alias less.
+fn leave(work: &mut Work<'_>, scope: &Scope, key_id: &str) -> Result<(), Fault> {
+    let count = names_of(work, scope, key_id)?.len();
+    work.put(&count_place(scope, key_id), &count.saturating_sub(1))
+}
+
 /// Deletes an alias; the key stays.
 pub fn delete_alias(
     work: &mut Work<'_>,
@@ -92,6 +138,7 @@ pub fn delete_alias(
     _: &Allowed,
 ) -> Result<(), KmsError> {
     let alias = get(work, scope, name)?;
+    leave(work, scope, &alias.target)?;
     work.delete(&place(scope, name));
     work.delete(&by_key_place(scope, &alias.target, name));
     Ok(())
@@ -121,10 +168,14 @@ pub(super) fn target(work: &mut Work<'_>, scope: &Scope, name: &str) -> Result<S
 }
 
 pub(super) fn delete_all(work: &mut Work<'_>, scope: &Scope, key_id: &str) -> Result<(), Fault> {
-    for name in of_key(work, scope, key_id)? {
-        work.delete(&place(scope, &name));
+    for name in names_of(work, scope, key_id)? {
+        let found = work.get::<Alias>(&place(scope, &name))?;
+        if found.is_some_and(|alias| alias.target == key_id) {
+            work.delete(&place(scope, &name));
+        }
         work.delete(&by_key_place(scope, key_id, &name));
     }
+    work.delete(&count_place(scope, key_id));
     Ok(())
 }
 
@@ -136,10 +187,21 @@ fn get(work: &mut Work<'_>, scope: &Scope, name: &str) -> Result<Alias, KmsError
     work.get(&place(scope, name))?.ok_or_else(missing)
 }
 
-fn of_key(work: &Work<'_>, scope: &Scope, key_id: &str) -> Result<Vec<String>, Fault> {
+/// The names of a key's aliases. What is decided by them is decided again if they change before the commit.
+pub(super) fn names_of(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    key_id: &str,
+) -> Result<Vec<String>, Fault> {
+    work.get::<usize>(&count_place(scope, key_id))?;
     let prefix = by_key_place(scope, key_id, "");
-    let found = work.scan::<String>(&prefix, "", limits::MAX_ALIASES_PER_KEY + 1)?;
+    // Earlier builds could go over the limit.
+    let found = work.scan::<String>(&prefix, "", 10 * limits::MAX_ALIASES_PER_KEY)?;
     Ok(found.into_iter().map(|(_, name)| name).collect())
+}
+
+fn count_place(scope: &Scope, key_id: &str) -> String {
+    format!("kms/alias-count/{}/{}/{key_id}", scope.account, scope.region)
 }
 
 fn prefix(scope: &Scope) -> String {

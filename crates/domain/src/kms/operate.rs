@@ -1,13 +1,14 @@
-//! Use of keys: signing, verifying, encrypting, decrypting.
+//! Use of keys: signing, verifying, encrypting, decrypting, agreeing.
 
 use std::collections::BTreeMap;
 
 use outlast_crypto::keys::KeyUsage;
-use outlast_crypto::signatures::{Message, SignatureAlgorithm};
+use outlast_crypto::signatures::{Family, Message, SignatureAlgorithm};
 use outlast_crypto::{CryptoError, Secret};
 
 use super::KmsError;
-use super::key::{self, Key};
+use super::key;
+use super::record::Key;
 use crate::arn::Scope;
 use crate::identity::Allowed;
 use crate::keyring::KeyRing;
@@ -24,15 +25,15 @@ pub fn public_key(
     key: &Key,
     _: &Allowed,
 ) -> Result<Vec<u8>, KmsError> {
-    if key.spec().signing.is_empty() {
+    if key.spec().is_symmetric() {
         return Err(KmsError::UnsupportedOperation(format!(
             "{} is a symmetric key and has no public key",
             key.arn()
         )));
     }
     key.require_enabled()?;
-    let loaded = load(work, ring, key)?;
-    let spki = loaded.public_key().ok_or_else(|| Fault::Damaged(key.material_place()))?;
+    let loaded = load(work, ring, key, key.material_id())?;
+    let spki = loaded.public_key().ok_or_else(|| Fault::Damaged(key.arn()))?;
     Ok(spki.to_vec())
 }
 
@@ -46,8 +47,8 @@ pub fn sign(
     _: &Allowed,
 ) -> Result<Vec<u8>, KmsError> {
     let row = signing_row(key, "Sign", algorithm, message)?;
-    let loaded = load(work, ring, key)?;
-    Ok(loaded.sign(row, message)?)
+    let loaded = load(work, ring, key, key.material_id())?;
+    Ok(loaded.sign(row, as_signed(row, message))?)
 }
 
 /// Verifies a signature; an invalid one is [`KmsError::InvalidSignature`].
@@ -61,9 +62,9 @@ pub fn verify(
     _: &Allowed,
 ) -> Result<(), KmsError> {
     let row = signing_row(key, "Verify", algorithm, message)?;
-    let loaded = load(work, ring, key)?;
-    let spki = loaded.public_key().ok_or_else(|| Fault::Damaged(key.material_place()))?;
-    row.verify(spki, message, signature).map_err(|error| match error {
+    let loaded = load(work, ring, key, key.material_id())?;
+    let spki = loaded.public_key().ok_or_else(|| Fault::Damaged(key.arn()))?;
+    row.verify(spki, as_signed(row, message), signature).map_err(|error| match error {
         CryptoError::InvalidSignature => KmsError::InvalidSignature,
         other => other.into(),
     })
@@ -110,7 +111,7 @@ pub fn encrypt(
 ) -> Result<Vec<u8>, KmsError> {
     let PlaintextRef { algorithm, context, bytes } = plaintext;
     require_encryption(key, operation, algorithm, context)?;
-    let loaded = load(work, ring, key)?;
+    let loaded = load(work, ring, key, key.material_id())?;
     if algorithm != SYMMETRIC {
         return loaded.encrypt(algorithm, &[], bytes).map_err(|error| match error {
             CryptoError::InvalidLength => KmsError::Validation(format!(
@@ -125,56 +126,196 @@ pub fn encrypt(
     Ok([header.as_slice(), &body].concat())
 }
 
-/// The key that a symmetric ciphertext says it is under.
+/// The key that a symmetric ciphertext says it is under. That there is none is told as AWS tells it, whether
+/// the key never was, is gone, or is another region's.
 pub fn decryption_key(work: &mut Work<'_>, scope: &Scope, blob: &[u8]) -> Result<Key, KmsError> {
-    let id = blob.get(1..17).and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
-    match (blob.first(), id) {
-        (Some(&FORMAT), Some(id)) => {
-            key::by_id(work, scope, &ids::uuid_text(id)).map_err(|error| match error {
-                // A foreign ciphertext, or one whose key is gone, is not told apart from garbage.
-                KmsError::NotFound(_) => KmsError::InvalidCiphertext,
-                other => other,
-            })
-        }
-        _ => Err(KmsError::InvalidCiphertext),
-    }
+    let header = Header::parse(blob).ok_or(KmsError::InvalidCiphertext)?;
+    let account = header.account.unwrap_or_else(|| scope.account.clone());
+    let scope = Scope { account, region: scope.region.clone() };
+    key::by_id(work, &scope, &header.key_id).map_err(|error| match error {
+        KmsError::NotFound(_) => KmsError::UnknownCiphertextKey,
+        other => other,
+    })
 }
 
-/// Decrypts what [`encrypt`] made, with the same key, algorithm and context.
+/// Decrypts what [`encrypt`] made, with the same key, algorithm and context, for the operation named.
 pub fn decrypt(
     work: &mut Work<'_>,
     ring: &KeyRing,
     key: &Key,
+    operation: &str,
     ciphertext: CiphertextRef<'_>,
     _: &Allowed,
 ) -> Result<Plaintext, KmsError> {
     let CiphertextRef { algorithm, context, blob } = ciphertext;
-    require_encryption(key, "Decrypt", algorithm, context)?;
-    let loaded = load(work, ring, key)?;
-    let open = |aad: &[u8], body: &[u8]| {
+    require_encryption(key, operation, algorithm, context)?;
+    let open = |loaded: &dyn outlast_crypto::keys::Key, aad: &[u8], body: &[u8]| {
         loaded.decrypt(algorithm, aad, body).map_err(|error| match error {
             CryptoError::Library => KmsError::from(error),
             _ => KmsError::InvalidCiphertext,
         })
     };
     if algorithm != SYMMETRIC {
-        return Ok(Plaintext { bytes: open(&[], blob)?, material_id: None });
+        let loaded = load(work, ring, key, key.material_id())?;
+        return Ok(Plaintext { bytes: open(loaded.as_ref(), &[], blob)?, material_id: None });
     }
-    let header = header(key)?;
-    let body = blob.strip_prefix(header.as_slice()).ok_or(KmsError::InvalidCiphertext)?;
-    let bytes = open(&associated_data(&header, context), body)?;
-    Ok(Plaintext { bytes, material_id: Some(key.material_id().to_owned()) })
+    let header = Header::parse(blob).ok_or(KmsError::InvalidCiphertext)?;
+    let own_account = header.account.as_deref().is_none_or(|account| account == key.account());
+    if header.key_id != key.id() || !(own_account) {
+        return Err(KmsError::IncorrectKey);
+    }
+    // Any material that the key has ever had; one that was never its own is a forgery.
+    if key.material(&header.material_id).is_none_or(|material| material.pending) {
+        return Err(KmsError::InvalidCiphertext);
+    }
+    let loaded = load(work, ring, key, &header.material_id)?;
+    let (aad, body) = blob.split_at(header.len);
+    let bytes = open(loaded.as_ref(), &associated_data(aad, context), body)?;
+    Ok(Plaintext { bytes, material_id: Some(header.material_id) })
+}
+
+/// The MAC of `message`.
+pub fn mac(
+    work: &mut Work<'_>,
+    ring: &KeyRing,
+    key: &Key,
+    algorithm: &str,
+    message: &[u8],
+    _: &Allowed,
+) -> Result<Vec<u8>, KmsError> {
+    require_mac(key, "GenerateMac", algorithm)?;
+    Ok(load(work, ring, key, key.material_id())?.mac(algorithm, message)?)
+}
+
+/// Verifies a MAC; a wrong one is [`KmsError::InvalidMac`].
+pub fn verify_mac(
+    work: &mut Work<'_>,
+    ring: &KeyRing,
+    key: &Key,
+    algorithm: &str,
+    message: &[u8],
+    mac: &[u8],
+    _: &Allowed,
+) -> Result<(), KmsError> {
+    require_mac(key, "VerifyMac", algorithm)?;
+    let loaded = load(work, ring, key, key.material_id())?;
+    loaded.verify_mac(algorithm, message, mac).map_err(|error| match error {
+        CryptoError::InvalidMac => KmsError::InvalidMac,
+        other => other.into(),
+    })
+}
+
+/// The shared secret of the key and a public key, a DER `SubjectPublicKeyInfo` on the same curve: the x
+/// coordinate (SEC 1, section 3.3.1).
+pub fn derive_shared_secret(
+    work: &mut Work<'_>,
+    ring: &KeyRing,
+    key: &Key,
+    algorithm: &str,
+    public_key: &[u8],
+    _: &Allowed,
+) -> Result<Secret, KmsError> {
+    require_usage(key, KeyUsage::KeyAgreement, "DeriveSharedSecret")?;
+    require_algorithm(key, algorithm, key.spec().key_agreement)?;
+    key.require_enabled()?;
+    let loaded = load(work, ring, key, key.material_id())?;
+    loaded.derive_shared_secret(public_key).map_err(|error| match error {
+        CryptoError::Library => error.into(),
+        _ => KmsError::Validation(format!(
+            "PublicKey is not a DER SubjectPublicKeyInfo of a {} key",
+            key.spec().name
+        )),
+    })
+}
+
+/// A shared secret of 32 bytes and the ciphertext that gives it to the holder of the key.
+pub fn encapsulate(
+    work: &mut Work<'_>,
+    ring: &KeyRing,
+    key: &Key,
+    algorithm: &str,
+    _: &Allowed,
+) -> Result<(Secret, Vec<u8>), KmsError> {
+    require_encapsulation(key, "Encapsulate", algorithm)?;
+    Ok(load(work, ring, key, key.material_id())?.encapsulate()?)
+}
+
+/// The shared secret in a ciphertext. A ciphertext of the right length that nobody made gives 32 bytes that
+/// look random (implicit rejection, FIPS 203, algorithm 18).
+pub fn decapsulate(
+    work: &mut Work<'_>,
+    ring: &KeyRing,
+    key: &Key,
+    algorithm: &str,
+    ciphertext: &[u8],
+    _: &Allowed,
+) -> Result<Secret, KmsError> {
+    require_encapsulation(key, "Decapsulate", algorithm)?;
+    let loaded = load(work, ring, key, key.material_id())?;
+    loaded.decapsulate(ciphertext).map_err(|error| match error {
+        CryptoError::InvalidCiphertext | CryptoError::InvalidLength => KmsError::InvalidCiphertext,
+        other => other.into(),
+    })
 }
 
 const SYMMETRIC: &str = "SYMMETRIC_DEFAULT";
-/// First byte of a symmetric ciphertext: `1 ‖ key id (16) ‖ key material id (32) ‖ sealed message`.
-const FORMAT: u8 = 1;
+/// First byte of a ciphertext of the first version: `1 ‖ key id (16) ‖ key material id (32) ‖ sealed`.
+const FORMAT_1: u8 = 1;
+/// `2 ‖ account (5, big-endian) ‖ key id (16) ‖ key material id (32) ‖ sealed`
+const FORMAT_2: u8 = 2;
+/// The same for a multi-Region key, which has the same id everywhere.
+const FORMAT_3: u8 = 3;
+
+/// What a symmetric ciphertext says of itself, before it is believed.
+struct Header {
+    account: Option<String>,
+    key_id: String,
+    material_id: String,
+    len: usize,
+}
+
+impl Header {
+    fn parse(blob: &[u8]) -> Option<Self> {
+        let (format, rest) = blob.split_first()?;
+        let (account, rest, multi_region) = match *format {
+            FORMAT_1 => (None, rest, false),
+            FORMAT_2 | FORMAT_3 => {
+                let (digits, rest) = rest.split_first_chunk::<5>()?;
+                let number = digits.iter().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+                let account = format!("{number:012}");
+                (Some(account).filter(|text| text.len() == 12), rest, *format == FORMAT_3)
+            }
+            _ => return None,
+        };
+        if *format != FORMAT_1 && account.is_none() {
+            return None;
+        }
+        let (key_id, rest) = rest.split_first_chunk::<16>()?;
+        let (material_id, rest) = rest.split_first_chunk::<32>()?;
+        Some(Self {
+            account,
+            key_id: ids::key_text(*key_id, multi_region),
+            material_id: hex::encode(material_id),
+            len: blob.len() - rest.len(),
+        })
+    }
+}
+
+/// Whether a blob names the key as the one that it is under.
+pub fn is_under(blob: &[u8], key: &Key) -> bool {
+    Header::parse(blob).is_some_and(|header| {
+        header.key_id == key.id()
+            && header.account.as_deref().is_none_or(|account| account == key.account())
+    })
+}
 
 fn header(key: &Key) -> Result<Vec<u8>, KmsError> {
-    let damaged = || Fault::Damaged(key.material_place());
-    let id = ids::uuid_bytes(key.id()).ok_or_else(damaged)?;
+    let damaged = || Fault::Damaged(key.arn());
+    let (id, multi_region) = ids::key_bytes(key.id()).ok_or_else(damaged)?;
+    let account: u64 = key.account().parse().map_err(|_| damaged())?;
     let material = hex::decode(key.material_id()).map_err(|_| damaged())?;
-    Ok([&[FORMAT], id.as_slice(), &material].concat())
+    let format = if multi_region { FORMAT_3 } else { FORMAT_2 };
+    Ok([&[format], &account.to_be_bytes()[3..], id.as_slice(), &material].concat())
 }
 
 /// Header and context, each string with its length before it, so that no two contexts encode alike.
@@ -191,8 +332,31 @@ fn load(
     work: &mut Work<'_>,
     ring: &KeyRing,
     key: &Key,
+    material_id: &str,
 ) -> Result<std::sync::Arc<dyn outlast_crypto::keys::Key>, KmsError> {
-    Ok(ring.load(work, &key.material_place(), key.spec())?)
+    Ok(ring.load(work, &key.material_place(material_id), key.spec())?)
+}
+
+fn require_algorithm(key: &Key, algorithm: &str, known: &[&str]) -> Result<(), KmsError> {
+    if known.contains(&algorithm) {
+        return Ok(());
+    }
+    Err(KmsError::InvalidKeyUsage(format!(
+        "Algorithm {algorithm} is incompatible with key spec {}.",
+        key.spec().name
+    )))
+}
+
+fn require_mac(key: &Key, operation: &str, algorithm: &str) -> Result<(), KmsError> {
+    require_usage(key, KeyUsage::GenerateVerifyMac, operation)?;
+    require_algorithm(key, algorithm, key.spec().mac)?;
+    key.require_enabled()
+}
+
+fn require_encapsulation(key: &Key, operation: &str, algorithm: &str) -> Result<(), KmsError> {
+    require_usage(key, KeyUsage::EncapsulateDecapsulate, operation)?;
+    require_algorithm(key, algorithm, key.spec().encapsulation)?;
+    key.require_enabled()
 }
 
 fn require_usage(key: &Key, wanted: KeyUsage, operation: &str) -> Result<(), KmsError> {
@@ -213,18 +377,26 @@ fn require_encryption(
     context: &EncryptionContext,
 ) -> Result<(), KmsError> {
     require_usage(key, KeyUsage::EncryptDecrypt, operation)?;
-    if !key.spec().encryption.contains(&algorithm) {
-        return Err(KmsError::InvalidKeyUsage(format!(
-            "Algorithm {algorithm} is incompatible with key spec {}.",
-            key.spec().name
-        )));
-    }
+    require_algorithm(key, algorithm, key.spec().encryption)?;
     if algorithm != SYMMETRIC && !context.is_empty() {
         return Err(KmsError::Validation(
             "an encryption context is valid only with SYMMETRIC_DEFAULT".into(),
         ));
     }
     key.require_enabled()
+}
+
+/// Ed25519ph: KMS takes a digest only, and "still performs the SHA-512 prehash": it is hashed twice.
+fn is_prehashed(row: &SignatureAlgorithm) -> bool {
+    row.family == Family::Ed25519 && row.digest.is_some()
+}
+
+/// The message as the algorithm takes it.
+fn as_signed<'a>(row: &SignatureAlgorithm, message: Message<'a>) -> Message<'a> {
+    match message {
+        Message::Digest(digest) if is_prehashed(row) => Message::Raw(digest),
+        other => other,
+    }
 }
 
 fn signing_row(
@@ -240,11 +412,16 @@ fn signing_row(
             key.spec().name
         ))
     })?;
-    let is_ml_dsa = row.digest.is_none();
+    let is_ml_dsa = row.family == Family::MlDsa;
     match message {
-        Message::Digest(_) if is_ml_dsa => {
+        Message::Digest(_) if row.digest.is_none() => {
             return Err(KmsError::Validation(format!(
-                "MessageType DIGEST is not valid for {algorithm}; use RAW or EXTERNAL_MU"
+                "MessageType DIGEST is not valid for {algorithm}"
+            )));
+        }
+        Message::Raw(_) if is_prehashed(row) => {
+            return Err(KmsError::Validation(format!(
+                "MessageType must be DIGEST for {algorithm}"
             )));
         }
         Message::ExternalMu(_) if !is_ml_dsa => {

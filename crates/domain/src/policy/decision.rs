@@ -34,7 +34,7 @@ pub enum Decision {
 pub fn decide(
     resource_policy: Option<&Policy>,
     resource_account: &str,
-    identity: &[Policy],
+    identity: &[impl std::borrow::Borrow<Policy>],
     granted: bool,
     question: &Question<'_>,
 ) -> Decision {
@@ -49,7 +49,7 @@ pub fn decide(
     }
     let mut identity_allows = question.caller.is_root;
     for policy in identity {
-        match policy.evaluate(question) {
+        match policy.borrow().evaluate(question) {
             Grant::Deny => {
                 return Decision::ExplicitDeny { source: "an identity-based policy" };
             }

@@ -6,6 +6,7 @@ use outlast_crypto::keys::{KEY_SPECS, KeySpec};
 use outlast_crypto::signatures::{SIGNATURES, SignatureAlgorithm};
 use outlast_domain::ca;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::model::acm_pca::{Configuration, Tag, check_token, revocation, tags};
 use crate::ops::{ACM_PCA, Call, Operation, ServiceRow, input_digest};
@@ -15,21 +16,17 @@ use crate::wire::{ApiError, validate};
 pub struct CreateCertificateAuthority;
 
 /// Request body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Input {
     pub certificate_authority_configuration: Configuration,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revocation_configuration: Option<serde_json::Value>,
     pub certificate_authority_type: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_token: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_storage_security_standard: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<Tag>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage_mode: Option<String>,
 }
 

@@ -4,6 +4,7 @@
 
 use outlast_domain::ca;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::model::acm_pca::find_authority;
 use crate::ops::{ACM_PCA, Call, Operation, ServiceRow};
@@ -22,12 +23,12 @@ pub struct Input {
 }
 
 /// Response body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Output {
     pub certificate: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate_chain: Option<String>,
 }
 

@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_GetCertificateAuthorityCertificate.html>
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::model::acm_pca::find_authority;
 use crate::ops::{ACM_PCA, Call, Operation, ServiceRow};
@@ -20,12 +21,12 @@ pub struct Input {
 }
 
 /// Response body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Output {
     pub certificate: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate_chain: Option<String>,
 }
 

@@ -6,6 +6,7 @@ use outlast_crypto::signatures::{SIGNATURES, SignatureAlgorithm};
 use outlast_domain::ca;
 use outlast_pki::templates::Template;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::model::acm_pca::{Validity, check_token, find_authority};
 use crate::ops::{ACM_PCA, Call, Operation, ServiceRow, input_digest};
@@ -15,21 +16,18 @@ use crate::wire::{ApiError, Blob, validate};
 pub struct IssueCertificate;
 
 /// Request body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Input {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_passthrough: Option<serde_json::Value>,
     pub certificate_authority_arn: String,
     pub csr: Blob,
     pub signing_algorithm: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template_arn: Option<String>,
     pub validity: Validity,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validity_not_before: Option<Validity>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_token: Option<String>,
 }
 

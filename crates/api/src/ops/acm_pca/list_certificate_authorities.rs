@@ -4,6 +4,7 @@
 
 use outlast_domain::ca;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::model::acm_pca::CertificateAuthority;
 use crate::model::marker;
@@ -14,25 +15,23 @@ use crate::wire::{ApiError, validate};
 pub struct ListCertificateAuthorities;
 
 /// Request body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Input {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_results: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_token: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_owner: Option<String>,
 }
 
 /// Response body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Output {
     pub certificate_authorities: Vec<CertificateAuthority>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_token: Option<String>,
 }
 

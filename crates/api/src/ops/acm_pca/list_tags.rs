@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_ListTags.html>
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::model::acm_pca::{Tag, find_authority};
 use crate::model::{marker, page_of_tags};
@@ -13,24 +14,23 @@ use crate::wire::{ApiError, validate};
 pub struct ListTags;
 
 /// Request body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Input {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_results: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_token: Option<String>,
     pub certificate_authority_arn: String,
 }
 
 /// Response body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Output {
     pub tags: Vec<Tag>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_token: Option<String>,
 }
 

@@ -4,6 +4,7 @@
 
 use outlast_domain::ca;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::model::acm_pca::{find_authority, revocation};
 use crate::ops::{ACM_PCA, Call, Empty, Operation, ServiceRow};
@@ -13,14 +14,13 @@ use crate::wire::ApiError;
 pub struct UpdateCertificateAuthority;
 
 /// Request body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Input {
     pub certificate_authority_arn: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revocation_configuration: Option<serde_json::Value>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
 }
 

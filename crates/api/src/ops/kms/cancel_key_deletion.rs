@@ -5,7 +5,7 @@
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 
-use crate::model::kms::find_key;
+use crate::model::kms::own_key;
 use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::ApiError;
 
@@ -36,8 +36,8 @@ impl Operation for CancelKeyDeletion {
     type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        let key = find_key(call, &input.key_id)?;
-        let allowed = call.authorize("kms:CancelKeyDeletion", &key.arn())?;
+        let key = own_key(call, "kms:CancelKeyDeletion", &input.key_id)?;
+        let allowed = call.authorize_key("kms:CancelKeyDeletion", &key, None)?;
         let key = kms::cancel_deletion(&mut call.work, key, &allowed)?;
         Ok(Output { key_id: key.arn() })
     }

@@ -5,7 +5,7 @@
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 
-use crate::model::kms::find_key;
+use crate::model::kms::own_key;
 use crate::ops::{Call, Empty, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, validate};
 
@@ -36,8 +36,9 @@ impl Operation for CreateAlias {
                 "TargetKeyId must be a key id or key ARN, not another alias.",
             ));
         }
-        let key = find_key(call, &input.target_key_id)?;
-        let allowed = call.authorize("kms:CreateAlias", &key.arn())?;
+        let key = own_key(call, "kms:CreateAlias", &input.target_key_id)?;
+        call.authorize("kms:CreateAlias", &call.scope.arn("kms", &input.alias_name))?;
+        let allowed = call.authorize_key("kms:CreateAlias", &key, None)?;
         kms::create_alias(&mut call.work, &call.scope, &input.alias_name, &key, &allowed)?;
         Ok(Empty {})
     }

@@ -5,8 +5,11 @@
 use outlast_crypto::keys::{KEY_SPECS, KeySpec, KeyUsage};
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
-use crate::model::kms::{KeyMetadata, Tag, refuse, tags};
+use crate::model::kms::{
+    KeyMetadata, Tag, check_policy, no_custom_key_store, refuse, request_tags, tags,
+};
 use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, validate};
 
@@ -14,31 +17,21 @@ use crate::wire::{ApiError, validate};
 pub struct CreateKey;
 
 /// Request body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Input {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_usage: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub customer_master_key_spec: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_spec: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_key_store_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bypass_policy_lockout_safety_check: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<Tag>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub multi_region: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub xks_key_id: Option<String>,
 }
 
@@ -59,24 +52,66 @@ impl Operation for CreateKey {
     type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        refuse("Policy", input.policy.as_ref())?;
-        refuse("CustomKeyStoreId", input.custom_key_store_id.as_ref())?;
         refuse("XksKeyId", input.xks_key_id.as_ref())?;
-        refuse("MultiRegion", input.multi_region.filter(|wanted| *wanted).as_ref())?;
-        refuse("Origin", input.origin.filter(|origin| origin != "AWS_KMS").as_ref())?;
+        if let Some(id) = &input.custom_key_store_id {
+            return Err(no_custom_key_store(id));
+        }
+        let origin = origin(input.origin.as_deref())?;
         let description = input.description.unwrap_or_default();
         validate::length("Description", description.chars().count(), 0, 8192)?;
         let spec = spec(input.key_spec, input.customer_master_key_spec)?;
         let usage = usage(spec, input.key_usage.as_deref())?;
         call.notes.parameter("keySpec", spec.name);
         call.notes.parameter("keyUsage", usage.name());
-        let allowed = call.authorize("kms:CreateKey", &call.scope.arn("kms", "key/*"))?;
-        let new =
-            kms::NewKey { spec, usage, description, tags: tags(input.tags.unwrap_or_default())? };
+        let multi_region = input.multi_region.unwrap_or(false);
+        let tags = tags(input.tags.unwrap_or_default())?;
+        request_tags(call, &tags);
+        let bypass = input.bypass_policy_lockout_safety_check;
+        let conditions = [
+            ("kms:KeySpec", spec.name),
+            ("kms:KeyUsage", usage.name()),
+            ("kms:KeyOrigin", origin.name()),
+            ("kms:MultiRegion", if multi_region { "true" } else { "false" }),
+            (
+                "kms:BypassPolicyLockoutSafetyCheck",
+                if bypass == Some(true) { "true" } else { "false" },
+            ),
+        ];
+        for (name, value) in conditions {
+            call.conditions.set(name, value);
+        }
+        if multi_region {
+            call.conditions.set("kms:MultiRegionKeyType", "PRIMARY");
+        }
+        let new_key = call.scope.arn("kms", "key/*");
+        let allowed = call.authorize("kms:CreateKey", &new_key)?;
+        if !tags.is_empty() {
+            call.authorize("kms:TagResource", &new_key)?;
+        }
+        if let Some(text) = &input.policy {
+            // The key has no id yet; a policy that names it cannot lock anybody out of it.
+            let arn = call.scope.arn("kms", "key/00000000-0000-0000-0000-000000000000");
+            check_policy(call, text, &arn, bypass)?;
+        }
+        let policy = input.policy;
+        let new = kms::NewKey { spec, usage, description, tags, origin, multi_region, policy };
         let key = kms::create(&mut call.work, &call.scope, new, &allowed)?;
         call.notes.resource(key.arn(), "AWS::KMS::Key");
         call.notes.response("keyId", key.id());
         Ok(Output { key_metadata: KeyMetadata::from(&key) })
+    }
+}
+
+fn origin(name: Option<&str>) -> Result<kms::Origin, ApiError> {
+    let name = name.unwrap_or("AWS_KMS");
+    let known = ["AWS_KMS", "EXTERNAL", "AWS_CLOUDHSM", "EXTERNAL_KEY_STORE"];
+    validate::one_of("Origin", name, &known)?;
+    match name {
+        "AWS_KMS" => Ok(kms::Origin::Own),
+        "EXTERNAL" => Ok(kms::Origin::External),
+        _ => Err(ApiError::validation(
+            "CustomKeyStoreId is required for a key in a custom key store, and there is none here.",
+        )),
     }
 }
 

@@ -4,39 +4,36 @@
 
 use outlast_domain::kms::{self, EncryptionContext};
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::model::kms::{
-    dry_run, encryption_algorithm, encryption_context, find_key, refuse, refuse_grant_tokens,
+    ciphertext, dry_run, encryption_algorithm, encryption_context, grant_tokens,
+    ignores_ciphertext, refuse, source_key,
 };
 use crate::ops::{Call, KMS, Operation, ServiceRow};
-use crate::wire::{ApiError, Blob, validate};
+use crate::wire::{ApiError, Blob};
 
 /// The operation.
 pub struct Decrypt;
 
 /// Request body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Input {
-    pub ciphertext_blob: Blob,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ciphertext_blob: Option<Blob>,
     pub encryption_context: Option<EncryptionContext>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant_tokens: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encryption_algorithm: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipient: Option<serde_json::Value>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dry_run: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dry_run_modifiers: Option<Vec<String>>,
 }
 
 /// Response body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
@@ -44,7 +41,6 @@ pub struct Output {
     pub key_id: String,
     pub plaintext: Blob,
     pub encryption_algorithm: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_material_id: Option<String>,
 }
 
@@ -56,55 +52,29 @@ impl Operation for Decrypt {
     type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        refuse_grant_tokens(input.grant_tokens.as_ref())?;
+        grant_tokens(call, input.grant_tokens)?;
         refuse("Recipient", input.recipient.as_ref())?;
-        refuse("DryRunModifiers", input.dry_run_modifiers.as_ref())?;
-        let blob = &input.ciphertext_blob.0;
-        validate::length("CiphertextBlob", blob.len(), 1, 6144)?;
-        let algorithm = encryption_algorithm(input.encryption_algorithm.as_deref())?;
+        let ignores_ciphertext =
+            ignores_ciphertext(input.dry_run, input.dry_run_modifiers.as_deref())?;
+        let blob = ciphertext(input.ciphertext_blob.as_ref(), ignores_ciphertext)?;
+        let algorithm = encryption_algorithm(call, input.encryption_algorithm.as_deref())?;
         let context = encryption_context(call, input.encryption_context)?;
-        call.notes.parameter("encryptionAlgorithm", algorithm);
-        let symmetric = algorithm == "SYMMETRIC_DEFAULT";
-        let named = match &input.key_id {
-            Some(name) => Some(find_key(call, name)?),
-            None if symmetric => None,
-            None => {
-                return Err(ApiError::validation(
-                    "KeyId is required to decrypt with an asymmetric key.",
-                ));
-            }
-        };
-        let key = match named {
-            Some(key) => {
-                // The ciphertext names its key; another one is refused before anything is tried.
-                if symmetric && key.spec().name == "SYMMETRIC_DEFAULT" {
-                    let inside = kms::decryption_key(&mut call.work, &call.scope, blob)?;
-                    if inside.arn() != key.arn() {
-                        return Err(kms::KmsError::IncorrectKey.into());
-                    }
-                }
-                key
-            }
-            None => {
-                let key = kms::decryption_key(&mut call.work, &call.scope, blob)?;
-                call.notes.resource(key.arn(), "AWS::KMS::Key");
-                key
-            }
-        };
-        let allowed = call.authorize("kms:Decrypt", &key.arn())?;
-        let plaintext = kms::decrypt(
-            &mut call.work,
-            call.ring,
-            &key,
-            kms::CiphertextRef { algorithm, context: &context, blob },
-            &allowed,
-        )?;
+        let key = source_key(call, input.key_id.as_deref(), algorithm, blob, ignores_ciphertext)?;
+        let allowed = call.authorize_key("kms:Decrypt", &key, Some(&context))?;
+        if ignores_ciphertext {
+            dry_run(input.dry_run)?;
+        }
+        let ciphertext = kms::CiphertextRef { algorithm, context: &context, blob };
+        let plaintext =
+            kms::decrypt(&mut call.work, call.ring, &key, "Decrypt", ciphertext, &allowed)?;
         dry_run(input.dry_run)?;
-        Ok(Output {
+        let output = Output {
             key_id: key.arn(),
             plaintext: Blob(plaintext.bytes.expose().to_vec()),
             encryption_algorithm: algorithm.to_owned(),
             key_material_id: plaintext.material_id,
-        })
+        };
+        call.used.push(key);
+        Ok(output)
     }
 }

@@ -30,6 +30,10 @@ impl Operation for DeleteAlias {
         validate::length("AliasName", input.alias_name.chars().count(), 1, 256)?;
         call.notes.parameter("aliasName", input.alias_name.as_str());
         let arn = call.scope.arn("kms", &input.alias_name);
+        kms::after_prefix(&input.alias_name)?;
+        let scope = call.scope.clone();
+        let key = kms::find(&mut call.work, &scope, &input.alias_name)?;
+        call.authorize_key("kms:DeleteAlias", &key, None)?;
         let allowed = call.authorize("kms:DeleteAlias", &arn)?;
         kms::delete_alias(&mut call.work, &call.scope, &input.alias_name, &allowed)?;
         call.notes.resource(arn, "AWS::KMS::Alias");

@@ -1,22 +1,24 @@
-//! `DescribeKey`: tells all about a key but its material.
+//! `DescribeKey`: tells what there is to know of a key.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_DescribeKey.html>
 
-use crate::model::kms::{KeyMetadata, find_key, refuse_grant_tokens};
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::model::kms::{KeyMetadata, find_key, grant_tokens};
 use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::ApiError;
-use serde::{Deserialize, Serialize};
 
 /// The operation.
 pub struct DescribeKey;
 
 /// Request body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Input {
     pub key_id: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant_tokens: Option<Vec<String>>,
 }
 
@@ -36,9 +38,9 @@ impl Operation for DescribeKey {
     type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        refuse_grant_tokens(input.grant_tokens.as_ref())?;
+        grant_tokens(call, input.grant_tokens)?;
         let key = find_key(call, &input.key_id)?;
-        call.authorize("kms:DescribeKey", &key.arn())?;
+        call.authorize_key("kms:DescribeKey", &key, None)?;
         Ok(Output { key_metadata: KeyMetadata::from(&key) })
     }
 }

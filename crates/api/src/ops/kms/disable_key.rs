@@ -5,7 +5,7 @@
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 
-use crate::model::kms::find_key;
+use crate::model::kms::own_key;
 use crate::ops::{Call, Empty, KMS, Operation, ServiceRow};
 use crate::wire::ApiError;
 
@@ -28,8 +28,8 @@ impl Operation for DisableKey {
     type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
-        let key = find_key(call, &input.key_id)?;
-        let allowed = call.authorize("kms:DisableKey", &key.arn())?;
+        let key = own_key(call, "kms:DisableKey", &input.key_id)?;
+        let allowed = call.authorize_key("kms:DisableKey", &key, None)?;
         kms::set_enabled(&mut call.work, key, false, &allowed)?;
         Ok(Empty {})
     }

@@ -5,7 +5,7 @@
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 
-use crate::model::kms::find_key;
+use crate::model::kms::own_key;
 use crate::ops::{Call, Empty, KMS, Operation, ServiceRow};
 use crate::wire::ApiError;
 
@@ -28,8 +28,8 @@ impl Operation for EnableKey {
     type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
-        let key = find_key(call, &input.key_id)?;
-        let allowed = call.authorize("kms:EnableKey", &key.arn())?;
+        let key = own_key(call, "kms:EnableKey", &input.key_id)?;
+        let allowed = call.authorize_key("kms:EnableKey", &key, None)?;
         kms::set_enabled(&mut call.work, key, true, &allowed)?;
         Ok(Empty {})
     }

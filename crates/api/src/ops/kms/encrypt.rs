@@ -4,9 +4,10 @@
 
 use outlast_domain::kms::{self, EncryptionContext};
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::model::kms::{
-    dry_run, encryption_algorithm, encryption_context, find_key, refuse_grant_tokens,
+    dry_run, encryption_algorithm, encryption_context, find_key, grant_tokens,
 };
 use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, Blob, validate};
@@ -15,19 +16,16 @@ use crate::wire::{ApiError, Blob, validate};
 pub struct Encrypt;
 
 /// Request body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Input {
     pub key_id: String,
     pub plaintext: Blob,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encryption_context: Option<EncryptionContext>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant_tokens: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encryption_algorithm: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dry_run: Option<bool>,
 }
 
@@ -49,21 +47,26 @@ impl Operation for Encrypt {
     type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        refuse_grant_tokens(input.grant_tokens.as_ref())?;
+        grant_tokens(call, input.grant_tokens)?;
         validate::length("Plaintext", input.plaintext.0.len(), 1, 4096)?;
-        let algorithm = encryption_algorithm(input.encryption_algorithm.as_deref())?;
+        let algorithm =
+            encryption_algorithm(call, input.encryption_algorithm.as_deref())?.to_owned();
         let context = encryption_context(call, input.encryption_context)?;
-        call.notes.parameter("encryptionAlgorithm", algorithm);
         let key = find_key(call, &input.key_id)?;
-        let allowed = call.authorize("kms:Encrypt", &key.arn())?;
-        let plaintext =
-            kms::PlaintextRef { algorithm, context: &context, bytes: &input.plaintext.0 };
+        let allowed = call.authorize_key("kms:Encrypt", &key, Some(&context))?;
+        let plaintext = kms::PlaintextRef {
+            algorithm: &algorithm,
+            context: &context,
+            bytes: &input.plaintext.0,
+        };
         let blob = kms::encrypt(&mut call.work, call.ring, &key, "Encrypt", plaintext, &allowed)?;
         dry_run(input.dry_run)?;
-        Ok(Output {
+        let output = Output {
             ciphertext_blob: Blob(blob),
             key_id: key.arn(),
-            encryption_algorithm: algorithm.to_owned(),
-        })
+            encryption_algorithm: algorithm,
+        };
+        call.used.push(key);
+        Ok(output)
     }
 }

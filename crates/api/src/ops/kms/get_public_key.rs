@@ -4,8 +4,9 @@
 
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
-use crate::model::kms::{encryption_algorithms, find_key, refuse_grant_tokens, signing_algorithms};
+use crate::model::kms::{Algorithms, find_key, grant_tokens};
 use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, Blob};
 
@@ -13,16 +14,17 @@ use crate::wire::{ApiError, Blob};
 pub struct GetPublicKey;
 
 /// Request body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Input {
     pub key_id: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant_tokens: Option<Vec<String>>,
 }
 
 /// Response body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
@@ -32,10 +34,10 @@ pub struct Output {
     pub customer_master_key_spec: String,
     pub key_spec: String,
     pub key_usage: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encryption_algorithms: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signing_algorithms: Option<Vec<String>>,
+    pub key_agreement_algorithms: Option<Vec<String>>,
+    pub encapsulation_algorithms: Option<Vec<String>>,
 }
 
 impl Operation for GetPublicKey {
@@ -46,18 +48,21 @@ impl Operation for GetPublicKey {
     type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        refuse_grant_tokens(input.grant_tokens.as_ref())?;
+        grant_tokens(call, input.grant_tokens)?;
         let key = find_key(call, &input.key_id)?;
-        let allowed = call.authorize("kms:GetPublicKey", &key.arn())?;
+        let allowed = call.authorize_key("kms:GetPublicKey", &key, None)?;
         let public_key = kms::public_key(&mut call.work, call.ring, &key, &allowed)?;
+        let algorithms = Algorithms::from(&key);
         Ok(Output {
             key_id: key.arn(),
             public_key: Blob(public_key),
             customer_master_key_spec: key.spec().name.to_owned(),
             key_spec: key.spec().name.to_owned(),
             key_usage: key.usage().name().to_owned(),
-            encryption_algorithms: encryption_algorithms(&key),
-            signing_algorithms: signing_algorithms(&key),
+            encryption_algorithms: algorithms.encryption,
+            signing_algorithms: algorithms.signing,
+            key_agreement_algorithms: algorithms.key_agreement,
+            encapsulation_algorithms: algorithms.encapsulation,
         })
     }
 }

@@ -4,8 +4,9 @@
 
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
-use crate::model::kms::find_key;
+use crate::model::kms::own_key;
 use crate::model::marker;
 use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, Timestamp, validate};
@@ -14,25 +15,23 @@ use crate::wire::{ApiError, Timestamp, validate};
 pub struct ListAliases;
 
 /// Request body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Input {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marker: Option<String>,
 }
 
 /// Response body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Output {
     pub aliases: Vec<AliasListEntry>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_marker: Option<String>,
     pub truncated: bool,
 }
@@ -48,7 +47,7 @@ impl Operation for ListAliases {
         let limit = validate::page_limit("Limit", input.limit)?;
         let after = marker::unwrap(input.marker.as_deref(), "InvalidMarkerException")?;
         let key = match &input.key_id {
-            Some(name) => Some(find_key(call, name)?),
+            Some(name) => Some(own_key(call, "kms:ListAliases", name)?),
             None => None,
         };
         let resource = call.scope.arn("kms", "alias/*");

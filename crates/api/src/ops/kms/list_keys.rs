@@ -4,6 +4,7 @@
 
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::model::marker;
 use crate::ops::{Call, KMS, Operation, ServiceRow};
@@ -13,23 +14,23 @@ use crate::wire::{ApiError, validate};
 pub struct ListKeys;
 
 /// Request body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Input {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marker: Option<String>,
+    pub resource_owners: Option<Vec<String>>,
 }
 
 /// Response body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Output {
     pub keys: Vec<KeyListEntry>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_marker: Option<String>,
     pub truncated: bool,
 }
@@ -45,6 +46,16 @@ impl Operation for ListKeys {
         let limit = validate::page_limit("Limit", input.limit)?;
         let after = marker::unwrap(input.marker.as_deref(), "InvalidMarkerException")?;
         let allowed = call.authorize("kms:ListKeys", &call.scope.arn("kms", "key/*"))?;
+        let owners = input.resource_owners.unwrap_or_else(|| vec!["SELF".to_owned()]);
+        validate::length("ResourceOwners", owners.len(), 1, 2)?;
+        for owner in &owners {
+            let known = ["SELF", "OTHER_ACCOUNTS_VIA_RAM"];
+            validate::one_of("ResourceOwners", owner, &known)?;
+        }
+        // Nobody shares keys by Resource Access Manager here.
+        if !owners.iter().any(|owner| owner == "SELF") {
+            return Ok(Output { keys: Vec::new(), next_marker: None, truncated: false });
+        }
         let page = kms::keys(&call.work, &call.scope, after.as_deref(), limit, &allowed)?;
         Ok(Output {
             keys: page

@@ -4,8 +4,9 @@
 
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
-use crate::model::kms::find_key;
+use crate::model::kms::own_key;
 use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, Timestamp};
 
@@ -13,22 +14,22 @@ use crate::wire::{ApiError, Timestamp};
 pub struct ScheduleKeyDeletion;
 
 /// Request body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Input {
     pub key_id: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_window_in_days: Option<i64>,
 }
 
 /// Response body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Output {
     pub key_id: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_date: Option<Timestamp>,
     pub key_state: String,
     pub pending_window_in_days: i64,
@@ -42,10 +43,11 @@ impl Operation for ScheduleKeyDeletion {
     type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        let key = find_key(call, &input.key_id)?;
-        let allowed = call.authorize("kms:ScheduleKeyDeletion", &key.arn())?;
         let days = input.pending_window_in_days.unwrap_or(30);
         call.notes.parameter("pendingWindowInDays", days);
+        call.conditions.set("kms:ScheduleKeyDeletionPendingWindowInDays", days.to_string());
+        let key = own_key(call, "kms:ScheduleKeyDeletion", &input.key_id)?;
+        let allowed = call.authorize_key("kms:ScheduleKeyDeletion", &key, None)?;
         let key = kms::schedule_deletion(&mut call.work, key, days, &allowed)?;
         Ok(Output {
             key_id: key.arn(),

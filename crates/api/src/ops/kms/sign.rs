@@ -1,11 +1,14 @@
-//! `Sign`: signs a message, a digest or an ML-DSA message representative.
+//! `Sign`: signs a message, its digest, or the message representative of ML-DSA.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_Sign.html>
 
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
-use crate::model::kms::{check_signing_algorithm, dry_run, find_key, message, refuse_grant_tokens};
+use crate::model::kms::{
+    dry_run, find_key, grant_tokens, message, names_slh_dsa, signing_algorithm,
+};
 use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, Blob};
 
@@ -13,18 +16,16 @@ use crate::wire::{ApiError, Blob};
 pub struct Sign;
 
 /// Request body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Input {
     pub key_id: String,
     pub message: Blob,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_type: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant_tokens: Option<Vec<String>>,
     pub signing_algorithm: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dry_run: Option<bool>,
 }
 
@@ -45,19 +46,23 @@ impl Operation for Sign {
     type Input = Input;
     type Output = Output;
 
+    fn is_slow(body: &[u8]) -> bool {
+        names_slh_dsa(body)
+    }
+
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        refuse_grant_tokens(input.grant_tokens.as_ref())?;
-        check_signing_algorithm(&input.signing_algorithm)?;
-        let message = message(&input.message, input.message_type.as_deref())?;
-        call.notes.parameter("signingAlgorithm", input.signing_algorithm.as_str());
-        call.notes.parameter("messageType", input.message_type.as_deref().unwrap_or("RAW"));
+        grant_tokens(call, input.grant_tokens)?;
+        signing_algorithm(call, &input.signing_algorithm)?;
+        let message = message(call, &input.message, input.message_type.as_deref())?;
         let key = find_key(call, &input.key_id)?;
-        let allowed = call.authorize("kms:Sign", &key.arn())?;
+        let allowed = call.authorize_key("kms:Sign", &key, None)?;
         let algorithm = &input.signing_algorithm;
         let signature = kms::sign(&mut call.work, call.ring, &key, algorithm, message, &allowed)?;
         dry_run(input.dry_run)?;
+        let key_id = key.arn();
+        call.used.push(key);
         Ok(Output {
-            key_id: key.arn(),
+            key_id,
             signature: Blob(signature),
             signing_algorithm: input.signing_algorithm,
         })

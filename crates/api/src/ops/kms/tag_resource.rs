@@ -5,7 +5,7 @@
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 
-use crate::model::kms::{Tag, find_key, tags};
+use crate::model::kms::{Tag, own_key, request_tags, tags};
 use crate::ops::{Call, Empty, KMS, Operation, ServiceRow};
 use crate::wire::ApiError;
 
@@ -30,9 +30,10 @@ impl Operation for TagResource {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let tags = tags(input.tags)?;
-        let key = find_key(call, &input.key_id)?;
+        let key = own_key(call, "kms:TagResource", &input.key_id)?;
         call.notes.parameter("tags", serde_json::json!(tags));
-        let allowed = call.authorize("kms:TagResource", &key.arn())?;
+        request_tags(call, &tags);
+        let allowed = call.authorize_key("kms:TagResource", &key, None)?;
         kms::add_tags(&mut call.work, key, tags, &allowed)?;
         Ok(Empty {})
     }

@@ -1,11 +1,14 @@
-//! `Verify`: verifies a signature. An invalid one is an error, never `SignatureValid: false`.
+//! `Verify`: verifies a signature; an invalid one is an error.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_Verify.html>
 
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
-use crate::model::kms::{check_signing_algorithm, dry_run, find_key, message, refuse_grant_tokens};
+use crate::model::kms::{
+    dry_run, find_key, grant_tokens, message, names_slh_dsa, signing_algorithm,
+};
 use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, Blob, validate};
 
@@ -13,19 +16,17 @@ use crate::wire::{ApiError, Blob, validate};
 pub struct Verify;
 
 /// Request body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Input {
     pub key_id: String,
     pub message: Blob,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_type: Option<String>,
     pub signature: Blob,
     pub signing_algorithm: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant_tokens: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dry_run: Option<bool>,
 }
 
@@ -46,15 +47,17 @@ impl Operation for Verify {
     type Input = Input;
     type Output = Output;
 
+    fn is_slow(body: &[u8]) -> bool {
+        names_slh_dsa(body)
+    }
+
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        refuse_grant_tokens(input.grant_tokens.as_ref())?;
-        check_signing_algorithm(&input.signing_algorithm)?;
+        grant_tokens(call, input.grant_tokens)?;
+        signing_algorithm(call, &input.signing_algorithm)?;
         validate::length("Signature", input.signature.0.len(), 1, MAX_SIGNATURE)?;
-        let message = message(&input.message, input.message_type.as_deref())?;
-        call.notes.parameter("signingAlgorithm", input.signing_algorithm.as_str());
-        call.notes.parameter("messageType", input.message_type.as_deref().unwrap_or("RAW"));
+        let message = message(call, &input.message, input.message_type.as_deref())?;
         let key = find_key(call, &input.key_id)?;
-        let allowed = call.authorize("kms:Verify", &key.arn())?;
+        let allowed = call.authorize_key("kms:Verify", &key, None)?;
         kms::verify(
             &mut call.work,
             call.ring,
@@ -65,11 +68,9 @@ impl Operation for Verify {
             &allowed,
         )?;
         dry_run(input.dry_run)?;
-        Ok(Output {
-            key_id: key.arn(),
-            signature_valid: true,
-            signing_algorithm: input.signing_algorithm,
-        })
+        let key_id = key.arn();
+        call.used.push(key);
+        Ok(Output { key_id, signature_valid: true, signing_algorithm: input.signing_algorithm })
     }
 }
 

@@ -1,0 +1,115 @@
+//! `CreateGrant`: lets a principal use a key, beside its policy.
+//!
+//! <https://docs.aws.amazon.com/kms/latest/APIReference/API_CreateGrant.html>
+
+use outlast_domain::kms;
+use outlast_domain::kms::GRANT_OPERATIONS;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::model::kms::{GrantConstraints, dry_run, grant_tokens, key_by_id};
+use crate::ops::{Call, KMS, Operation, ServiceRow};
+use crate::wire::{ApiError, validate};
+
+/// The operation.
+pub struct CreateGrant;
+
+/// Request body.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Input {
+    pub key_id: String,
+    pub grantee_principal: Option<String>,
+    pub retiring_principal: Option<String>,
+    pub operations: Vec<String>,
+    pub constraints: Option<GrantConstraints>,
+    pub grant_tokens: Option<Vec<String>>,
+    pub name: Option<String>,
+    pub dry_run: Option<bool>,
+    pub grantee_service_principal: Option<String>,
+    pub retiring_service_principal: Option<String>,
+}
+
+/// Response body.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Output {
+    pub grant_token: String,
+    pub grant_id: String,
+}
+
+impl Operation for CreateGrant {
+    const NAME: &'static str = "CreateGrant";
+    const READ_ONLY: bool = false;
+    const SERVICE: &'static ServiceRow = &KMS;
+    type Input = Input;
+    type Output = Output;
+
+    fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
+        grant_tokens(call, input.grant_tokens)?;
+        validate::length("Operations", input.operations.len(), 1, GRANT_OPERATIONS.len())?;
+        for name in &input.operations {
+            validate::one_of("Operations", name, GRANT_OPERATIONS)?;
+        }
+        if let Some(name) = &input.name {
+            validate::length("Name", name.chars().count(), 1, 256)?;
+        }
+        let constraints = input.constraints.unwrap_or_default();
+        let principals = [
+            ("granteePrincipal", "kms:GranteePrincipal", &input.grantee_principal),
+            ("retiringPrincipal", "kms:RetiringPrincipal", &input.retiring_principal),
+        ];
+        for (parameter, condition, value) in principals {
+            if let Some(value) = value {
+                validate::length(parameter, value.chars().count(), 1, 256)?;
+                call.notes.parameter(parameter, value.as_str());
+                call.conditions.set(condition, value.as_str());
+            }
+        }
+        for name in [&input.grantee_service_principal, &input.retiring_service_principal]
+            .into_iter()
+            .flatten()
+        {
+            validate::length("ServicePrincipal", name.chars().count(), 1, 128)?;
+        }
+        if let Some(arn) = &constraints.source_arn {
+            validate::length("SourceArn", arn.chars().count(), 20, 512)?;
+        }
+        call.notes.parameter("operations", input.operations.clone());
+        call.conditions.set_many("kms:GrantOperations", input.operations.clone());
+        if constraints.encryption_context_equals.is_some() {
+            call.conditions.set("kms:GrantConstraintType", "EncryptionContextEquals");
+        } else if constraints.encryption_context_subset.is_some() {
+            call.conditions.set("kms:GrantConstraintType", "EncryptionContextSubset");
+        }
+        call.conditions.set("kms:GrantIsForAWSResource", "false");
+        let key = key_by_id(call, &input.key_id)?;
+        // Policies see the context that the grant is bound to.
+        let context = constraints
+            .encryption_context_equals
+            .as_ref()
+            .or(constraints.encryption_context_subset.as_ref());
+        let allowed = call.authorize_key("kms:CreateGrant", &key, context)?;
+        let new = kms::NewGrant {
+            name: input.name,
+            grantee: input.grantee_principal,
+            grantee_service: input.grantee_service_principal,
+            retiring: input.retiring_principal,
+            retiring_service: input.retiring_service_principal,
+            operations: input.operations.into_iter().collect(),
+            constraints: kms::Constraints {
+                subset: constraints.encryption_context_subset,
+                equals: constraints.encryption_context_equals,
+                source_arn: constraints.source_arn,
+            },
+        };
+        let (work, access) = call.split();
+        let grant = kms::create_grant(work, access, &key, new, &allowed)?;
+        dry_run(input.dry_run)?;
+        call.notes.response("grantId", grant.id.as_str());
+        Ok(Output { grant_token: grant.token(), grant_id: grant.id })
+    }
+}

@@ -1,0 +1,65 @@
+//! `Decapsulate`: gives the shared secret in a ciphertext (FIPS 203).
+//!
+//! <https://docs.aws.amazon.com/kms/latest/APIReference/API_Decapsulate.html>
+
+use outlast_domain::kms;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::model::kms::{dry_run, encapsulation_algorithm, find_key, grant_tokens};
+use crate::ops::{Call, KMS, Operation, ServiceRow};
+use crate::wire::{ApiError, Blob, validate};
+
+/// The operation.
+pub struct Decapsulate;
+
+/// Request body.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Input {
+    pub key_id: String,
+    pub shared_secret_ciphertext_blob: Blob,
+    pub encapsulation_algorithm: String,
+    pub grant_tokens: Option<Vec<String>>,
+    pub dry_run: Option<bool>,
+}
+
+/// Response body.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Output {
+    pub key_id: String,
+    pub shared_secret: Blob,
+    pub encapsulation_algorithm: String,
+}
+
+impl Operation for Decapsulate {
+    const NAME: &'static str = "Decapsulate";
+    const READ_ONLY: bool = true;
+    const SERVICE: &'static ServiceRow = &KMS;
+    type Input = Input;
+    type Output = Output;
+
+    fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
+        grant_tokens(call, input.grant_tokens)?;
+        let ciphertext = &input.shared_secret_ciphertext_blob.0;
+        validate::length("SharedSecretCiphertextBlob", ciphertext.len(), 1, 6144)?;
+        encapsulation_algorithm(call, &input.encapsulation_algorithm)?;
+        let key = find_key(call, &input.key_id)?;
+        let allowed = call.authorize_key("kms:Decapsulate", &key, None)?;
+        let algorithm = input.encapsulation_algorithm.as_str();
+        let secret =
+            kms::decapsulate(&mut call.work, call.ring, &key, algorithm, ciphertext, &allowed)?;
+        dry_run(input.dry_run)?;
+        let output = Output {
+            key_id: key.arn(),
+            shared_secret: Blob(secret.expose().to_vec()),
+            encapsulation_algorithm: algorithm.to_owned(),
+        };
+        call.used.push(key);
+        Ok(output)
+    }
+}

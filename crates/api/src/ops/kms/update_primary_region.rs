@@ -1,0 +1,46 @@
+//! `UpdatePrimaryRegion`: makes a replica the primary key of its set.
+//!
+//! <https://docs.aws.amazon.com/kms/latest/APIReference/API_UpdatePrimaryRegion.html>
+
+use outlast_domain::kms;
+use serde::{Deserialize, Serialize};
+
+use crate::model::kms::own_key;
+use crate::ops::{Call, Empty, KMS, Operation, ServiceRow};
+use crate::wire::{ApiError, validate};
+
+/// The operation.
+pub struct UpdatePrimaryRegion;
+
+/// Request body.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Input {
+    pub key_id: String,
+    pub primary_region: String,
+}
+
+impl Operation for UpdatePrimaryRegion {
+    const NAME: &'static str = "UpdatePrimaryRegion";
+    const READ_ONLY: bool = false;
+    const SERVICE: &'static ServiceRow = &KMS;
+    type Input = Input;
+    type Output = Empty;
+
+    fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
+        validate::length("PrimaryRegion", input.primary_region.chars().count(), 1, 32)?;
+        let key = own_key(call, "kms:UpdatePrimaryRegion", &input.key_id)?;
+        call.notes.parameter("primaryRegion", input.primary_region.as_str());
+        call.conditions.set("kms:PrimaryRegion", input.primary_region.as_str());
+        let allowed = call.authorize_key("kms:UpdatePrimaryRegion", &key, None)?;
+        // Both keys' policies must allow it.
+        let replica = kms::member(&mut call.work, &key, &input.primary_region)?;
+        if let Some(replica) = replica.filter(|replica| replica.scope() != key.scope()) {
+            call.notes.resource(replica.arn(), "AWS::KMS::Key");
+            call.authorize_key("kms:UpdatePrimaryRegion", &replica, None)?;
+        }
+        kms::update_primary(&mut call.work, &key, &input.primary_region, &allowed)?;
+        Ok(Empty {})
+    }
+}

@@ -1,0 +1,274 @@
+//! `AssumeRole`: begins a session of a role.
+//!
+//! <https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html>
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outlast_domain::arn::Arn;
+use outlast_domain::identity::directory::is_name;
+use outlast_domain::identity::session::{self, NewSession};
+use outlast_domain::identity::{Caller, Entry, Identity, IdentityError, Role};
+use outlast_domain::limits::{MAX_CHAINED_SESSION_SECONDS, MAX_TAGS, MIN_SESSION_SECONDS};
+use outlast_domain::policy::{Kind, Policy};
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::ops::{Call, Operation, STS, ServiceRow};
+use crate::wire::{ApiError, query, validate};
+
+/// The operation.
+pub struct AssumeRole;
+
+/// Request members, all of them text.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Input {
+    pub role_arn: String,
+    pub role_session_name: String,
+    pub duration_seconds: Option<String>,
+    pub policy: Option<String>,
+    pub external_id: Option<String>,
+    pub source_identity: Option<String>,
+    #[serde(default, deserialize_with = "query::list")]
+    pub tags: Option<Vec<Tag>>,
+    #[serde(default, deserialize_with = "query::list")]
+    pub transitive_tag_keys: Option<Vec<String>>,
+}
+
+/// `Tag`
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct Tag {
+    /// 1 to 128 characters.
+    pub key: String,
+    /// 0 to 256 characters.
+    pub value: String,
+}
+
+/// Response members. There is no `Debug`: it has a secret.
+#[skip_serializing_none]
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Output {
+    pub credentials: Credentials,
+    pub assumed_role_user: AssumedRoleUser,
+    pub source_identity: Option<String>,
+}
+
+/// `Credentials`
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Credentials {
+    pub access_key_id: String,
+    pub secret_access_key: String,
+    pub session_token: String,
+    /// RFC 3339, as XML services write times.
+    pub expiration: String,
+}
+
+/// `AssumedRoleUser`
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct AssumedRoleUser {
+    pub assumed_role_id: String,
+    pub arn: String,
+}
+
+impl Operation for AssumeRole {
+    const NAME: &'static str = "AssumeRole";
+    const READ_ONLY: bool = true;
+    const SERVICE: &'static ServiceRow = &STS;
+    type Input = Input;
+    type Output = Output;
+
+    fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
+        validate::length("RoleArn", input.role_arn.chars().count(), 20, 2048)?;
+        validate::length("RoleSessionName", input.role_session_name.chars().count(), 2, 64)?;
+        if !is_name(&input.role_session_name) {
+            return Err(ApiError::validation(
+                "RoleSessionName may have letters, digits and +=,.@_- only.",
+            ));
+        }
+        call.notes.parameter("roleArn", input.role_arn.as_str());
+        call.notes.parameter("roleSessionName", input.role_session_name.as_str());
+        if let Some(text) = &input.policy {
+            validate::length("Policy", text.chars().count(), 1, 2048)?;
+            Policy::parse(text, Kind::Identity).map_err(|error| {
+                ApiError::new("MalformedPolicyDocumentException", error.to_string())
+            })?;
+        }
+        let given = input.tags.unwrap_or_default();
+        let (tags, transitive) =
+            session_tags(call, given, input.transitive_tag_keys.unwrap_or_default())?;
+        conditions(
+            call,
+            &input.role_session_name,
+            input.external_id.as_deref(),
+            input.source_identity.as_deref(),
+        )?;
+        // What the session will have, given or inherited, is what must be allowed.
+        let source_identity = source_identity(&call.caller, input.source_identity)?;
+        if let Some(name) = &source_identity {
+            call.conditions.set("sts:SourceIdentity", name.as_str());
+        }
+        crate::model::kms::request_tags(call, &tags);
+        if !transitive.is_empty() {
+            let names = transitive.iter().cloned().collect();
+            call.conditions.set_many("sts:TransitiveTagKeys", names);
+        }
+        let role = role(call, &input.role_arn)?;
+        let may = |action: &str| {
+            session::authorize_assume(&call.caller, &call.conditions, call.policies, action, &role)
+        };
+        let allowed = may("sts:AssumeRole")?;
+        // Tags and source identity are what other policies trust in: to set them takes a permission of its own.
+        if !tags.is_empty() {
+            may("sts:TagSession")?;
+        }
+        if source_identity.is_some() {
+            may("sts:SetSourceIdentity")?;
+        }
+        let is_chained = matches!(call.caller.principal.identity, Identity::Session { .. });
+        let seconds =
+            seconds(input.duration_seconds.as_deref(), role.max_session_seconds, is_chained)?;
+        call.notes.parameter("durationSeconds", seconds);
+        let new = NewSession {
+            name: input.role_session_name,
+            seconds,
+            policy: input.policy,
+            tags,
+            transitive,
+            source_identity: source_identity.clone(),
+        };
+        let name = new.name.clone();
+        let issued = session::assume(&mut call.work, &role, new, &allowed)?;
+        call.notes.response("accessKeyId", issued.access_key_id.as_str());
+        let text =
+            |secret: &outlast_crypto::Secret| String::from_utf8_lossy(secret.expose()).into_owned();
+        Ok(Output {
+            credentials: Credentials {
+                access_key_id: issued.access_key_id,
+                secret_access_key: text(&issued.secret),
+                session_token: text(&issued.token),
+                expiration: outlast_pki::time::rfc3339(issued.expires_ms.div_euclid(1000)),
+            },
+            assumed_role_user: AssumedRoleUser {
+                assumed_role_id: format!("{}:{name}", role.id),
+                arn: format!("arn:aws:sts::{}:assumed-role/{}/{name}", role.account, role.name),
+            },
+            source_identity,
+        })
+    }
+}
+
+/// The role; one that is not there is told as one that may not be assumed.
+fn role(call: &mut Call<'_>, arn: &str) -> Result<Role, ApiError> {
+    let name = Arn::parse(arn)
+        .filter(|arn| arn.service == "iam")
+        .and_then(|arn| Some((arn.account, arn.resource.strip_prefix("role/")?)));
+    let Some((account, name)) = name else {
+        return Err(ApiError::validation("RoleArn is not the ARN of a role."));
+    };
+    let denied = || {
+        ApiError::new(
+            "AccessDeniedException",
+            format!(
+                "User: {} is not authorized to perform: sts:AssumeRole on resource: {}",
+                call.caller.principal.arn(),
+                validate::shorten(arn)
+            ),
+        )
+    };
+    match Role::find(&mut call.work, account, name) {
+        Ok(role) => Ok(role),
+        Err(IdentityError::Fault(fault)) => Err(fault.into()),
+        Err(_) => Err(denied()),
+    }
+}
+
+fn conditions(
+    call: &mut Call<'_>,
+    session: &str,
+    external_id: Option<&str>,
+    source_identity: Option<&str>,
+) -> Result<(), ApiError> {
+    call.conditions.set("sts:RoleSessionName", session);
+    if let Some(id) = external_id {
+        validate::length("ExternalId", id.chars().count(), 2, 1224)?;
+        call.conditions.set("sts:ExternalId", id);
+    }
+    if let Some(name) = source_identity {
+        validate::length("SourceIdentity", name.chars().count(), 2, 64)?;
+        call.notes.parameter("sourceIdentity", name);
+        call.conditions.set("sts:SourceIdentity", name);
+    }
+    Ok(())
+}
+
+/// The source identity of the new session: once set, it stays the same in all that follow.
+fn source_identity(caller: &Caller, given: Option<String>) -> Result<Option<String>, ApiError> {
+    match (&caller.source_identity, given) {
+        (Some(known), Some(given)) if *known != given => Err(ApiError::new(
+            "AccessDeniedException",
+            "The source identity of a session cannot be changed by those that it begins.",
+        )),
+        (known, given) => Ok(given.or_else(|| known.clone())),
+    }
+}
+
+/// The tags of the new session and which of them go on from there, with those that came down to the caller's.
+fn session_tags(
+    call: &mut Call<'_>,
+    list: Vec<Tag>,
+    transitive: Vec<String>,
+) -> Result<(BTreeMap<String, String>, BTreeSet<String>), ApiError> {
+    let pairs = list.into_iter().map(|tag| (tag.key, tag.value));
+    let mut tags = crate::model::unique_tags(pairs, "ValidationException")?;
+    crate::model::kms::request_tags(call, &tags);
+    validate::length("TransitiveTagKeys", transitive.len(), 0, MAX_TAGS)?;
+    let mut transitive: BTreeSet<_> = transitive.into_iter().collect();
+    if !transitive.iter().all(|name| tags.contains_key(name)) {
+        return Err(ApiError::validation(
+            "The specified transitive tag key must be included in the requested tags.",
+        ));
+    }
+    if !transitive.is_empty() {
+        let names = transitive.iter().cloned().collect();
+        call.conditions.set_many("sts:TransitiveTagKeys", names);
+    }
+    for (name, value) in &call.caller.transitive_tags {
+        if tags.keys().any(|given| given.eq_ignore_ascii_case(name)) {
+            return Err(ApiError::validation(
+                "One of the specified tag keys is already a transitive tag of the calling session.",
+            ));
+        }
+        tags.insert(name.clone(), value.clone());
+        transitive.insert(name.clone());
+    }
+    Ok((tags, transitive))
+}
+
+fn seconds(given: Option<&str>, max: i64, is_chained: bool) -> Result<i64, ApiError> {
+    let Some(text) = given else { return Ok(3600) };
+    let seconds = text.parse::<i64>().ok().filter(|seconds| *seconds >= MIN_SESSION_SECONDS);
+    match seconds {
+        Some(seconds) if is_chained && seconds > MAX_CHAINED_SESSION_SECONDS => {
+            Err(ApiError::validation(
+                "The requested DurationSeconds exceeds the 1 hour session limit for roles assumed by \
+                 role chaining.",
+            ))
+        }
+        Some(seconds) if seconds <= max => Ok(seconds),
+        Some(_) => Err(ApiError::validation(
+            "The requested DurationSeconds exceeds the MaxSessionDuration set for this role.",
+        )),
+        None => Err(ApiError::validation(format!(
+            "DurationSeconds must be a number of {MIN_SESSION_SECONDS} or more."
+        ))),
+    }
+}

@@ -1,0 +1,113 @@
+//! What the service does by itself: it erases, rotates and forgets what is due.
+
+use outlast_domain::work::{Sweep, Swept};
+use outlast_domain::{Fault, ca, identity, ids, kms};
+use outlast_store::StoreError;
+
+use super::Service;
+use crate::audit::service_event;
+use crate::ops::{ACM_PCA, KMS, STS, ServiceRow};
+
+/// What is swept, and for which service.
+static SWEEPS: &[(&ServiceRow, Sweep)] = &[
+    (&KMS, kms::ERASE_EXPIRED),
+    (&KMS, kms::ROTATE_DUE),
+    (&KMS, kms::FORGET_EXPIRED),
+    (&STS, identity::session::FORGET_ENDED),
+    (&ACM_PCA, ca::ERASE_EXPIRED),
+    (&ACM_PCA, ca::FORGET_TOKENS),
+];
+
+/// Records that a step of a sweep looks at.
+const PAGE: usize = 500;
+/// How often something is tried when others change the same records.
+const ATTEMPTS: u32 = 8;
+
+/// One round of housekeeping.
+struct Round<'a> {
+    service: &'a Service,
+    now_ms: i64,
+    /// The first thing that went wrong.
+    failed: Option<Fault>,
+}
+
+impl Service {
+    /// Erases keys, CAs and imported material whose time is over, rotates keys that are due, and forgets old
+    /// sessions, import parameters and idempotency tokens. What concerns a key or CA leaves its record in the
+    /// same durable step.
+    ///
+    /// # Errors
+    /// The first failure. Everything that can be done is done all the same, and the rest comes again at the
+    /// next round.
+    pub fn keep_house(&self, now_ms: i64) -> Result<(), Fault> {
+        let mut round = Round { service: self, now_ms, failed: None };
+        for (row, sweep) in SWEEPS {
+            round.sweep(row, sweep);
+        }
+        round.failed.map_or(Ok(()), Err)
+    }
+}
+
+impl Round<'_> {
+    fn sweep(&mut self, row: &ServiceRow, sweep: &Sweep) {
+        let mut after = Some(String::new());
+        while let Some(from) = after {
+            let due = match (sweep.find)(&self.service.work(self.now_ms), &from, PAGE) {
+                Ok(due) => due,
+                Err(fault) => return self.failed(row, &from, fault),
+            };
+            for place in due.damaged {
+                self.failed(row, &place, Fault::Damaged(place.clone()));
+            }
+            self.handle_all(row, sweep, &due.places);
+            after = due.next;
+        }
+    }
+
+    /// All at once costs one sync of the disk. If that fails, whatever the reason, it is each by itself: no
+    /// key of one account holds up the others.
+    fn handle_all(&mut self, row: &ServiceRow, sweep: &Sweep, places: &[String]) {
+        if places.is_empty() || self.handle(row, sweep, places).is_ok() {
+            return;
+        }
+        for place in places {
+            let mut attempts = 1;
+            let outcome = loop {
+                match self.handle(row, sweep, std::slice::from_ref(place)) {
+                    Err(Fault::Store(StoreError::Conflict)) if attempts < ATTEMPTS => attempts += 1,
+                    outcome => break outcome,
+                }
+            };
+            if let Err(fault) = outcome {
+                self.failed(row, place, fault);
+            }
+        }
+    }
+
+    fn handle(&self, row: &ServiceRow, sweep: &Sweep, places: &[String]) -> Result<(), Fault> {
+        let mut work = self.service.work(self.now_ms);
+        let mut swept = Swept::default();
+        for place in places {
+            (sweep.handle)(&mut work, place, &mut swept)?;
+        }
+        if !work.writes_anything() {
+            return Ok(());
+        }
+        let events = swept
+            .done
+            .iter()
+            .map(|done| Ok(service_event(self.now_ms, &ids::uuid()?, row.event_source, done)))
+            .collect::<Result<_, Fault>>()?;
+        self.service.store.commit_and_wait(work.into_transaction(events))?;
+        for material in &swept.erased {
+            self.service.ring.forget(material);
+        }
+        Ok(())
+    }
+
+    fn failed(&mut self, row: &ServiceRow, place: &str, fault: Fault) {
+        let service = row.signing_name;
+        tracing::warn!(service, place, %fault, "what is due was not done; it is tried again");
+        self.failed.get_or_insert(fault);
+    }
+}

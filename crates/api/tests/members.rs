@@ -1,0 +1,287 @@
+//! Bad input: every member of every operation missing, mistyped, unknown, and too large.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::type_complexity,
+    reason = "a test may fail and print"
+)]
+
+mod common;
+
+use common::{Fixture, Who, b64, error_code, text};
+use http::HeaderMap;
+use outlast_api::ops::{ACM_PCA, KMS, Row, ServiceRow};
+use outlast_api::service::Response;
+use outlast_store::Store;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+
+/// The members that AWS's models require.
+const REQUIRED: &[(&str, &[&str])] = &[
+    ("CancelKeyDeletion", &["KeyId"]),
+    ("ConnectCustomKeyStore", &["CustomKeyStoreId"]),
+    ("CreateAlias", &["AliasName", "TargetKeyId"]),
+    ("CreateCustomKeyStore", &["CustomKeyStoreName"]),
+    ("CreateGrant", &["KeyId", "Operations"]),
+    ("Decapsulate", &["KeyId", "SharedSecretCiphertextBlob", "EncapsulationAlgorithm"]),
+    ("DeleteAlias", &["AliasName"]),
+    ("DeleteCustomKeyStore", &["CustomKeyStoreId"]),
+    ("DeleteImportedKeyMaterial", &["KeyId"]),
+    ("DeriveSharedSecret", &["KeyId", "KeyAgreementAlgorithm", "PublicKey"]),
+    ("DescribeKey", &["KeyId"]),
+    ("DisableKey", &["KeyId"]),
+    ("DisableKeyRotation", &["KeyId"]),
+    ("DisconnectCustomKeyStore", &["CustomKeyStoreId"]),
+    ("EnableKey", &["KeyId"]),
+    ("EnableKeyRotation", &["KeyId"]),
+    ("Encapsulate", &["KeyId", "EncapsulationAlgorithm"]),
+    ("Encrypt", &["KeyId", "Plaintext"]),
+    ("GenerateDataKey", &["KeyId"]),
+    ("GenerateDataKeyPair", &["KeyId", "KeyPairSpec"]),
+    ("GenerateDataKeyPairWithoutPlaintext", &["KeyId", "KeyPairSpec"]),
+    ("GenerateDataKeyWithoutPlaintext", &["KeyId"]),
+    ("GenerateMac", &["Message", "KeyId", "MacAlgorithm"]),
+    ("GetKeyLastUsage", &["KeyId"]),
+    ("GetKeyPolicy", &["KeyId"]),
+    ("GetKeyRotationStatus", &["KeyId"]),
+    ("GetParametersForImport", &["KeyId", "WrappingAlgorithm", "WrappingKeySpec"]),
+    ("GetPublicKey", &["KeyId"]),
+    ("ImportKeyMaterial", &["KeyId", "ImportToken", "EncryptedKeyMaterial"]),
+    ("ListGrants", &["KeyId"]),
+    ("ListKeyPolicies", &["KeyId"]),
+    ("ListKeyRotations", &["KeyId"]),
+    ("ListResourceTags", &["KeyId"]),
+    ("PutKeyPolicy", &["KeyId", "Policy"]),
+    ("ReEncrypt", &["DestinationKeyId"]),
+    ("ReplicateKey", &["KeyId", "ReplicaRegion"]),
+    ("RevokeGrant", &["KeyId", "GrantId"]),
+    ("RotateKeyOnDemand", &["KeyId"]),
+    ("ScheduleKeyDeletion", &["KeyId"]),
+    ("Sign", &["KeyId", "Message", "SigningAlgorithm"]),
+    ("TagResource", &["KeyId", "Tags"]),
+    ("UntagResource", &["KeyId", "TagKeys"]),
+    ("UpdateAlias", &["AliasName", "TargetKeyId"]),
+    ("UpdateCustomKeyStore", &["CustomKeyStoreId"]),
+    ("UpdateKeyDescription", &["KeyId", "Description"]),
+    ("UpdatePrimaryRegion", &["KeyId", "PrimaryRegion"]),
+    ("Verify", &["KeyId", "Message", "Signature", "SigningAlgorithm"]),
+    ("VerifyMac", &["Message", "KeyId", "MacAlgorithm", "Mac"]),
+    (
+        "CreateCertificateAuthority",
+        &["CertificateAuthorityConfiguration", "CertificateAuthorityType"],
+    ),
+    ("DeleteCertificateAuthority", &["CertificateAuthorityArn"]),
+    ("DescribeCertificateAuthority", &["CertificateAuthorityArn"]),
+    ("GetCertificate", &["CertificateAuthorityArn", "CertificateArn"]),
+    ("GetCertificateAuthorityCertificate", &["CertificateAuthorityArn"]),
+    ("GetCertificateAuthorityCsr", &["CertificateAuthorityArn"]),
+    ("ImportCertificateAuthorityCertificate", &["CertificateAuthorityArn", "Certificate"]),
+    ("IssueCertificate", &["CertificateAuthorityArn", "Csr", "SigningAlgorithm", "Validity"]),
+    ("ListTags", &["CertificateAuthorityArn"]),
+    ("TagCertificateAuthority", &["CertificateAuthorityArn", "Tags"]),
+    ("UpdateCertificateAuthority", &["CertificateAuthorityArn"]),
+];
+
+/// Members whose type is not looked at: they belong to what is not served, and are refused or read and forgotten.
+const UNTYPED: &[&str] =
+    &["ApiPassthrough", "Recipient", "KeyStorePassword", "XksProxyAuthenticationCredential"];
+
+struct Setting {
+    fixture: Fixture,
+    key: String,
+    authority: String,
+}
+
+impl Setting {
+    fn new() -> Self {
+        let fixture = Fixture::new();
+        let key = fixture.key(json!({}));
+        fixture.kms("CreateAlias", json!({ "AliasName": "alias/x", "TargetKeyId": key })).unwrap();
+        let mut setting = Self { fixture, key, authority: String::new() };
+        let body = Value::Object(setting.least(&ACM_PCA, "CreateCertificateAuthority"));
+        let made = setting.send(&ACM_PCA, "CreateCertificateAuthority", &body);
+        let made: Value = serde_json::from_slice(&made.body).unwrap();
+        text(&made["CertificateAuthorityArn"]).clone_into(&mut setting.authority);
+        setting
+    }
+
+    fn send(&self, service: &ServiceRow, operation: &str, body: &Value) -> Response {
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", "application/x-amz-json-1.1".parse().unwrap());
+        let target = format!("{}.{operation}", service.target_prefix);
+        headers.insert("x-amz-target", target.parse().unwrap());
+        let body = body.to_string();
+        assert!(body.len() < service.max_body, "the body itself would be refused");
+        self.fixture.request(&Who::admin(), service.signing_name, headers, body.as_bytes())
+    }
+
+    /// The required members with values of the right type; keys and CAs are there.
+    fn least(&self, service: &ServiceRow, operation: &str) -> Map<String, Value> {
+        let of_kms = service.signing_name == "kms";
+        required(operation)
+            .iter()
+            .map(|name| {
+                let value = match *name {
+                    "KeyId" | "TargetKeyId" | "DestinationKeyId" => json!(self.key),
+                    "CertificateAuthorityArn" => json!(self.authority),
+                    "CertificateArn" => json!(format!("{}/certificate/00", self.authority)),
+                    "AliasName" => json!("alias/y"),
+                    "Operations" => json!(["Decrypt"]),
+                    "Tags" if of_kms => json!([{ "TagKey": "a", "TagValue": "b" }]),
+                    "Tags" => json!([{ "Key": "a" }]),
+                    "TagKeys" => json!(["a"]),
+                    "Message"
+                    | "Mac"
+                    | "Signature"
+                    | "Plaintext"
+                    | "PublicKey"
+                    | "ImportToken"
+                    | "EncryptedKeyMaterial"
+                    | "SharedSecretCiphertextBlob"
+                    | "Csr"
+                    | "Certificate" => {
+                        json!(b64(b"bytes"))
+                    }
+                    "SigningAlgorithm" if !of_kms => json!("SHA256WITHECDSA"),
+                    "Validity" => json!({ "Type": "DAYS", "Value": 1 }),
+                    "CertificateAuthorityType" => json!("ROOT"),
+                    "CertificateAuthorityConfiguration" => json!({
+                        "KeyAlgorithm": "EC_prime256v1", "SigningAlgorithm": "SHA256WITHECDSA",
+                        "Subject": { "CommonName": "x" },
+                    }),
+                    _ => json!("text"),
+                };
+                ((*name).to_owned(), value)
+            })
+            .collect()
+    }
+
+    /// Everything that is stored but the audit events.
+    fn records(&self) -> Vec<(String, Vec<u8>)> {
+        self.fixture.store_without_uses()
+    }
+}
+
+fn required(operation: &str) -> &'static [&'static str] {
+    REQUIRED.iter().find(|(name, _)| *name == operation).map_or(&[], |(_, members)| members)
+}
+
+fn each_operation(mut check: impl FnMut(&'static ServiceRow, &'static Row)) {
+    for service in [&KMS, &ACM_PCA] {
+        service.operations.iter().for_each(|row| check(service, row));
+    }
+}
+
+#[test]
+fn what_is_required_is_a_member() {
+    let operations = KMS.operations.iter().chain(ACM_PCA.operations);
+    let rows: Vec<_> = operations.collect();
+    for (operation, members) in REQUIRED {
+        let row = rows.iter().find(|row| row.name == *operation).expect(operation);
+        let known = (row.input_fields)();
+        assert!(members.iter().all(|name| known.contains(name)), "{operation}");
+    }
+}
+
+#[test]
+fn a_missing_member_is_named() {
+    let setting = Setting::new();
+    each_operation(|service, row| {
+        for missing in required(row.name) {
+            let mut body = setting.least(service, row.name);
+            body.remove(*missing);
+            let response = setting.send(service, row.name, &Value::Object(body));
+            let text = String::from_utf8(response.body.clone()).unwrap();
+            assert_eq!(
+                error_code(&response),
+                "ValidationException",
+                "{} {missing}: {text}",
+                row.name
+            );
+            let (first, rest) = missing.split_at(1);
+            let name = format!("Value null at '{}{rest}'", first.to_ascii_lowercase());
+            assert!(text.contains(&name), "{} {missing}: {text}", row.name);
+        }
+    });
+}
+
+#[test]
+fn a_member_of_the_wrong_type_is_refused() {
+    let setting = Setting::new();
+    let before = setting.records();
+    each_operation(|service, row| {
+        for member in (row.input_fields)().iter().filter(|name| !UNTYPED.contains(name)) {
+            // One of them may be of the right type.
+            let wrong = [json!([1]), json!({ "a": {} }), json!(5.5)];
+            let refused = wrong.iter().filter(|value| {
+                let mut body = setting.least(service, row.name);
+                body.insert((*member).to_owned(), (*value).clone());
+                let response = setting.send(service, row.name, &Value::Object(body));
+                assert_eq!(response.status, 400, "{} {member}", row.name);
+                let code = error_code(&response);
+                matches!(code.as_str(), "SerializationException" | "ValidationException")
+            });
+            assert!(refused.count() >= 2, "{} {member}", row.name);
+        }
+    });
+    assert_eq!(setting.records(), before);
+}
+
+#[test]
+fn an_unknown_member_is_refused() {
+    let setting = Setting::new();
+    let before = setting.records();
+    each_operation(|service, row| {
+        for name in ["Unknown", "keyId", "KeyID", ""] {
+            let mut body = setting.least(service, row.name);
+            body.insert(name.to_owned(), json!("x"));
+            let response = setting.send(service, row.name, &Value::Object(body));
+            assert_eq!(error_code(&response), "SerializationException", "{} {name}", row.name);
+        }
+    });
+    assert_eq!(setting.records(), before);
+}
+
+#[test]
+fn a_member_that_is_too_large_is_refused_and_not_recorded() {
+    let setting = Setting::new();
+    let before = setting.records();
+    let long = "x".repeat(200_000);
+    let map: Map<_, _> = (0..5000).map(|number| (number.to_string(), json!("x"))).collect();
+    let large = [
+        json!(long),
+        json!(b64(&[b'x'; 150_000])),
+        json!(vec!["x"; 5000]),
+        json!([long]),
+        json!(vec![json!({ "TagKey": "x", "TagValue": "y" }); 5000]),
+        json!([{ "TagKey": long, "TagValue": "y" }]),
+        json!(vec![json!({ "Key": "x", "Value": "y" }); 5000]),
+        json!(map),
+        json!({ "x": long }),
+        json!({ (long.clone()): "x" }),
+        json!({ "EncryptionContextSubset": map }),
+        json!({ "SourceArn": long }),
+    ];
+    let mut faults = BTreeSet::new();
+    each_operation(|service, row| {
+        for member in (row.input_fields)() {
+            for value in &large {
+                let mut body = setting.least(service, row.name);
+                body.insert((*member).to_owned(), value.clone());
+                let response = setting.send(service, row.name, &Value::Object(body));
+                let text: String =
+                    String::from_utf8_lossy(&response.body).chars().take(200).collect();
+                let (sequence, _) = setting.fixture.store.last_event().unwrap();
+                let event = setting.fixture.store.events(sequence - 1, 1).unwrap().remove(0);
+                let sizes = (response.body.len(), event.body.len());
+                if response.status != 400 || sizes.0 > 8192 || sizes.1 > 8192 {
+                    faults.insert(format!("{} {member} {sizes:?} {text}", row.name));
+                }
+            }
+        }
+    });
+    assert!(faults.is_empty(), "{faults:#?}");
+    assert_eq!(setting.records(), before);
+}

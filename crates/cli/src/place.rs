@@ -1,0 +1,111 @@
+//! Which store a data folder has: its own file, or a database that several servers share.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use outlast_store::Store;
+use outlast_store::lock::FolderLock;
+use outlast_store::postgres::PostgresStore;
+use outlast_store::sqlite::SqliteStore;
+
+use crate::data::store_failure;
+use crate::failure::Failure;
+
+/// The place of a store. There is no `Debug`: a URL may hold a password.
+#[derive(Clone)]
+pub(crate) struct Place {
+    /// Data folder.
+    pub(crate) folder: PathBuf,
+    /// URL of a PostgreSQL database; absent for `store.db` in the folder.
+    pub(crate) database: Option<String>,
+}
+
+impl Place {
+    /// From a `--store`, where it is given, or the setting of the folder.
+    pub(crate) fn choose(
+        folder: &Path,
+        given: Option<&str>,
+        setting: Option<&str>,
+    ) -> Result<Self, Failure> {
+        let database = match given.or(setting) {
+            None | Some("sqlite") => None,
+            Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+                Some(url.to_owned())
+            }
+            Some(_) => {
+                return Err(Failure::new("the store is neither sqlite nor a URL of PostgreSQL")
+                    .hint(
+                        "use --store postgres://USER@HOST/DATABASE, or leave it out for SQLite",
+                    ));
+            }
+        };
+        Ok(Self { folder: folder.to_path_buf(), database })
+    }
+
+    /// The store in a data folder.
+    pub(crate) fn in_folder(folder: &Path) -> Self {
+        Self { folder: folder.to_path_buf(), database: None }
+    }
+
+    /// Whether several servers may serve it.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.database.is_some()
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.join("store.db")
+    }
+
+    /// Whether there is a store, as far as the folder tells.
+    pub(crate) fn is_initialised(&self) -> bool {
+        match self.database {
+            Some(_) => self.folder.is_dir(),
+            None => self.file().exists(),
+        }
+    }
+
+    /// Fails unless there is a store.
+    pub(crate) fn require_initialised(&self) -> Result<(), Failure> {
+        if self.is_initialised() {
+            return Ok(());
+        }
+        Err(Failure::file(&self.folder, &"there is no outlast store in this folder")
+            .hint(format!("make one with: outlast init --data {}", self.folder.display())))
+    }
+
+    /// Takes the place of the one server that a folder of its own can have; a database takes any number.
+    pub(crate) fn lock(&self) -> Result<Option<FolderLock>, Failure> {
+        if self.is_shared() {
+            return Ok(None);
+        }
+        FolderLock::acquire(&self.folder.join("store.lock")).map(Some).map_err(store_failure)
+    }
+
+    /// Opens the store, or makes an empty one.
+    pub(crate) fn open(&self) -> Result<Arc<dyn Store>, Failure> {
+        match &self.database {
+            Some(url) => PostgresStore::open(url).map(|store| Arc::new(store) as _),
+            None => SqliteStore::open(&self.file()).map(|store| Arc::new(store) as _),
+        }
+        .map_err(store_failure)
+    }
+
+    /// Opens the store beside the server that may serve it.
+    pub(crate) fn open_beside(&self) -> Result<Arc<dyn Store>, Failure> {
+        if !self.is_shared() && self.lock().is_err() {
+            // The schema is looked at first: it is not changed below a server.
+            SqliteStore::open_read_only(&self.file()).map_err(store_failure)?;
+        }
+        self.open()
+    }
+
+    /// Opens the store for a look at it.
+    pub(crate) fn open_read_only(&self) -> Result<Arc<dyn Store>, Failure> {
+        match &self.database {
+            Some(_) => self.open(),
+            None => SqliteStore::open_read_only(&self.file())
+                .map(|store| Arc::new(store) as _)
+                .map_err(store_failure),
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! Users, roles and access keys as stored.
+
+use std::collections::BTreeMap;
+
+use outlast_crypto::Secret;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::arn::is_account_id;
+use crate::policy::{Kind, Policy};
+use crate::work::{Page, Work};
+use crate::{Fault, ids, limits};
+
+/// What an administrator may do: everything.
+pub const ADMINISTRATOR: &str =
+    r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}"#;
+/// Name of that policy.
+pub const ADMINISTRATOR_ACCESS: &str = "AdministratorAccess";
+
+/// Why the directory refuses.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IdentityError {
+    /// There is no such user, role, key or policy.
+    #[error("{0} does not exist")]
+    NotFound(String),
+    /// There is one already.
+    #[error("{0} exists already")]
+    AlreadyExists(String),
+    /// A name, account or document is not valid.
+    #[error("{0}")]
+    Invalid(String),
+    /// A limit is reached.
+    #[error("{0}")]
+    LimitExceeded(String),
+    /// The store failed.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+impl From<outlast_crypto::CryptoError> for IdentityError {
+    fn from(error: outlast_crypto::CryptoError) -> Self {
+        Self::Fault(error.into())
+    }
+}
+
+/// An access key as stored; its secret is a record of its own, sealed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct AccessKey {
+    /// Access key id.
+    pub id: String,
+    /// Account that it belongs to.
+    pub account: String,
+    /// Name of the user.
+    pub user: String,
+    /// Unique id of the user.
+    pub user_id: String,
+    /// Milliseconds since 1970.
+    pub created_ms: i64,
+    /// Whether it may be used.
+    #[serde(default = "yes")]
+    pub active: bool,
+    /// Whether its user has a record. Stores of the first version have one administrator without.
+    #[serde(default)]
+    pub has_user: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// A user as stored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct User {
+    /// Account.
+    pub account: String,
+    /// Name.
+    pub name: String,
+    /// Unique id, `AIDA...`.
+    pub id: String,
+    /// Milliseconds since 1970.
+    pub created_ms: i64,
+    /// Inline policies by name.
+    pub policies: BTreeMap<String, String>,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+    /// Ids of its access keys.
+    pub access_keys: Vec<String>,
+}
+
+/// A role as stored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Role {
+    /// Account.
+    pub account: String,
+    /// Name.
+    pub name: String,
+    /// Unique id, `AROA...`.
+    pub id: String,
+    /// Milliseconds since 1970.
+    pub created_ms: i64,
+    /// Trust policy: who may assume it.
+    pub trust: String,
+    /// Inline policies by name.
+    pub policies: BTreeMap<String, String>,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+    /// Longest session in seconds.
+    pub max_session_seconds: i64,
+}
+
+/// What users and roles have in common: a name in an account, and inline policies.
+pub trait Entry: Serialize + DeserializeOwned {
+    /// `user` or `role`, as in ARNs.
+    const KIND: &'static str;
+
+    /// Account and name.
+    fn names(&self) -> (&str, &str);
+
+    /// Inline policies by name.
+    fn policies(&mut self) -> &mut BTreeMap<String, String>;
+
+    /// ARN.
+    fn arn(&self) -> String {
+        let (account, name) = self.names();
+        format!("arn:aws:iam::{account}:{}/{name}", Self::KIND)
+    }
+
+    /// Finds it.
+    fn find(work: &mut Work<'_>, account: &str, name: &str) -> Result<Self, IdentityError> {
+        check_place(account, name)?;
+        work.get(&place::<Self>(account, name))?.ok_or_else(|| {
+            IdentityError::NotFound(format!("{} {name} of account {account}", Self::KIND))
+        })
+    }
+
+    /// Those of all accounts, in order of account and name.
+    fn list(
+        work: &Work<'_>,
+        marker: Option<&str>,
+        limit: usize,
+    ) -> Result<Page<Self>, IdentityError> {
+        Ok(work.page(&format!("iam/{}/", Self::KIND), marker, limit)?)
+    }
+
+    /// Adds or replaces an inline policy.
+    fn put_policy(
+        mut self,
+        work: &mut Work<'_>,
+        name: &str,
+        text: &str,
+    ) -> Result<Self, IdentityError> {
+        check_name(name)?;
+        check_document(text, Kind::Identity)?;
+        let policies = self.policies();
+        policies.insert(name.to_owned(), text.to_owned());
+        if policies.len() > limits::MAX_POLICIES {
+            return Err(IdentityError::LimitExceeded(format!(
+                "a principal has at most {} policies",
+                limits::MAX_POLICIES
+            )));
+        }
+        self.save(work)?;
+        Ok(self)
+    }
+
+    /// Removes an inline policy.
+    fn delete_policy(mut self, work: &mut Work<'_>, name: &str) -> Result<Self, IdentityError> {
+        if self.policies().remove(name).is_none() {
+            return Err(IdentityError::NotFound(format!("policy {name}")));
+        }
+        self.save(work)?;
+        Ok(self)
+    }
+
+    /// Where it is stored.
+    fn place(&self) -> String {
+        let (account, name) = self.names();
+        place::<Self>(account, name)
+    }
+
+    /// Writes it.
+    fn save(&self, work: &mut Work<'_>) -> Result<(), Fault> {
+        work.put(&self.place(), self)
+    }
+}
+
+impl Entry for User {
+    const KIND: &'static str = "user";
+
+    fn names(&self) -> (&str, &str) {
+        (&self.account, &self.name)
+    }
+
+    fn policies(&mut self) -> &mut BTreeMap<String, String> {
+        &mut self.policies
+    }
+}
+
+impl Entry for Role {
+    const KIND: &'static str = "role";
+
+    fn names(&self) -> (&str, &str) {
+        (&self.account, &self.name)
+    }
+
+    fn policies(&mut self) -> &mut BTreeMap<String, String> {
+        &mut self.policies
+    }
+}
+
+impl User {
+    /// Its access keys.
+    pub fn access_keys(&self, work: &mut Work<'_>) -> Result<Vec<AccessKey>, IdentityError> {
+        let mut keys = Vec::new();
+        for id in &self.access_keys {
+            keys.extend(work.get::<AccessKey>(&key_place(id))?);
+        }
+        Ok(keys)
+    }
+
+    /// Switches an access key on or off.
+    pub fn set_access_key_active(
+        &self,
+        work: &mut Work<'_>,
+        id: &str,
+        active: bool,
+    ) -> Result<(), IdentityError> {
+        let mut key = self.own_key(work, id)?;
+        key.active = active;
+        Ok(work.put(&key_place(id), &key)?)
+    }
+
+    /// Deletes an access key and its secret.
+    pub fn delete_access_key(
+        mut self,
+        work: &mut Work<'_>,
+        id: &str,
+    ) -> Result<Self, IdentityError> {
+        self.own_key(work, id)?;
+        work.delete(&key_place(id));
+        work.delete(&secret_place(id));
+        self.access_keys.retain(|known| known != id);
+        self.save(work)?;
+        Ok(self)
+    }
+
+    /// Deletes the user with its access keys.
+    pub fn delete(self, work: &mut Work<'_>) {
+        for id in &self.access_keys {
+            work.delete(&key_place(id));
+            work.delete(&secret_place(id));
+        }
+        work.delete(&self.place());
+    }
+
+    fn own_key(&self, work: &mut Work<'_>, id: &str) -> Result<AccessKey, IdentityError> {
+        let missing = || IdentityError::NotFound(format!("access key {id} of user {}", self.name));
+        if !self.access_keys.iter().any(|known| known == id) {
+            return Err(missing());
+        }
+        work.get(&key_place(id))?.ok_or_else(missing)
+    }
+}
+
+impl Role {
+    /// Replaces the trust policy.
+    pub fn put_trust(mut self, work: &mut Work<'_>, text: &str) -> Result<Self, IdentityError> {
+        check_document(text, Kind::Trust)?;
+        text.clone_into(&mut self.trust);
+        self.save(work)?;
+        Ok(self)
+    }
+
+    /// Deletes the role; its sessions end at once, because each request looks for it.
+    pub fn delete(self, work: &mut Work<'_>) {
+        work.delete(&self.place());
+    }
+}
+
+/// Makes a user, who may do nothing yet.
+pub fn create_user(
+    work: &mut Work<'_>,
+    account: &str,
+    name: &str,
+    tags: BTreeMap<String, String>,
+) -> Result<User, IdentityError> {
+    check_place(account, name)?;
+    if work.exists(&place::<User>(account, name))? {
+        return Err(IdentityError::AlreadyExists(format!("user {name} of account {account}")));
+    }
+    let user = User {
+        account: account.to_owned(),
+        name: name.to_owned(),
+        id: ids::base32("AIDA", 17)?,
+        created_ms: work.now_ms(),
+        policies: BTreeMap::new(),
+        tags,
+        access_keys: Vec::new(),
+    };
+    user.save(work)?;
+    Ok(user)
+}
+
+/// Makes a role that the principals of `trust` may assume.
+pub fn create_role(
+    work: &mut Work<'_>,
+    account: &str,
+    name: &str,
+    trust: &str,
+    max_session_seconds: i64,
+) -> Result<Role, IdentityError> {
+    check_place(account, name)?;
+    check_document(trust, Kind::Trust)?;
+    if !limits::MAX_SESSION_SECONDS.contains(&max_session_seconds) {
+        return Err(IdentityError::Invalid(
+            "the longest session of a role must be between 3600 and 43200 seconds".into(),
+        ));
+    }
+    if work.exists(&place::<Role>(account, name))? {
+        return Err(IdentityError::AlreadyExists(format!("role {name} of account {account}")));
+    }
+    let role = Role {
+        account: account.to_owned(),
+        name: name.to_owned(),
+        id: ids::base32("AROA", 17)?,
+        created_ms: work.now_ms(),
+        trust: trust.to_owned(),
+        policies: BTreeMap::new(),
+        tags: BTreeMap::new(),
+        max_session_seconds,
+    };
+    role.save(work)?;
+    Ok(role)
+}
+
+/// Makes an access key for a user. `id` is generated when absent.
+pub fn add_access_key(
+    work: &mut Work<'_>,
+    mut user: User,
+    id: Option<String>,
+    secret: &Secret,
+) -> Result<AccessKey, IdentityError> {
+    if user.access_keys.len() >= limits::MAX_ACCESS_KEYS_PER_USER {
+        return Err(IdentityError::LimitExceeded(format!(
+            "a user has at most {} access keys: delete one first",
+            limits::MAX_ACCESS_KEYS_PER_USER
+        )));
+    }
+    let id = match id {
+        Some(id) if !is_access_key_id(&id) => {
+            return Err(IdentityError::Invalid(format!("{id} is not an access key id")));
+        }
+        Some(id) => id,
+        None => ids::base32("AKIA", 16)?,
+    };
+    if work.exists(&key_place(&id))? {
+        return Err(IdentityError::AlreadyExists(format!("access key {id}")));
+    }
+    let key = AccessKey {
+        account: user.account.clone(),
+        user: user.name.clone(),
+        user_id: user.id.clone(),
+        created_ms: work.now_ms(),
+        active: true,
+        has_user: true,
+        id,
+    };
+    work.put(&key_place(&key.id), &key)?;
+    work.put_secret(&secret_place(&key.id), secret)?;
+    user.access_keys.push(key.id.clone());
+    user.save(work)?;
+    Ok(key)
+}
+
+/// Makes a user who may do everything in its account, with an access key.
+pub fn create_administrator(
+    work: &mut Work<'_>,
+    account: &str,
+    name: &str,
+    id: Option<String>,
+    secret: &Secret,
+) -> Result<AccessKey, IdentityError> {
+    let user = create_user(work, account, name, BTreeMap::new())?;
+    let user = user.put_policy(work, ADMINISTRATOR_ACCESS, ADMINISTRATOR)?;
+    add_access_key(work, user, id, secret)
+}
+
+/// The secret of an access key.
+pub fn access_key_secret(work: &mut Work<'_>, id: &str) -> Result<Option<Secret>, Fault> {
+    if is_access_key_id(id) { work.secret(&secret_place(id)) } else { Ok(None) }
+}
+
+/// Whether `text` can be an access key id: 3 to 128 letters, digits and underscores. AWS's have 20; shorter
+/// ones exist in the wild.
+pub fn is_access_key_id(text: &str) -> bool {
+    (3..=128).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Whether `text` can be the name of a user, role, policy or session: 1 to 64 letters, digits and `+=,.@_-`.
+pub fn is_name(text: &str) -> bool {
+    (1..=64).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+=,.@_-".contains(&byte))
+}
+
+fn check_place(account: &str, name: &str) -> Result<(), IdentityError> {
+    if !is_account_id(account) {
+        return Err(IdentityError::Invalid(format!(
+            "{account} is not an account id: it needs 12 digits"
+        )));
+    }
+    check_name(name)
+}
+
+fn check_name(name: &str) -> Result<(), IdentityError> {
+    if is_name(name) {
+        return Ok(());
+    }
+    Err(IdentityError::Invalid(format!(
+        "{name} is not a valid name: 1 to 64 letters, digits and +=,.@_-"
+    )))
+}
+
+fn check_document(text: &str, kind: Kind) -> Result<(), IdentityError> {
+    Policy::parse(text, kind)
+        .map(|_| ())
+        .map_err(|error| IdentityError::Invalid(format!("the policy is not valid: {error}")))
+}
+
+fn place<P: Entry>(account: &str, name: &str) -> String {
+    format!("iam/{}/{account}/{name}", P::KIND)
+}
+
+pub(super) fn key_place(id: &str) -> String {
+    format!("iam/access-key/{id}")
+}
+
+pub(super) fn secret_place(id: &str) -> String {
+    format!("iam/access-key-secret/{id}")
+}

@@ -1,0 +1,73 @@
+//! Callers by name.
+
+/// A caller whose signature has been verified.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Principal {
+    /// Account that it belongs to.
+    pub account: String,
+    /// Access key that signed.
+    pub access_key_id: String,
+    /// User or session.
+    pub identity: Identity,
+}
+
+/// What kind of caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Identity {
+    /// A user with an access key of its own.
+    User {
+        /// Name.
+        name: String,
+        /// Unique id, `AIDA...`.
+        id: String,
+    },
+    /// A role that was assumed.
+    Session {
+        /// Name of the role.
+        role: String,
+        /// Unique id of the role, `AROA...`.
+        role_id: String,
+        /// Name of the session.
+        session: String,
+        /// When it was assumed, milliseconds since 1970.
+        issued_ms: i64,
+    },
+}
+
+impl Principal {
+    /// `arn:aws:iam::account:user/name`, or `arn:aws:sts::account:assumed-role/role/session`.
+    pub fn arn(&self) -> String {
+        match &self.identity {
+            Identity::User { name, .. } => format!("arn:aws:iam::{}:user/{name}", self.account),
+            Identity::Session { role, session, .. } => {
+                format!("arn:aws:sts::{}:assumed-role/{role}/{session}", self.account)
+            }
+        }
+    }
+
+    /// ARN of the role, if this is a session.
+    pub fn role_arn(&self) -> Option<String> {
+        match &self.identity {
+            Identity::User { .. } => None,
+            Identity::Session { role, .. } => {
+                Some(format!("arn:aws:iam::{}:role/{role}", self.account))
+            }
+        }
+    }
+
+    /// STS `UserId`: the unique id of a user, or `role id:session`.
+    pub fn unique_id(&self) -> String {
+        match &self.identity {
+            Identity::User { id, .. } => id.clone(),
+            Identity::Session { role_id, session, .. } => format!("{role_id}:{session}"),
+        }
+    }
+
+    /// Name of the user; sessions have none.
+    pub fn user_name(&self) -> &str {
+        match &self.identity {
+            Identity::User { name, .. } => name,
+            Identity::Session { .. } => "",
+        }
+    }
+}

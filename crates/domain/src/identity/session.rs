@@ -1,0 +1,291 @@
+//! Sessions of roles, and finding whoever signed a request.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use outlast_crypto::{Secret, digests};
+use serde::{Deserialize, Serialize};
+
+use super::access::{Allowed, Caller, Denied, PolicyCache};
+use super::directory::{self, AccessKey, Entry, IdentityError, Role, User};
+use super::{Identity, Principal};
+use crate::policy::{ConditionKeys, Kind, Policy};
+use crate::work::{Sweep, Work};
+use crate::{Fault, ids};
+
+/// A session as stored; its secret is a record of its own, sealed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Session {
+    account: String,
+    role: String,
+    role_id: String,
+    name: String,
+    issued_ms: i64,
+    expires_ms: i64,
+    /// SHA-256 of the session token in hexadecimal: the token itself is only compared.
+    token_sha256: String,
+    policy: Option<String>,
+    tags: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    source_identity: Option<String>,
+    /// Keys of those `tags` that go on to further sessions.
+    #[serde(default)]
+    transitive: BTreeSet<String>,
+}
+
+/// What a new session shall be.
+pub struct NewSession {
+    /// `RoleSessionName`, a valid name.
+    pub name: String,
+    /// Length in seconds.
+    pub seconds: i64,
+    /// Session policy.
+    pub policy: Option<String>,
+    /// Session tags.
+    pub tags: BTreeMap<String, String>,
+    /// Keys of those tags that go on to sessions that this one begins.
+    pub transitive: BTreeSet<String>,
+    /// Who is behind it, if that was said.
+    pub source_identity: Option<String>,
+}
+
+/// Temporary credentials.
+pub struct Issued {
+    /// `ASIA...`
+    pub access_key_id: String,
+    /// Secret access key.
+    pub secret: Secret,
+    /// Session token.
+    pub token: Secret,
+    /// Milliseconds since 1970.
+    pub expires_ms: i64,
+}
+
+/// Whoever an access key belongs to.
+pub struct Credential {
+    /// The caller.
+    pub caller: Caller,
+    /// Secret access key.
+    pub secret: Secret,
+    token_sha256: Option<String>,
+    /// When it ends, milliseconds since 1970, if it does.
+    pub expires_ms: Option<i64>,
+}
+
+impl Credential {
+    /// Whether the session token of a request is this credential's; long-term keys have none.
+    pub fn takes_token(&self, token: Option<&str>) -> bool {
+        match (&self.token_sha256, token) {
+            (None, None) => true,
+            (Some(expected), Some(token)) => {
+                let found = hex::encode(digests::sha256(token.as_bytes()));
+                outlast_crypto::hmac::equal(found.as_bytes(), expected.as_bytes())
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Decides whether the caller may do `action` (`sts:AssumeRole`, `sts:TagSession` or `sts:SetSourceIdentity`) with
+/// `role`: its trust policy must allow it, and in another
+/// account, or where it trusts the whole account, the caller's policies, too.
+pub fn authorize_assume(
+    caller: &Caller,
+    conditions: &ConditionKeys,
+    cache: &PolicyCache,
+    action: &str,
+    role: &Role,
+) -> Result<Allowed, AssumeError> {
+    let trust = cache.parse(Kind::Trust, &role.trust, &role.arn())?;
+    Ok(caller.decide(Some(&trust), &role.account, false, conditions, action, &role.arn())?)
+}
+
+/// Why a role cannot be assumed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AssumeError {
+    /// Policies do not allow it.
+    #[error(transparent)]
+    Denied(#[from] Denied),
+    /// A record cannot be read.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+/// Begins a session of a role.
+pub fn assume(
+    work: &mut Work<'_>,
+    role: &Role,
+    new: NewSession,
+    _: &Allowed,
+) -> Result<Issued, Fault> {
+    let access_key_id = ids::base32("ASIA", 16)?;
+    let secret = Secret::new(ids::base32("", 40)?.into_bytes());
+    let token = ids::base32("", 344)?;
+    let now_ms = work.now_ms();
+    let session = Session {
+        account: role.account.clone(),
+        role: role.name.clone(),
+        role_id: role.id.clone(),
+        name: new.name,
+        issued_ms: now_ms,
+        expires_ms: now_ms + new.seconds * 1000,
+        token_sha256: hex::encode(digests::sha256(token.as_bytes())),
+        policy: new.policy,
+        tags: new.tags,
+        source_identity: new.source_identity,
+        transitive: new.transitive,
+    };
+    work.put(&place(&access_key_id), &session)?;
+    work.put_secret(&secret_place(&access_key_id), &secret)?;
+    Ok(Issued {
+        access_key_id,
+        secret,
+        token: Secret::new(token.into_bytes()),
+        expires_ms: session.expires_ms,
+    })
+}
+
+/// The caller that an access key id stands for, with its policies; `None` if there is no such key, or its
+/// user or role is gone, or it is switched off.
+pub fn find_credential(
+    work: &mut Work<'_>,
+    cache: &PolicyCache,
+    id: &str,
+) -> Result<Option<Credential>, Fault> {
+    if !directory::is_access_key_id(id) {
+        return Ok(None);
+    }
+    if let Some(key) = work.get::<AccessKey>(&directory::key_place(id))? {
+        return long_term(work, cache, key);
+    }
+    match work.get::<Session>(&place(id))? {
+        Some(session) => temporary(work, cache, id, session),
+        None => Ok(None),
+    }
+}
+
+fn long_term(
+    work: &mut Work<'_>,
+    cache: &PolicyCache,
+    key: AccessKey,
+) -> Result<Option<Credential>, Fault> {
+    if !key.active {
+        return Ok(None);
+    }
+    let place = directory::secret_place(&key.id);
+    let secret = work.secret(&place)?.ok_or_else(|| Fault::Damaged(place.clone()))?;
+    let (policies, tags) = if key.has_user {
+        let Some(user) = present(User::find(work, &key.account, &key.user))? else {
+            return Ok(None);
+        };
+        (parse_all(cache, &user.policies, &user.arn())?, user.tags)
+    } else {
+        let text = directory::ADMINISTRATOR;
+        (vec![cache.parse(Kind::Identity, text, "administrator")?], BTreeMap::new())
+    };
+    let principal = Principal {
+        account: key.account,
+        access_key_id: key.id,
+        identity: Identity::User { name: key.user, id: key.user_id },
+    };
+    let caller = Caller {
+        principal,
+        tags,
+        source_identity: None,
+        transitive_tags: BTreeMap::new(),
+        policies,
+        session: None,
+    };
+    Ok(Some(Credential { caller, secret, token_sha256: None, expires_ms: None }))
+}
+
+fn temporary(
+    work: &mut Work<'_>,
+    cache: &PolicyCache,
+    id: &str,
+    session: Session,
+) -> Result<Option<Credential>, Fault> {
+    let Some(role) = present(Role::find(work, &session.account, &session.role))? else {
+        return Ok(None);
+    };
+    // A role that was deleted and made again is another one.
+    if role.id != session.role_id {
+        return Ok(None);
+    }
+    let sealed = secret_place(id);
+    let secret = work.secret(&sealed)?.ok_or_else(|| Fault::Damaged(sealed.clone()))?;
+    let policies = parse_all(cache, &role.policies, &role.arn())?;
+    let limit = session
+        .policy
+        .as_deref()
+        .map(|text| cache.parse(Kind::Identity, text, &place(id)))
+        .transpose()?;
+    let mut transitive_tags = session.tags.clone();
+    transitive_tags.retain(|name, _| session.transitive.contains(name));
+    let mut tags = role.tags;
+    tags.extend(session.tags);
+    let principal = Principal {
+        account: session.account,
+        access_key_id: id.to_owned(),
+        identity: Identity::Session {
+            role: session.role,
+            role_id: session.role_id,
+            session: session.name,
+            issued_ms: session.issued_ms,
+        },
+    };
+    let caller = Caller {
+        principal,
+        tags,
+        source_identity: session.source_identity,
+        transitive_tags,
+        policies,
+        session: limit,
+    };
+    Ok(Some(Credential {
+        caller,
+        secret,
+        token_sha256: Some(session.token_sha256),
+        expires_ms: Some(session.expires_ms),
+    }))
+}
+
+/// What is not there is `None`; a fault stays one.
+fn present<T>(found: Result<T, IdentityError>) -> Result<Option<T>, Fault> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(IdentityError::Fault(fault)) => Err(fault),
+        Err(_) => Ok(None),
+    }
+}
+
+fn parse_all(
+    cache: &PolicyCache,
+    policies: &BTreeMap<String, String>,
+    place: &str,
+) -> Result<Vec<Arc<Policy>>, Fault> {
+    policies.values().map(|text| cache.parse(Kind::Identity, text, place)).collect()
+}
+
+/// Forgets sessions that have ended.
+pub const FORGET_ENDED: Sweep = Sweep {
+    find: |work, after, limit| {
+        work.due("iam/session/", after, limit, |session: &Session, now_ms| {
+            session.expires_ms <= now_ms
+        })
+    },
+    // A session never changes: it need not be read again.
+    handle: |work, place, _| {
+        work.delete(place);
+        work.delete(&secret_place(place.trim_start_matches("iam/session/")));
+        Ok(())
+    },
+};
+
+fn place(id: &str) -> String {
+    format!("iam/session/{id}")
+}
+
+fn secret_place(id: &str) -> String {
+    format!("iam/session-secret/{id}")
+}

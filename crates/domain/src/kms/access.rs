@@ -1,0 +1,189 @@
+//! Who may use a key: key policy, identity policies, grants.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::grant::{self, Grant, Way};
+use super::record::Key;
+use super::{EncryptionContext, KmsError, alias};
+use crate::identity::{Allowed, Caller, PolicyCache};
+use crate::policy::{ConditionKeys, Kind, Policy};
+use crate::work::Work;
+
+/// Who asks, and with what.
+#[derive(Clone, Copy)]
+pub struct Access<'a> {
+    /// The caller.
+    pub caller: &'a Caller,
+    /// What is known of the request.
+    pub conditions: &'a ConditionKeys,
+    /// Parsed policies.
+    pub policies: &'a PolicyCache,
+    /// `GrantTokens`.
+    pub tokens: &'a [String],
+    /// Encryption context, if the operation has one.
+    pub context: Option<&'a EncryptionContext>,
+}
+
+/// The policy of a key that was made without one: its account's administrators decide by identity policies.
+pub fn default_policy(account: &str) -> String {
+    format!(
+        "{{\n  \"Version\" : \"2012-10-17\",\n  \"Id\" : \"key-default-1\",\n  \"Statement\" : [ {{\n    \
+         \"Sid\" : \"Enable IAM User Permissions\",\n    \"Effect\" : \"Allow\",\n    \
+         \"Principal\" : {{\n      \"AWS\" : \"arn:aws:iam::{account}:root\"\n    }},\n    \
+         \"Action\" : \"kms:*\",\n    \"Resource\" : \"*\"\n  }} ]\n}}"
+    )
+}
+
+/// Decides whether the caller may do `action` (such as `kms:Decrypt`) with the key.
+pub fn authorize(
+    work: &mut Work<'_>,
+    access: Access<'_>,
+    action: &str,
+    key: &Key,
+) -> Result<Allowed, KmsError> {
+    let named = grant::check_tokens(work, key, access.tokens)?;
+    let policy = policy_of(access.policies, key)?;
+    let conditions = conditions(work, access, key, &policy)?;
+    let arn = key.arn();
+    let first =
+        access.caller.decide(Some(&policy), key.account(), false, &conditions, action, &arn);
+    let denied = match first {
+        Ok(allowed) => return Ok(allowed),
+        Err(denied) => denied,
+    };
+    // Grants allow what policies do not, but nothing that a policy denies.
+    if denied.explicit {
+        return Err(denied.into());
+    }
+    let Some(operation) = action.strip_prefix("kms:") else { return Err(denied.into()) };
+    match grant::allows(work, access, operation, key, &named)? {
+        None => return Err(denied.into()),
+        Some(Way::Direct) => {}
+        // As in a key policy, an account as grantee leaves it to its own identity policies.
+        Some(Way::Account) => {
+            let account = access.caller.principal.account.as_str();
+            access.caller.decide(None, account, false, &conditions, action, &arn)?;
+        }
+    }
+    Ok(access.caller.decide(Some(&policy), key.account(), true, &conditions, action, &arn)?)
+}
+
+/// Decides whether the caller may retire a grant. The grant says so itself: its retiring principal may, and its
+/// grantee if that is one of its operations. The accounts of the key, of the issuer and of a retiring account
+/// may delegate it by identity policies; an `Allow` in a key policy has no effect ("Retiring and revoking
+/// grants"). A `Deny` has.
+pub fn authorize_retire(
+    work: &mut Work<'_>,
+    access: Access<'_>,
+    key: &Key,
+    found: &Grant,
+) -> Result<Allowed, KmsError> {
+    let policy = policy_of(access.policies, key)?;
+    let conditions = conditions(work, access, key, &policy)?;
+    let (action, arn) = ("kms:RetireGrant", key.arn());
+    let caller = access.caller;
+    let way = found
+        .retired_by(caller)
+        .or_else(|| (caller.principal.account == key.account()).then_some(Way::Account));
+    if way != Some(Way::Direct) {
+        // Nobody else's policies count; with none of these ways the answer is the denial.
+        let own = if way.is_some() { caller.principal.account.as_str() } else { "" };
+        caller.decide(None, own, false, &conditions, action, &arn)?;
+    }
+    Ok(caller.decide(Some(&policy), key.account(), true, &conditions, action, &arn)?)
+}
+
+/// Checks a key policy that somebody wants to set: that it can be read, and that it would let the caller set
+/// another one, unless `bypass` says that this shall not be checked.
+pub fn check_policy(
+    access: Access<'_>,
+    account: &str,
+    key_arn: &str,
+    text: &str,
+    bypass: bool,
+) -> Result<(), KmsError> {
+    let policy = Policy::parse(text, Kind::Key)
+        .map_err(|error| KmsError::MalformedPolicy(error.to_string()))?;
+    if bypass {
+        return Ok(());
+    }
+    let decision = access.caller.decide(
+        Some(&policy),
+        account,
+        false,
+        access.conditions,
+        "kms:PutKeyPolicy",
+        key_arn,
+    );
+    match decision {
+        Ok(_) => Ok(()),
+        Err(_) => Err(KmsError::MalformedPolicy(
+            "The new key policy will not allow you to update the key policy in the future.".into(),
+        )),
+    }
+}
+
+/// The text of a key's policy.
+pub fn policy_text(key: &Key) -> String {
+    key.record.policy.clone().unwrap_or_else(|| default_policy(key.account()))
+}
+
+/// Replaces the policy of a key with one that [`check_policy`] has passed.
+pub fn put_policy(
+    work: &mut Work<'_>,
+    mut key: Key,
+    text: String,
+    _: &Allowed,
+) -> Result<(), KmsError> {
+    key.require_kept()?;
+    key.record.policy = Some(text);
+    Ok(key.save(work)?)
+}
+
+fn policy_of(cache: &PolicyCache, key: &Key) -> Result<Arc<Policy>, KmsError> {
+    Ok(cache.parse(Kind::Key, &policy_text(key), &key.arn())?)
+}
+
+/// What policies can ask about the key and the request.
+fn conditions(
+    work: &mut Work<'_>,
+    access: Access<'_>,
+    key: &Key,
+    policy: &Policy,
+) -> Result<ConditionKeys, KmsError> {
+    let mut keys = access.conditions.clone();
+    keys.set("aws:ResourceAccount", key.account());
+    keys.set("kms:CallerAccount", access.caller.principal.account.as_str());
+    keys.set("kms:KeySpec", key.spec().name);
+    keys.set("kms:KeyUsage", key.usage().name());
+    keys.set("kms:KeyOrigin", key.origin().name());
+    keys.set("kms:MultiRegion", if key.regions().is_some() { "true" } else { "false" });
+    if key.regions().is_some() {
+        keys.set("kms:MultiRegionKeyType", if key.is_replica() { "REPLICA" } else { "PRIMARY" });
+    }
+    if let Some(alias) = key.alias() {
+        keys.set("kms:RequestAlias", alias);
+    }
+    for (name, value) in key.tags() {
+        keys.set(&format!("aws:ResourceTag/{name}"), value.as_str());
+    }
+    if let Some(context) = access.context.filter(|context| !context.is_empty()) {
+        // The names of condition keys ignore case, those of an encryption context do not: all that share a
+        // key are its values.
+        let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, value) in context {
+            values.entry(name.to_ascii_lowercase()).or_default().push(value.clone());
+        }
+        for (name, values) in values {
+            keys.set_many(&format!("kms:EncryptionContext:{name}"), values);
+        }
+        keys.set_many("kms:EncryptionContextKeys", context.keys().cloned().collect());
+    }
+    // Only who asks for the aliases pays for looking them up.
+    let aliases = "kms:resourcealiases";
+    if policy.asks_for(aliases) || access.caller.asks_for(aliases) {
+        keys.set_many("kms:ResourceAliases", alias::names_of(work, key.scope(), key.id())?);
+    }
+    Ok(keys)
+}

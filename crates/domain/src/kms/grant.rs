@@ -1,0 +1,476 @@
+//! Grants: permissions for one principal on one key, beside its policy.
+
+mod index;
+
+use std::collections::BTreeSet;
+
+use outlast_crypto::keys::KeyUsage;
+use serde::{Deserialize, Serialize};
+
+use super::access::Access;
+use super::record::Key;
+use super::{EncryptionContext, KmsError};
+use crate::arn::{Arn, Scope, is_account_id};
+use crate::identity::{Allowed, Caller, Denied};
+use crate::work::{Page, Work};
+use crate::{Fault, ids, limits};
+
+/// What a grant can allow: AWS's `GrantOperation`.
+pub const GRANT_OPERATIONS: &[&str] = &[
+    "Decrypt",
+    "Encrypt",
+    "GenerateDataKey",
+    "GenerateDataKeyWithoutPlaintext",
+    "ReEncryptFrom",
+    "ReEncryptTo",
+    "Sign",
+    "Verify",
+    "GetPublicKey",
+    "CreateGrant",
+    "RetireGrant",
+    "DescribeKey",
+    "GenerateDataKeyPair",
+    "GenerateDataKeyPairWithoutPlaintext",
+    "GenerateMac",
+    "VerifyMac",
+    "DeriveSharedSecret",
+    "Encapsulate",
+    "Decapsulate",
+];
+
+/// Operations of a grant that take no encryption context, and so are not held to its constraints.
+const WITHOUT_CONTEXT: &[&str] = &["CreateGrant", "RetireGrant", "DescribeKey"];
+
+/// A grant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// 64 hexadecimal digits.
+    pub id: String,
+    /// Account of the key.
+    pub account: String,
+    /// Id of the key.
+    pub key_id: String,
+    /// Name, if it has one.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Milliseconds since 1970.
+    pub created_ms: i64,
+    /// ARN of who may use it.
+    #[serde(default)]
+    pub grantee: Option<String>,
+    /// AWS service that may use it. There are none here; it is kept and shown.
+    #[serde(default)]
+    pub grantee_service: Option<String>,
+    /// ARN of who may retire it.
+    #[serde(default)]
+    pub retiring: Option<String>,
+    /// AWS service that may retire it.
+    #[serde(default)]
+    pub retiring_service: Option<String>,
+    /// ARN of the account's root that issued it.
+    pub issuer: String,
+    /// What it allows.
+    pub operations: BTreeSet<String>,
+    /// Constraints.
+    #[serde(default)]
+    pub constraints: Constraints,
+    /// Random part of its token: 32 bytes in hexadecimal.
+    token: String,
+}
+
+/// When a grant applies.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Constraints {
+    /// The encryption context must have these pairs.
+    #[serde(default)]
+    pub subset: Option<EncryptionContext>,
+    /// The encryption context must be this one.
+    #[serde(default)]
+    pub equals: Option<EncryptionContext>,
+    /// ARN that `aws:SourceArn` must be.
+    #[serde(default)]
+    pub source_arn: Option<String>,
+}
+
+/// How a grant means a caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// By its ARN or its role's.
+    Direct,
+    /// By its account, which decides by identity policies who of it.
+    Account,
+}
+
+/// What a new grant shall be.
+#[derive(Debug, Serialize)]
+pub struct NewGrant {
+    /// Name, by which a repeated request is recognised.
+    pub name: Option<String>,
+    /// ARN of who may use it.
+    pub grantee: Option<String>,
+    /// AWS service that may use it.
+    pub grantee_service: Option<String>,
+    /// ARN of who may retire it.
+    pub retiring: Option<String>,
+    /// AWS service that may retire it.
+    pub retiring_service: Option<String>,
+    /// What it allows.
+    pub operations: BTreeSet<String>,
+    /// Constraints.
+    pub constraints: Constraints,
+}
+
+impl NewGrant {
+    /// What was asked for when a grant was made.
+    fn like(grant: &Grant) -> Self {
+        Self {
+            name: grant.name.clone(),
+            grantee: grant.grantee.clone(),
+            grantee_service: grant.grantee_service.clone(),
+            retiring: grant.retiring.clone(),
+            retiring_service: grant.retiring_service.clone(),
+            operations: grant.operations.clone(),
+            constraints: grant.constraints.clone(),
+        }
+    }
+}
+
+impl Grant {
+    /// The token: names the grant, and is no secret.
+    pub fn token(&self) -> String {
+        format!("{}.{}.{}.{}", self.account, self.key_id, self.id, self.token)
+    }
+
+    fn is_for(&self, caller: &Caller) -> Option<Way> {
+        self.grantee.as_deref().and_then(|name| means(name, caller))
+    }
+
+    /// How the grant lets the caller retire it.
+    pub(super) fn retired_by(&self, caller: &Caller) -> Option<Way> {
+        let uses = self.is_for(caller).filter(|_| self.operations.contains("RetireGrant"));
+        let retires = self.retiring.as_deref().and_then(|name| means(name, caller));
+        let issued = means(&self.issuer, caller);
+        [uses, retires]
+            .contains(&Some(Way::Direct))
+            .then_some(Way::Direct)
+            .or(uses.or(retires).or(issued))
+    }
+
+    fn permits(&self, access: Access<'_>, operation: &str) -> bool {
+        if !self.operations.contains(operation) {
+            return false;
+        }
+        if operation == "RetireGrant" {
+            return true;
+        }
+        let empty = EncryptionContext::new();
+        let context = access.context.unwrap_or(&empty);
+        let Constraints { subset, equals, source_arn } = &self.constraints;
+        let has = |pairs: &EncryptionContext| {
+            pairs.iter().all(|(name, value)| context.get(name) == Some(value))
+        };
+        let fits = subset.as_ref().is_none_or(has)
+            && equals.as_ref().is_none_or(|wanted| wanted == context);
+        (fits || WITHOUT_CONTEXT.contains(&operation))
+            && source_arn.as_ref().is_none_or(|wanted| {
+                let found = access.conditions.get("aws:SourceArn");
+                found.is_some_and(|values| values.contains(wanted))
+            })
+    }
+
+    /// Whether a grant made under this one allows no more than it does.
+    fn covers(&self, new: &NewGrant) -> bool {
+        let contains = |outer: &EncryptionContext, inner: &EncryptionContext| {
+            inner.iter().all(|(name, value)| outer.get(name) == Some(value))
+        };
+        let subset = self.constraints.subset.as_ref().is_none_or(|own| {
+            let given = new.constraints.subset.as_ref().or(new.constraints.equals.as_ref());
+            given.is_some_and(|given| contains(given, own))
+        });
+        let equals = self
+            .constraints
+            .equals
+            .as_ref()
+            .is_none_or(|own| new.constraints.equals.as_ref() == Some(own));
+        let source = self
+            .constraints
+            .source_arn
+            .as_ref()
+            .is_none_or(|own| new.constraints.source_arn.as_ref() == Some(own));
+        new.operations.is_subset(&self.operations) && subset && equals && source
+    }
+}
+
+/// Makes a grant; the same request with the same name gives the grant that is there.
+pub fn create_grant(
+    work: &mut Work<'_>,
+    access: Access<'_>,
+    key: &Key,
+    new: NewGrant,
+    allowed: &Allowed,
+) -> Result<Grant, KmsError> {
+    key.require_enabled()?;
+    check(key, &new)?;
+    if allowed.by_grant && !is_covered(work, access, key, &new)? {
+        return Err(KmsError::Denied(Denied {
+            principal: access.caller.principal.arn(),
+            action: "kms:CreateGrant".to_owned(),
+            resource: key.arn(),
+            because: "because no grant that allows it allows as much as the new one".to_owned(),
+            explicit: false,
+        }));
+    }
+    if let Some(same) = index::same(work, key, &new)? {
+        return Ok(same);
+    }
+    if index::count(work, key)? >= limits::MAX_GRANTS_PER_KEY {
+        return Err(KmsError::LimitExceeded(format!(
+            "a key has at most {} grants",
+            limits::MAX_GRANTS_PER_KEY
+        )));
+    }
+    let grant = Grant {
+        id: ids::hex::<32>()?,
+        account: key.account().to_owned(),
+        key_id: key.id().to_owned(),
+        name: new.name,
+        created_ms: work.now_ms(),
+        grantee: new.grantee,
+        grantee_service: new.grantee_service,
+        retiring: new.retiring,
+        retiring_service: new.retiring_service,
+        issuer: format!("arn:aws:iam::{}:root", access.caller.principal.account),
+        operations: new.operations,
+        constraints: new.constraints,
+        token: ids::hex::<32>()?,
+    };
+    index::write(work, key, &grant)?;
+    Ok(grant)
+}
+
+/// Whether a grant that lets the caller make grants allows as much as a new one. One for its whole account counts
+/// as far as its identity policies let it make grants.
+fn is_covered(
+    work: &mut Work<'_>,
+    access: Access<'_>,
+    key: &Key,
+    new: &NewGrant,
+) -> Result<bool, KmsError> {
+    let (caller, action) = (access.caller, "kms:CreateGrant");
+    let account = caller.principal.account.as_str();
+    let by_identity = caller.decide(None, account, false, access.conditions, action, &key.arn());
+    Ok(index::of_caller(work, key, caller)?.iter().any(|grant| {
+        let may = match grant.is_for(caller) {
+            Some(Way::Direct) => true,
+            Some(Way::Account) => by_identity.is_ok(),
+            None => false,
+        };
+        may && grant.permits(access, "CreateGrant") && grant.covers(new)
+    }))
+}
+
+/// Lists the grants of a key, in order of id, beginning after the marker of the page before.
+pub fn grants(
+    work: &Work<'_>,
+    key: &Key,
+    marker: Option<&str>,
+    limit: usize,
+    _: &Allowed,
+) -> Result<Page<Grant>, KmsError> {
+    Ok(index::page(work, key, marker, limit)?)
+}
+
+/// A grant of a key by its id.
+pub fn find_grant(work: &mut Work<'_>, key: &Key, id: &str) -> Result<Grant, KmsError> {
+    let missing = || KmsError::InvalidGrantId(format!("Grant {} does not exist", shorten(id)));
+    if !is_grant_id(id) {
+        return Err(missing());
+    }
+    work.get(&index::place(key.scope(), key.id(), id))?.ok_or_else(missing)
+}
+
+/// Lists the grants that `retiring` (an ARN or a service of the account) may retire, on keys of any account in the
+/// region of `scope`.
+pub fn retirable_grants(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    retiring: &str,
+    marker: Option<&str>,
+    limit: usize,
+    _: &Allowed,
+) -> Result<Page<Grant>, KmsError> {
+    Ok(index::retirable(work, scope, retiring, marker, limit)?)
+}
+
+/// Deletes a grant: what was allowed by it no longer is.
+pub fn delete_grant(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    grant: &Grant,
+    _: &Allowed,
+) -> Result<(), KmsError> {
+    Ok(index::erase(work, scope, grant)?)
+}
+
+/// The grant that a token names, of a key in any account.
+pub fn by_token(work: &mut Work<'_>, region: &str, token: &str) -> Result<Grant, KmsError> {
+    let unknown =
+        || KmsError::InvalidGrantToken("The grant token does not name a grant.".to_owned());
+    let mut parts = token.splitn(4, '.');
+    let (Some(account), Some(key_id), Some(id), Some(random)) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return Err(unknown());
+    };
+    if !is_account_id(account) || ids::key_bytes(key_id).is_none() || !is_grant_id(id) {
+        return Err(unknown());
+    }
+    let scope = Scope { account: account.to_owned(), region: region.to_owned() };
+    let grant = work.get::<Grant>(&index::place(&scope, key_id, id))?.ok_or_else(unknown)?;
+    if grant.token != random {
+        return Err(unknown());
+    }
+    Ok(grant)
+}
+
+/// The grants of a key that tokens name; a token that names none, or one of another key, is an error.
+pub(super) fn check_tokens(
+    work: &mut Work<'_>,
+    key: &Key,
+    tokens: &[String],
+) -> Result<Vec<Grant>, KmsError> {
+    tokens
+        .iter()
+        .map(|token| match by_token(work, &key.scope().region, token)? {
+            grant if grant.key_id == key.id() && grant.account == key.account() => Ok(grant),
+            _ => Err(KmsError::InvalidGrantToken(
+                "The grant token names a grant of another key.".to_owned(),
+            )),
+        })
+        .collect()
+}
+
+/// Whether a token says that it is of a grant on the key.
+pub fn is_token_of(token: &str, key: &Key) -> bool {
+    token.starts_with(&format!("{}.{}.", key.account(), key.id()))
+}
+
+/// Whether a grant allows the caller `operation`, and how. The grants that the request's tokens name come first. The
+/// grant that decides is read as part of the work, so that it cannot be revoked in between.
+pub(super) fn allows(
+    work: &mut Work<'_>,
+    access: Access<'_>,
+    operation: &str,
+    key: &Key,
+    named: &[Grant],
+) -> Result<Option<Way>, KmsError> {
+    if !GRANT_OPERATIONS.contains(&operation) {
+        return Ok(None);
+    }
+    let way =
+        |grant: &Grant| grant.is_for(access.caller).filter(|_| grant.permits(access, operation));
+    let of_caller = index::of_caller(work, key, access.caller)?;
+    let ways = || named.iter().chain(&of_caller).filter_map(way);
+    Ok(ways().find(|way| *way == Way::Direct).or_else(|| ways().next()))
+}
+
+pub(super) fn delete_all(work: &mut Work<'_>, key: &Key) -> Result<(), Fault> {
+    index::erase_all(work, key)
+}
+
+fn check(key: &Key, new: &NewGrant) -> Result<(), KmsError> {
+    let principals = [("GranteePrincipal", &new.grantee), ("RetiringPrincipal", &new.retiring)];
+    for (member, value) in principals {
+        if value.as_deref().is_some_and(|name| !is_principal(name)) {
+            return Err(KmsError::InvalidArn(format!(
+                "{member} is not the ARN of a user, role, session or account"
+            )));
+        }
+    }
+    if new.grantee.is_some() == new.grantee_service.is_some() {
+        return Err(KmsError::Validation(
+            "Specify either GranteePrincipal or GranteeServicePrincipal, and not both.".into(),
+        ));
+    }
+    if new.retiring.is_some() && new.retiring_service.is_some() {
+        return Err(KmsError::Validation(
+            "Specify either RetiringPrincipal or RetiringServicePrincipal, and not both.".into(),
+        ));
+    }
+    let has_retiring = new.retiring.is_some() || new.retiring_service.is_some();
+    if new.grantee_service.is_some() && (new.constraints.source_arn.is_none() || !has_retiring) {
+        return Err(KmsError::Validation(
+            "GranteeServicePrincipal requires a SourceArn constraint and somebody who retires the \
+             grant."
+                .into(),
+        ));
+    }
+    if let Some(name) = new.operations.iter().find(|name| !is_of(name, key)) {
+        return Err(KmsError::Validation(format!(
+            "The operation {name} is not supported by a key of type {} and usage {}.",
+            key.spec().name,
+            key.usage().name()
+        )));
+    }
+    for context in [&new.constraints.subset, &new.constraints.equals].into_iter().flatten() {
+        let chars: usize =
+            context.iter().flat_map(|(a, b)| [a, b]).map(|t| t.chars().count()).sum();
+        if context.len() > limits::MAX_CONSTRAINT_ENTRIES || chars > limits::MAX_CONSTRAINT_CHARS {
+            return Err(KmsError::Validation(format!(
+                "An encryption context constraint has at most {} pairs and {} characters.",
+                limits::MAX_CONSTRAINT_ENTRIES,
+                limits::MAX_CONSTRAINT_CHARS
+            )));
+        }
+    }
+    let has_context = new.constraints.subset.is_some() || new.constraints.equals.is_some();
+    if has_context && !key.is_symmetric_encryption() {
+        return Err(KmsError::Validation(
+            "Encryption context constraints are valid only for symmetric encryption keys.".into(),
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a key of this type and usage has the grant operation.
+fn is_of(operation: &str, key: &Key) -> bool {
+    let encrypts = ["Encrypt", "Decrypt", "ReEncryptFrom", "ReEncryptTo"];
+    match operation {
+        "CreateGrant" | "RetireGrant" | "DescribeKey" => true,
+        "GetPublicKey" => !key.spec().is_symmetric(),
+        "Sign" | "Verify" => key.usage() == KeyUsage::SignVerify,
+        "GenerateMac" | "VerifyMac" => key.usage() == KeyUsage::GenerateVerifyMac,
+        "DeriveSharedSecret" => key.usage() == KeyUsage::KeyAgreement,
+        "Encapsulate" | "Decapsulate" => key.usage() == KeyUsage::EncapsulateDecapsulate,
+        _ if encrypts.contains(&operation) => key.usage() == KeyUsage::EncryptDecrypt,
+        // Data keys and data key pairs.
+        _ => key.is_symmetric_encryption(),
+    }
+}
+
+fn is_principal(name: &str) -> bool {
+    Arn::parse(name).is_some_and(|arn| {
+        let kinds = ["user/", "role/", "assumed-role/", "federated-user/"];
+        matches!(arn.service, "iam" | "sts")
+            && arn.region.is_empty()
+            && is_account_id(arn.account)
+            && (arn.resource == "root" || kinds.iter().any(|kind| arn.resource.starts_with(kind)))
+    })
+}
+
+/// How `name` means the caller: as itself, as its role, or as one of its account.
+fn means(name: &str, caller: &Caller) -> Option<Way> {
+    let principal = &caller.principal;
+    if name == principal.arn() || principal.role_arn().as_deref() == Some(name) {
+        return Some(Way::Direct);
+    }
+    (name == format!("arn:aws:iam::{}:root", principal.account)).then_some(Way::Account)
+}
+
+fn is_grant_id(id: &str) -> bool {
+    id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+}
+
+fn shorten(text: &str) -> String {
+    text.chars().take(64).collect()
+}

@@ -1,0 +1,202 @@
+//! Where grants are stored, and how they are found: by key, by who uses them, by who retires them, and by what a
+//! repeated request would make.
+//!
+//! Everything that decides something is read with the work's `get`, or guarded by a record that is: a grant that is
+//! made or taken back in between makes the operation run again.
+
+use outlast_crypto::digests;
+use serde::{Deserialize, Serialize};
+
+use super::{Grant, NewGrant};
+use crate::arn::{Arn, Scope};
+use crate::identity::Caller;
+use crate::kms::record::Key;
+use crate::work::{Page, Work};
+use crate::{Fault, limits};
+
+/// Where a grant is, for the lists that point at grants.
+#[derive(Debug, Serialize, Deserialize)]
+struct Pointer {
+    account: String,
+    key_id: String,
+    grant_id: String,
+}
+
+impl Pointer {
+    fn of(grant: &Grant) -> Self {
+        Self {
+            account: grant.account.clone(),
+            key_id: grant.key_id.clone(),
+            grant_id: grant.id.clone(),
+        }
+    }
+}
+
+/// How many grants a key has. It is read and written by whatever makes or takes back one.
+pub(super) fn count(work: &mut Work<'_>, key: &Key) -> Result<usize, Fault> {
+    Ok(work.get(&count_place(key.scope(), key.id()))?.unwrap_or(0))
+}
+
+/// Writes a new grant with all that points at it.
+pub(super) fn write(work: &mut Work<'_>, key: &Key, grant: &Grant) -> Result<(), Fault> {
+    let count = count(work, key)?;
+    work.put(&count_place(key.scope(), key.id()), &(count + 1))?;
+    work.put(&place(key.scope(), key.id(), &grant.id), grant)?;
+    for pointer in pointers(key.scope(), grant) {
+        work.put(&pointer, &Pointer::of(grant))?;
+    }
+    if let Some(named) = named_place(key.scope(), key.id(), &NewGrant::like(grant)) {
+        work.put(&named, &Pointer::of(grant))?;
+    }
+    Ok(())
+}
+
+/// Erases a grant with all that points at it.
+pub(super) fn erase(work: &mut Work<'_>, scope: &Scope, grant: &Grant) -> Result<(), Fault> {
+    let counted = count_place(scope, &grant.key_id);
+    let count = work.get::<usize>(&counted)?.unwrap_or(0);
+    match count.saturating_sub(1) {
+        0 => work.delete(&counted),
+        left => work.put(&counted, &left)?,
+    }
+    work.delete(&place(scope, &grant.key_id, &grant.id));
+    for pointer in pointers(scope, grant) {
+        work.delete(&pointer);
+    }
+    if let Some(named) = named_place(scope, &grant.key_id, &NewGrant::like(grant)) {
+        work.delete(&named);
+    }
+    Ok(())
+}
+
+/// The grant that the same request has made before, if it had a name.
+pub(super) fn same(work: &mut Work<'_>, key: &Key, new: &NewGrant) -> Result<Option<Grant>, Fault> {
+    let Some(named) = named_place(key.scope(), key.id(), new) else { return Ok(None) };
+    match work.get::<Pointer>(&named)? {
+        Some(pointer) => work.get(&place(key.scope(), key.id(), &pointer.grant_id)),
+        None => Ok(None),
+    }
+}
+
+/// The grants of a key that mean the caller: itself, its role or its account.
+pub(super) fn of_caller(
+    work: &mut Work<'_>,
+    key: &Key,
+    caller: &Caller,
+) -> Result<Vec<Grant>, Fault> {
+    let principal = &caller.principal;
+    let root = format!("arn:aws:iam::{}:root", principal.account);
+    let mut found = Vec::new();
+    for name in [Some(principal.arn()), principal.role_arn(), Some(root)].into_iter().flatten() {
+        let prefix = grantee_prefix(key.scope(), key.id(), &name);
+        let mut after = String::new();
+        loop {
+            let page = work.scan::<Pointer>(&prefix, &after, limits::MAX_PAGE)?;
+            let full = page.len() == limits::MAX_PAGE;
+            if let Some((last, _)) = page.last() {
+                after.clone_from(last);
+            }
+            for (_, pointer) in page {
+                found.extend(work.get::<Grant>(&place(
+                    key.scope(),
+                    key.id(),
+                    &pointer.grant_id,
+                ))?);
+            }
+            if !full {
+                break;
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// A page of the grants of a key.
+pub(super) fn page(
+    work: &Work<'_>,
+    key: &Key,
+    marker: Option<&str>,
+    limit: usize,
+) -> Result<Page<Grant>, Fault> {
+    work.page(&place(key.scope(), key.id(), ""), marker, limit)
+}
+
+/// A page of the grants that `retiring` may retire, on keys of any account in the region of `scope`.
+pub(super) fn retirable(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    retiring: &str,
+    marker: Option<&str>,
+    limit: usize,
+) -> Result<Page<Grant>, Fault> {
+    let page = work.page::<Pointer>(&retire_prefix(scope, retiring), marker, limit)?;
+    let mut items = Vec::with_capacity(page.items.len());
+    for pointer in page.items {
+        let of = Scope { account: pointer.account, region: scope.region.clone() };
+        items.extend(work.get::<Grant>(&place(&of, &pointer.key_id, &pointer.grant_id))?);
+    }
+    Ok(Page { items, next: page.next })
+}
+
+/// Erases all grants of a key.
+pub(super) fn erase_all(work: &mut Work<'_>, key: &Key) -> Result<(), Fault> {
+    // Read first: a grant that is made meanwhile makes this run again.
+    count(work, key)?;
+    let mut marker: Option<String> = None;
+    loop {
+        let page = page(work, key, marker.as_deref(), limits::MAX_PAGE)?;
+        for grant in page.items {
+            erase(work, key.scope(), &grant)?;
+        }
+        marker = page.next;
+        if marker.is_none() {
+            break;
+        }
+    }
+    work.delete(&count_place(key.scope(), key.id()));
+    Ok(())
+}
+
+/// What points at a grant.
+fn pointers(scope: &Scope, grant: &Grant) -> Vec<String> {
+    let retiring = [&grant.retiring, &grant.retiring_service].into_iter().flatten();
+    let retiring = retiring.map(|name| retire_place(scope, name, grant));
+    let grantee = grant
+        .grantee
+        .iter()
+        .map(|name| format!("{}{}", grantee_prefix(scope, &grant.key_id, name), grant.id));
+    retiring.chain(grantee).collect()
+}
+
+pub(super) fn place(scope: &Scope, key_id: &str, grant_id: &str) -> String {
+    format!("kms/grant/{}/{}/{key_id}/{grant_id}", scope.account, scope.region)
+}
+
+fn count_place(scope: &Scope, key_id: &str) -> String {
+    format!("kms/grant-count/{}/{}/{key_id}", scope.account, scope.region)
+}
+
+fn grantee_prefix(scope: &Scope, key_id: &str, grantee: &str) -> String {
+    let name = hex::encode(digests::sha256(grantee.as_bytes()));
+    format!("kms/grant-to/{}/{}/{key_id}/{name}/", scope.account, scope.region)
+}
+
+/// Names a grant by all that a request says of it.
+fn named_place(scope: &Scope, key_id: &str, new: &NewGrant) -> Option<String> {
+    new.name.as_ref()?;
+    let request = serde_json::to_vec(new).unwrap_or_default();
+    let digest = hex::encode(digests::sha256(&request));
+    Some(format!("kms/grant-named/{}/{}/{key_id}/{digest}", scope.account, scope.region))
+}
+
+fn retire_prefix(scope: &Scope, retiring: &str) -> String {
+    let name = hex::encode(digests::sha256(retiring.as_bytes()));
+    format!("kms/grant-of/{}/{}/{name}/", scope.account, scope.region)
+}
+
+/// It is found from the account of the one who retires, whatever account the key is of.
+fn retire_place(scope: &Scope, retiring: &str, grant: &Grant) -> String {
+    let account = Arn::parse(retiring).map_or(scope.account.as_str(), |arn| arn.account);
+    let of = Scope { account: account.to_owned(), region: scope.region.clone() };
+    format!("{}{}.{}.{}", retire_prefix(&of, retiring), grant.account, grant.key_id, grant.id)
+}

@@ -1,0 +1,325 @@
+//! Key material that its owner brings.
+//!
+//! The owner asks for parameters: a wrapping key of RSA and a token. The private half stays here, sealed, for
+//! one import or 24 hours.
+
+use outlast_crypto::keys::KeySpec;
+use outlast_crypto::wrap::WrappingAlgorithm;
+use outlast_crypto::{Secret, digests};
+use serde::{Deserialize, Serialize};
+
+use super::record::{Import, Key, Material, Origin};
+use super::{KmsError, region};
+use crate::identity::Allowed;
+use crate::keyring::KeyRing;
+use crate::work::{Sweep, Swept, Work};
+use crate::{Fault, ids, limits};
+
+/// Parameters that were given out.
+#[derive(Debug, Serialize, Deserialize)]
+struct Parameters {
+    algorithm: String,
+    expires_ms: i64,
+}
+
+/// What an importer needs.
+pub struct ImportParameters {
+    /// Names the parameters: 32 bytes.
+    pub token: Vec<u8>,
+    /// DER `SubjectPublicKeyInfo` of the wrapping key.
+    pub public_key: Vec<u8>,
+    /// When they expire, milliseconds since 1970.
+    pub expires_ms: i64,
+}
+
+/// What is imported.
+pub struct NewMaterial<'a> {
+    /// The token of the parameters.
+    pub token: &'a [u8],
+    /// The material under the wrapping key.
+    pub wrapped: &'a [u8],
+    /// When it expires, milliseconds since 1970; absent if it does not.
+    pub expires_ms: Option<i64>,
+    /// Whether it must be (`Some(true)`) or must not be (`Some(false)`) a material that the key does not know.
+    pub is_new: Option<bool>,
+    /// Free text; absent keeps what was there.
+    pub description: Option<String>,
+    /// Id that the material must have.
+    pub material_id: Option<&'a str>,
+}
+
+/// Gives out parameters for an import with the `algorithm` and a wrapping key of the type `spec`.
+pub fn import_parameters(
+    work: &mut Work<'_>,
+    key: &Key,
+    algorithm: &WrappingAlgorithm,
+    spec: &KeySpec,
+    _: &Allowed,
+) -> Result<ImportParameters, KmsError> {
+    require_external(key)?;
+    key.require_kept()?;
+    let open = work.scan::<Parameters>(&place(key, ""), "", limits::MAX_OPEN_IMPORTS)?;
+    if open.len() >= limits::MAX_OPEN_IMPORTS {
+        // The oldest are of no use to anybody who still imports.
+        close_all(work, key)?;
+    }
+    let token = ids::hex::<32>()?;
+    let private = spec.generate()?;
+    let public_key = spec
+        .load(&private)?
+        .public_key()
+        .map(<[u8]>::to_vec)
+        .ok_or_else(|| Fault::Damaged(key.arn()))?;
+    let expires_ms = work.now_ms() + limits::IMPORT_PARAMETERS_MS;
+    let parameters = Parameters { algorithm: algorithm.name.to_owned(), expires_ms };
+    work.put(&place(key, &token), &parameters)?;
+    work.put_secret(&secret_place(key, &token), &private)?;
+    let token = hex::decode(&token).map_err(|_| Fault::Damaged(key.arn()))?;
+    Ok(ImportParameters { token, public_key, expires_ms })
+}
+
+/// Imports material, and gives the id that it has.
+pub fn import_material(
+    work: &mut Work<'_>,
+    key: Key,
+    new: NewMaterial<'_>,
+    _: &Allowed,
+) -> Result<(Key, String), KmsError> {
+    require_external(&key)?;
+    key.require_kept()?;
+    let (material, algorithm) = unwrap(work, &key, &new)?;
+    place_material(work, key, &new, &material).map_err(|error| match error {
+        // PKCS #1 v1.5 has no integrity of its own: who could tell bad padding from bad material could decrypt by
+        // asking often (Bleichenbacher, CRYPTO '98).
+        KmsError::IncorrectKeyMaterial(_) if !algorithm.detects_changes() => {
+            KmsError::InvalidCiphertext
+        }
+        other => other,
+    })
+}
+
+fn place_material(
+    work: &mut Work<'_>,
+    mut key: Key,
+    new: &NewMaterial<'_>,
+    material: &Secret,
+) -> Result<(Key, String), KmsError> {
+    let imported = key.spec().import(material.expose()).map_err(|_| {
+        KmsError::IncorrectKeyMaterial(format!(
+            "The key material is not a valid {} key.",
+            key.spec().name
+        ))
+    })?;
+    let id = material_id(&key, &imported.stored);
+    if new.material_id.is_some_and(|wanted| wanted != id) {
+        return Err(KmsError::IncorrectKeyMaterial(
+            "The key material is not the one that KeyMaterialId names.".into(),
+        ));
+    }
+    let known = key.material(&id).cloned();
+    check_novelty(&key, known.is_some(), new.is_new)?;
+    work.put_secret(&key.material_place(&id), &imported.stored)?;
+    let description = new
+        .description
+        .clone()
+        .or_else(|| known.as_ref()?.import.as_ref().map(|import| import.description.clone()))
+        .unwrap_or_default();
+    let import = Import {
+        present: true,
+        expires_ms: new.expires_ms,
+        description,
+        form: imported.form.name().to_owned(),
+    };
+    let is_first = key.material_id().is_empty();
+    match key.record.materials.iter_mut().find(|material| material.id == id) {
+        Some(material) => material.import = Some(import),
+        None => {
+            // One new material at a time waits for its rotation; a later one takes its place.
+            let waiting = key.record.materials.iter().find(|m| m.pending).map(|m| m.id.clone());
+            if let Some(waiting) = waiting {
+                work.delete(&key.material_place(&waiting));
+                key.record.materials.retain(|material| material.id != waiting);
+                region::forget_waiting(work, &key, &waiting)?;
+            }
+            key.record.materials.push(Material {
+                import: Some(import),
+                pending: !is_first,
+                ..Material::first(id.clone())
+            });
+        }
+    }
+    if is_first {
+        id.clone_into(&mut key.record.material_id);
+    }
+    key.save(work)?;
+    if !key.is_replica() {
+        region::spread_materials(work, &key)?;
+    }
+    Ok((key, id))
+}
+
+/// Deletes imported material: the current one, or the one that is named. Gives its id.
+pub fn delete_material(
+    work: &mut Work<'_>,
+    ring: &KeyRing,
+    mut key: Key,
+    material_id: Option<&str>,
+    _: &Allowed,
+) -> Result<(Key, Option<String>), KmsError> {
+    require_external(&key)?;
+    let id = material_id.unwrap_or_else(|| key.material_id()).to_owned();
+    if id.is_empty() {
+        return Ok((key, None));
+    }
+    if key.material(&id).is_none() {
+        return Err(KmsError::NotFound(format!("{} has no key material {id}.", key.arn())));
+    }
+    let place = key.material_place(&id);
+    work.delete(&place);
+    ring.forget(&place);
+    // What waits for its rotation belongs to the primary key, and goes everywhere if it goes there.
+    let was_waiting = key.material(&id).is_some_and(|material| material.pending);
+    if was_waiting && !key.is_replica() {
+        key.record.materials.retain(|material| material.id != id);
+        region::forget_waiting(work, &key, &id)?;
+    }
+    for material in &mut key.record.materials {
+        if material.id == id
+            && let Some(import) = &mut material.import
+        {
+            import.present = false;
+            import.expires_ms = None;
+        }
+    }
+    key.save(work)?;
+    Ok((key, Some(id)))
+}
+
+/// Erases the expired materials of a key.
+pub(super) fn erase_expired(
+    work: &mut Work<'_>,
+    mut key: Key,
+    swept: &mut Swept,
+) -> Result<(), Fault> {
+    let mut expired = Vec::new();
+    for material in &mut key.record.materials {
+        let gone = !material.is_present(work.now_ms());
+        if let Some(import) = material.import.as_mut().filter(|import| import.present && gone) {
+            import.present = false;
+            expired.push(material.id.clone());
+        }
+    }
+    for id in expired {
+        let place = key.material_place(&id);
+        work.delete(&place);
+        swept.erased.push(place);
+        swept.done(key.scope(), key.arn(), "DeleteExpiredKeyMaterial");
+    }
+    key.save(work)
+}
+
+/// Closes all imports of a key that are under way.
+pub(super) fn close_all(work: &mut Work<'_>, key: &Key) -> Result<(), Fault> {
+    let prefix = place(key, "");
+    for (found, _) in work.scan::<Parameters>(&prefix, "", limits::MAX_OPEN_IMPORTS)? {
+        let token = found.trim_start_matches(prefix.as_str()).to_owned();
+        work.delete(&found);
+        work.delete(&secret_place(key, &token));
+    }
+    Ok(())
+}
+
+/// Forgets parameters that have expired.
+pub const FORGET_EXPIRED: Sweep = Sweep {
+    find: |work, after, limit| {
+        // A day longer than they are valid, so that an importer who is late is told so.
+        work.due("kms/import/", after, limit, |parameters: &Parameters, now_ms| {
+            parameters.expires_ms + limits::IMPORT_PARAMETERS_MS <= now_ms
+        })
+    },
+    // Parameters never change: they need not be read again.
+    handle: |work, place, _| {
+        work.delete(place);
+        work.delete(&place.replacen("kms/import/", "kms/import-secret/", 1));
+        Ok(())
+    },
+};
+
+/// Takes the parameters, which nobody can use again, and unwraps the material.
+fn unwrap(
+    work: &mut Work<'_>,
+    key: &Key,
+    new: &NewMaterial<'_>,
+) -> Result<(Secret, &'static WrappingAlgorithm), KmsError> {
+    let token = hex::encode(new.token);
+    let unknown = || {
+        KmsError::InvalidImportToken(
+            "The import token is not one of this key, or it was used: get new parameters with \
+             GetParametersForImport."
+                .into(),
+        )
+    };
+    if new.token.len() != 32 {
+        return Err(unknown());
+    }
+    let parameters = work.get::<Parameters>(&place(key, &token))?.ok_or_else(unknown)?;
+    if parameters.expires_ms <= work.now_ms() {
+        return Err(KmsError::ExpiredImportToken(
+            "The import token has expired: get new parameters with GetParametersForImport.".into(),
+        ));
+    }
+    let sealed = secret_place(key, &token);
+    let private = work.secret(&sealed)?.ok_or_else(|| Fault::Damaged(sealed.clone()))?;
+    let algorithm = WrappingAlgorithm::by_name(&parameters.algorithm)
+        .ok_or_else(|| Fault::Damaged(place(key, &token)))?;
+    let material =
+        algorithm.unwrap(&private, new.wrapped).map_err(|_| KmsError::InvalidCiphertext)?;
+    work.delete(&place(key, &token));
+    work.delete(&sealed);
+    Ok((material, algorithm))
+}
+
+fn check_novelty(key: &Key, is_known: bool, wanted_new: Option<bool>) -> Result<(), KmsError> {
+    let incorrect = |text: &str| Err(KmsError::IncorrectKeyMaterial(text.to_owned()));
+    let is_first = key.materials().is_empty();
+    let wants_new = wanted_new.unwrap_or(is_first);
+    match (wants_new, is_known) {
+        (true, true) => incorrect("The key material is already associated with this key."),
+        (false, false) => {
+            incorrect("The key material is not the one that was imported into this key before.")
+        }
+        (true, false) if !is_first && !key.is_symmetric_encryption() => {
+            incorrect("The key material of an asymmetric or HMAC key cannot be changed.")
+        }
+        (true, false) if key.is_replica() => Err(KmsError::UnsupportedOperation(format!(
+            "{} is a replica key: import new key material into the primary key first.",
+            key.arn()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The id of a material: the same material in the same key has the same. It tells nothing of a key of 28
+/// random bytes or more.
+fn material_id(key: &Key, stored: &Secret) -> String {
+    let tagged = [b"outlast key material id v1\0", key.id().as_bytes(), b"\0", stored.expose()];
+    hex::encode(digests::sha256(Secret::new(tagged.concat()).expose()))
+}
+
+fn require_external(key: &Key) -> Result<(), KmsError> {
+    if key.origin() == Origin::External {
+        return Ok(());
+    }
+    Err(KmsError::UnsupportedOperation(format!(
+        "{} origin is AWS_KMS which is not valid for this operation.",
+        key.arn()
+    )))
+}
+
+fn place(key: &Key, token: &str) -> String {
+    format!("kms/import/{}/{}/{}/{token}", key.scope().account, key.scope().region, key.id())
+}
+
+fn secret_place(key: &Key, token: &str) -> String {
+    format!("kms/import-secret/{}/{}/{}/{token}", key.scope().account, key.scope().region, key.id())
+}

@@ -1,0 +1,120 @@
+//! States: on, off, to be deleted, erased.
+
+use super::record::{Deletion, Key, KeyState, Record, place, scope_of};
+use super::{KmsError, alias, grant, import, region, usage};
+use crate::arn::Scope;
+use crate::identity::Allowed;
+use crate::work::{Sweep, Swept, Work};
+use crate::{Fault, limits};
+
+/// Switches a key on or off.
+pub fn set_enabled(
+    work: &mut Work<'_>,
+    mut key: Key,
+    enabled: bool,
+    _: &Allowed,
+) -> Result<Key, KmsError> {
+    if !matches!(key.state(), KeyState::Enabled | KeyState::Disabled) {
+        return Err(key.wrong_state());
+    }
+    key.record.enabled = enabled;
+    key.save(work)?;
+    Ok(key)
+}
+
+/// Schedules the deletion of a key and its material. A primary key with replicas waits for them.
+pub fn schedule_deletion(
+    work: &mut Work<'_>,
+    mut key: Key,
+    window_days: i64,
+    _: &Allowed,
+) -> Result<Key, KmsError> {
+    if !limits::DELETION_WINDOW_DAYS.contains(&window_days) {
+        return Err(KmsError::Validation(
+            "PendingWindowInDays must be between 7 and 30, inclusive.".into(),
+        ));
+    }
+    key.require_kept()?;
+    let has_replicas = key.regions().is_some_and(|regions| !regions.replicas.is_empty());
+    if has_replicas && !key.is_replica() {
+        key.record.after_replicas_days = Some(window_days);
+    } else {
+        let at_ms = work.now_ms() + window_days * 86_400_000;
+        key.record.deletion = Some(Deletion { at_ms, window_days });
+    }
+    key.save(work)?;
+    Ok(key)
+}
+
+/// Takes back a scheduled deletion. The key is disabled afterwards, as on AWS.
+pub fn cancel_deletion(work: &mut Work<'_>, mut key: Key, _: &Allowed) -> Result<Key, KmsError> {
+    if key.require_kept().is_ok() {
+        return Err(KmsError::InvalidState(format!("{} is not pending deletion.", key.arn())));
+    }
+    key.record.deletion = None;
+    key.record.after_replicas_days = None;
+    key.record.enabled = false;
+    key.save(work)?;
+    Ok(key)
+}
+
+/// Erases keys whose waiting period is over, with everything that belongs to them, and imported material that
+/// has expired, in all accounts and regions.
+pub const ERASE_EXPIRED: Sweep = Sweep {
+    find: |work, after, limit| {
+        work.due("kms/key/", after, limit, |record: &Record, now_ms| {
+            is_over(record, now_ms) || has_expired_material(record, now_ms)
+        })
+    },
+    handle: erase_expired,
+};
+
+fn erase_expired(work: &mut Work<'_>, place: &str, swept: &mut Swept) -> Result<(), Fault> {
+    // Read as part of the work, so that a cancellation in between wins.
+    // It is also how a set of keys that goes at once learns of one another.
+    let Some(record) = work.get::<Record>(place)? else { return Ok(()) };
+    let scope = scope_of(place).ok_or_else(|| Fault::Damaged(place.to_owned()))?;
+    let key = Key::new(&scope, record, work.now_ms())?;
+    if is_over(&key.record, work.now_ms()) {
+        erase(work, &key, swept)?;
+        swept.done(&scope, key.arn(), "DeleteKey");
+    } else if has_expired_material(&key.record, work.now_ms()) {
+        import::erase_expired(work, key, swept)?;
+    }
+    Ok(())
+}
+
+fn is_over(record: &Record, now_ms: i64) -> bool {
+    record.deletion.is_some_and(|deletion| deletion.at_ms <= now_ms)
+}
+
+fn has_expired_material(record: &Record, now_ms: i64) -> bool {
+    record.materials.iter().any(|material| {
+        material.import.as_ref().is_some_and(|import| import.present)
+            && !material.is_present(now_ms)
+    })
+}
+
+fn erase(work: &mut Work<'_>, key: &Key, swept: &mut Swept) -> Result<(), Fault> {
+    alias::delete_all(work, key.scope(), key.id())?;
+    grant::delete_all(work, key)?;
+    import::close_all(work, key)?;
+    usage::forget(work, key);
+    for material in key.materials() {
+        let material = key.material_place(&material.id);
+        work.delete(&material);
+        swept.erased.push(material);
+    }
+    work.delete(&place(key.scope(), key.id()));
+    if key.is_replica() {
+        region::replica_is_gone(work, key)?;
+    }
+    Ok(())
+}
+
+/// The record of a key in another region of its set.
+pub(super) fn sibling(work: &mut Work<'_>, key: &Key, region: &str) -> Result<Option<Key>, Fault> {
+    let scope = Scope { account: key.account().to_owned(), region: region.to_owned() };
+    let Some(record) = work.get::<Record>(&place(&scope, key.id()))? else { return Ok(None) };
+    Key::new(&scope, record, work.now_ms()).map(Some)
+}

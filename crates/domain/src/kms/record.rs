@@ -1,0 +1,383 @@
+//! A key as stored, and what can be read from it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outlast_crypto::keys::{KeySpec, KeyUsage};
+use serde::{Deserialize, Serialize};
+
+use super::KmsError;
+use crate::Fault;
+use crate::arn::Scope;
+use crate::work::Work;
+
+/// A key as stored, without its material.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub(super) id: String,
+    pub(super) spec: String,
+    pub(super) usage: String,
+    pub(super) description: String,
+    pub(super) enabled: bool,
+    pub(super) created_ms: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) deletion: Option<Deletion>,
+    /// Current material; empty if there is none.
+    pub(super) material_id: String,
+    pub(super) tags: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) origin: Origin,
+    /// Key policy; absent for the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) policy: Option<String>,
+    /// Every material, oldest first. Records of the first version have one, which is not listed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) materials: Vec<Material>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) rotation: Option<Rotation>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) regions: Option<Regions>,
+    /// Waiting period of a primary key whose replicas must go first, in days.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) after_replicas_days: Option<i64>,
+}
+
+/// A deletion that is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deletion {
+    /// When the key and its material go, milliseconds since 1970.
+    pub at_ms: i64,
+    /// The waiting period that was asked for, in days.
+    pub window_days: i64,
+}
+
+/// Where the material comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Origin {
+    /// Made here: `AWS_KMS`.
+    #[default]
+    #[serde(rename = "AWS_KMS")]
+    Own,
+    /// Imported: `EXTERNAL`.
+    #[serde(rename = "EXTERNAL")]
+    External,
+}
+
+impl Origin {
+    /// AWS's spelling.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Own => "AWS_KMS",
+            Self::External => "EXTERNAL",
+        }
+    }
+}
+
+/// One key material.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Material {
+    /// 64 hexadecimal digits.
+    pub id: String,
+    /// When it became current by a rotation, milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotated_ms: Option<i64>,
+    /// `AUTOMATIC` or `ON_DEMAND`, if a rotation brought it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotation_type: Option<String>,
+    /// What is known of its import, if it was imported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub import: Option<Import>,
+    /// Whether it waits for a rotation to become current.
+    #[serde(default)]
+    pub pending: bool,
+}
+
+/// The import of a material.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Import {
+    /// Whether the material is here; it can be deleted and imported again.
+    pub present: bool,
+    /// When it expires, milliseconds since 1970; absent if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_ms: Option<i64>,
+    /// Free text.
+    #[serde(default)]
+    pub description: String,
+    /// The form it came in: raw, PKCS #8, and for ML-DSA and ML-KEM whether the seed is known.
+    pub form: String,
+}
+
+impl Material {
+    /// Whether it can be used at `now_ms`.
+    pub fn is_present(&self, now_ms: i64) -> bool {
+        self.import.as_ref().is_none_or(|import| {
+            import.present && import.expires_ms.is_none_or(|expires| expires > now_ms)
+        })
+    }
+}
+
+/// Automatic rotation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rotation {
+    /// Days between two rotations.
+    pub period_days: i64,
+    /// When the next is due, milliseconds since 1970.
+    pub next_ms: i64,
+}
+
+/// The regions of a multi-Region key; every key of the set has the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Regions {
+    /// Region of the primary key.
+    pub primary: String,
+    /// Regions of the replicas.
+    pub replicas: BTreeSet<String>,
+}
+
+/// `KeyState`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyState {
+    /// Usable.
+    Enabled,
+    /// Switched off.
+    Disabled,
+    /// Material must be imported first.
+    PendingImport,
+    /// To be deleted.
+    PendingDeletion,
+    /// To be deleted when its replicas are gone.
+    PendingReplicaDeletion,
+}
+
+impl KeyState {
+    /// AWS's spelling.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Enabled => "Enabled",
+            Self::Disabled => "Disabled",
+            Self::PendingImport => "PendingImport",
+            Self::PendingDeletion => "PendingDeletion",
+            Self::PendingReplicaDeletion => "PendingReplicaDeletion",
+        }
+    }
+}
+
+/// A key that was found.
+#[derive(Debug, Clone)]
+pub struct Key {
+    pub(super) scope: Scope,
+    pub(super) record: Record,
+    spec: &'static KeySpec,
+    usage: KeyUsage,
+    now_ms: i64,
+    alias: Option<String>,
+}
+
+impl Key {
+    pub(super) fn new(scope: &Scope, mut record: Record, now_ms: i64) -> Result<Self, Fault> {
+        let damaged = || Fault::Damaged(place(scope, &record.id));
+        let spec = KeySpec::by_name(&record.spec).ok_or_else(damaged)?;
+        let usage = KeyUsage::by_name(&record.usage).ok_or_else(damaged)?;
+        if record.materials.is_empty() && !record.material_id.is_empty() {
+            record.materials.push(Material::first(record.material_id.clone()));
+        }
+        Ok(Self { scope: scope.clone(), spec, usage, record, now_ms, alias: None })
+    }
+
+    /// Notes the alias that it was found by.
+    pub(super) fn by_alias(mut self, alias: &str) -> Self {
+        self.alias = Some(alias.to_owned());
+        self
+    }
+
+    /// The alias that it was found by, if it was.
+    pub fn alias(&self) -> Option<&str> {
+        self.alias.as_deref()
+    }
+
+    /// Key id: a UUID, or `mrk-` and 32 hexadecimal digits.
+    pub fn id(&self) -> &str {
+        &self.record.id
+    }
+
+    /// Key ARN.
+    pub fn arn(&self) -> String {
+        self.scope.arn("kms", &format!("key/{}", self.record.id))
+    }
+
+    /// Account that owns it.
+    pub fn account(&self) -> &str {
+        &self.scope.account
+    }
+
+    /// Where it lives.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// Its type.
+    pub fn spec(&self) -> &'static KeySpec {
+        self.spec
+    }
+
+    /// Its use.
+    pub fn usage(&self) -> KeyUsage {
+        self.usage
+    }
+
+    /// Where its material comes from.
+    pub fn origin(&self) -> Origin {
+        self.record.origin
+    }
+
+    /// Free text.
+    pub fn description(&self) -> &str {
+        &self.record.description
+    }
+
+    /// Milliseconds since 1970.
+    pub fn created_ms(&self) -> i64 {
+        self.record.created_ms
+    }
+
+    /// The deletion that is due, if there is one.
+    pub fn deletion(&self) -> Option<Deletion> {
+        self.record.deletion
+    }
+
+    /// Waiting period that begins when the last replica is gone, in days.
+    pub fn after_replicas_days(&self) -> Option<i64> {
+        self.record.after_replicas_days
+    }
+
+    /// Tags, in order of key.
+    pub fn tags(&self) -> &BTreeMap<String, String> {
+        &self.record.tags
+    }
+
+    /// Id of the current key material: 64 hexadecimal digits; empty if there is none yet.
+    pub fn material_id(&self) -> &str {
+        &self.record.material_id
+    }
+
+    /// Every material, oldest first.
+    pub fn materials(&self) -> &[Material] {
+        &self.record.materials
+    }
+
+    /// The current material.
+    pub fn current_material(&self) -> Option<&Material> {
+        self.material(&self.record.material_id)
+    }
+
+    /// A material by its id.
+    pub fn material(&self, id: &str) -> Option<&Material> {
+        self.record.materials.iter().find(|material| material.id == id)
+    }
+
+    /// Automatic rotation, if it is on.
+    pub fn rotation(&self) -> Option<Rotation> {
+        self.record.rotation
+    }
+
+    /// Regions, if it is a multi-Region key.
+    pub fn regions(&self) -> Option<&Regions> {
+        self.record.regions.as_ref()
+    }
+
+    /// Whether it is a replica of a multi-Region key.
+    pub fn is_replica(&self) -> bool {
+        self.regions().is_some_and(|regions| regions.primary != self.scope.region)
+    }
+
+    /// Whether it encrypts with `SYMMETRIC_DEFAULT`.
+    pub fn is_symmetric_encryption(&self) -> bool {
+        self.spec.name == "SYMMETRIC_DEFAULT"
+    }
+
+    /// State.
+    pub fn state(&self) -> KeyState {
+        let record = &self.record;
+        if record.deletion.is_some() {
+            return KeyState::PendingDeletion;
+        }
+        if record.after_replicas_days.is_some() {
+            return KeyState::PendingReplicaDeletion;
+        }
+        // A material that waits for its rotation is not used yet.
+        let all_here = record
+            .materials
+            .iter()
+            .all(|material| material.pending || material.is_present(self.now_ms));
+        if record.material_id.is_empty() || !all_here {
+            KeyState::PendingImport
+        } else if record.enabled {
+            KeyState::Enabled
+        } else {
+            KeyState::Disabled
+        }
+    }
+
+    /// Fails unless the key may be used in cryptographic operations.
+    pub(super) fn require_enabled(&self) -> Result<(), KmsError> {
+        match self.state() {
+            KeyState::Enabled => Ok(()),
+            KeyState::Disabled => Err(KmsError::Disabled(self.arn())),
+            _ => Err(self.wrong_state()),
+        }
+    }
+
+    /// Fails if the key is on its way out.
+    pub(super) fn require_kept(&self) -> Result<(), KmsError> {
+        match self.state() {
+            KeyState::PendingDeletion | KeyState::PendingReplicaDeletion => Err(self.wrong_state()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The error that the key's state is.
+    pub(super) fn wrong_state(&self) -> KmsError {
+        let state = match self.state() {
+            KeyState::Enabled => "enabled",
+            KeyState::Disabled => "disabled",
+            KeyState::PendingImport => "pending import",
+            KeyState::PendingDeletion => "pending deletion",
+            KeyState::PendingReplicaDeletion => "pending replica deletion",
+        };
+        KmsError::InvalidState(format!("{} is {state}.", self.arn()))
+    }
+
+    /// The record of the material with this id.
+    pub(super) fn material_place(&self, material_id: &str) -> String {
+        material_place(&self.scope, &self.record.id, material_id)
+    }
+
+    pub(super) fn save(&self, work: &mut Work<'_>) -> Result<(), Fault> {
+        work.put(&place(&self.scope, &self.record.id), &self.record)
+    }
+}
+
+impl Material {
+    /// The first material of a key.
+    pub(super) fn first(id: String) -> Self {
+        Self { id, rotated_ms: None, rotation_type: None, import: None, pending: false }
+    }
+}
+
+pub(super) fn prefix(scope: &Scope) -> String {
+    format!("kms/key/{}/{}/", scope.account, scope.region)
+}
+
+pub(super) fn place(scope: &Scope, id: &str) -> String {
+    format!("{}{id}", prefix(scope))
+}
+
+pub(super) fn material_place(scope: &Scope, id: &str, material_id: &str) -> String {
+    format!("kms/material/{}/{}/{id}/{material_id}", scope.account, scope.region)
+}
+
+/// Reads the scope out of the place of a key's record.
+pub(super) fn scope_of(place: &str) -> Option<Scope> {
+    let mut parts = place.strip_prefix("kms/key/")?.split('/');
+    let (account, region) = (parts.next()?, parts.next()?);
+    Some(Scope { account: account.to_owned(), region: region.to_owned() })
+}

@@ -1,0 +1,218 @@
+//! Multi-Region keys: one key id and one material in several regions.
+
+use std::collections::BTreeMap;
+
+use super::KmsError;
+use super::key::check_tags;
+use super::lifecycle::sibling;
+use super::record::{Deletion, Key, KeyState, Origin, Regions, place};
+use crate::Fault;
+use crate::arn::{Scope, is_region};
+use crate::identity::Allowed;
+use crate::work::Work;
+
+/// What a replica has of its own.
+pub struct NewReplica {
+    /// Its region.
+    pub region: String,
+    /// Free text.
+    pub description: String,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+    /// Key policy, already checked; absent for the default one.
+    pub policy: Option<String>,
+}
+
+/// Makes a replica of a primary key in another region.
+pub fn replicate(
+    work: &mut Work<'_>,
+    key: &Key,
+    new: NewReplica,
+    _: &Allowed,
+) -> Result<Key, KmsError> {
+    let Some(regions) = key.regions() else {
+        return Err(KmsError::UnsupportedOperation(format!(
+            "{} is not a multi-Region key.",
+            key.arn()
+        )));
+    };
+    if key.is_replica() {
+        return Err(KmsError::UnsupportedOperation(format!(
+            "{} is a replica key; only the primary key, in {}, can be replicated.",
+            key.arn(),
+            regions.primary
+        )));
+    }
+    match key.state() {
+        KeyState::Enabled => {}
+        KeyState::Disabled => return Err(KmsError::Disabled(key.arn())),
+        KeyState::PendingImport if key.origin() == Origin::External => {}
+        _ => return Err(key.wrong_state()),
+    }
+    if !is_region(&new.region) {
+        return Err(KmsError::Validation("ReplicaRegion is not the name of a region.".into()));
+    }
+    check_tags(&new.tags)?;
+    let scope = Scope { account: key.account().to_owned(), region: new.region.clone() };
+    if new.region == key.scope().region || work.exists(&place(&scope, key.id()))? {
+        return Err(KmsError::AlreadyExists(format!(
+            "A key with the id {} already exists in {}.",
+            key.id(),
+            new.region
+        )));
+    }
+    let mut regions = regions.clone();
+    regions.replicas.insert(new.region);
+    let mut record = key.record.clone();
+    record.description = new.description;
+    record.tags = new.tags;
+    record.policy = new.policy;
+    record.enabled = true;
+    record.created_ms = work.now_ms();
+    record.rotation = None;
+    record.regions = Some(regions.clone());
+    for material in &mut record.materials {
+        // Imported material is imported into each region by its owner.
+        if let Some(import) = &mut material.import {
+            import.present = false;
+        }
+    }
+    let replica = Key::new(&scope, record, work.now_ms())?;
+    if key.origin() == Origin::Own {
+        copy_materials(work, key, &replica)?;
+    }
+    replica.save(work)?;
+    save_regions(work, key, &regions)?;
+    Ok(replica)
+}
+
+/// Makes the replica in `region` the primary key, and the primary key a replica.
+pub fn update_primary(
+    work: &mut Work<'_>,
+    key: &Key,
+    region: &str,
+    _: &Allowed,
+) -> Result<(), KmsError> {
+    let Some(regions) = key.regions() else {
+        return Err(KmsError::UnsupportedOperation(format!(
+            "{} is not a multi-Region key.",
+            key.arn()
+        )));
+    };
+    if key.is_replica() {
+        return Err(KmsError::UnsupportedOperation(format!(
+            "{} is a replica key; call UpdatePrimaryRegion in {}.",
+            key.arn(),
+            regions.primary
+        )));
+    }
+    key.require_enabled()?;
+    if region == key.scope().region {
+        return Ok(());
+    }
+    let missing =
+        || KmsError::NotFound(format!("There is no replica of {} in {region}.", key.id()));
+    let Some(mut replica) = sibling(work, key, region)? else { return Err(missing()) };
+    replica.require_enabled()?;
+    let mut regions = regions.clone();
+    regions.replicas.remove(region);
+    regions.replicas.insert(key.scope().region.clone());
+    region.clone_into(&mut regions.primary);
+    // Rotation is the primary key's business, and its schedule moves with it.
+    replica.record.rotation = key.record.rotation;
+    replica.save(work)?;
+    let mut former = key.clone();
+    former.record.rotation = None;
+    former.save(work)?;
+    Ok(save_regions(work, &former, &regions)?)
+}
+
+/// The key of the set in `region`, if there is one: for whoever must allow something, too.
+pub fn member(work: &mut Work<'_>, key: &Key, region: &str) -> Result<Option<Key>, KmsError> {
+    Ok(sibling(work, key, region)?)
+}
+
+/// A material that waited for its rotation is no longer wanted: its replicas go, too.
+pub(super) fn forget_waiting(work: &mut Work<'_>, key: &Key, id: &str) -> Result<(), Fault> {
+    let Some(regions) = key.regions().filter(|_| !key.is_replica()) else { return Ok(()) };
+    for region in &regions.replicas {
+        let Some(mut replica) = sibling(work, key, region)? else { continue };
+        work.delete(&replica.material_place(id));
+        replica.record.materials.retain(|material| material.id != id);
+        replica.save(work)?;
+    }
+    Ok(())
+}
+
+/// A replica was erased: the others forget it, and a primary key that waited for the last one begins its own
+/// waiting period.
+pub(super) fn replica_is_gone(work: &mut Work<'_>, gone: &Key) -> Result<(), Fault> {
+    let Some(regions) = gone.regions() else { return Ok(()) };
+    let mut regions = regions.clone();
+    regions.replicas.remove(&gone.scope().region);
+    save_regions(work, gone, &regions)?;
+    let Some(mut primary) = sibling(work, gone, &regions.primary)? else { return Ok(()) };
+    if regions.replicas.is_empty()
+        && let Some(window_days) = primary.record.after_replicas_days.take()
+    {
+        let at_ms = work.now_ms() + window_days * 86_400_000;
+        primary.record.deletion = Some(Deletion { at_ms, window_days });
+        primary.save(work)?;
+    }
+    Ok(())
+}
+
+/// Gives the replicas of a key its materials and says which one is current.
+pub(super) fn spread_materials(work: &mut Work<'_>, key: &Key) -> Result<(), Fault> {
+    let Some(regions) = key.regions() else { return Ok(()) };
+    for region in &regions.replicas {
+        let Some(mut replica) = sibling(work, key, region)? else { continue };
+        key.record.material_id.clone_into(&mut replica.record.material_id);
+        for material in &key.record.materials {
+            match replica.record.materials.iter_mut().find(|known| known.id == material.id) {
+                // What was imported stays as its region has it; when it became current is the same everywhere.
+                Some(known) => {
+                    known.rotated_ms = material.rotated_ms;
+                    known.rotation_type.clone_from(&material.rotation_type);
+                    known.pending = material.pending;
+                }
+                None => {
+                    let mut material = material.clone();
+                    if let Some(import) = &mut material.import {
+                        import.present = false;
+                    }
+                    replica.record.materials.push(material);
+                }
+            }
+        }
+        if key.origin() == Origin::Own {
+            copy_materials(work, key, &replica)?;
+        }
+        replica.save(work)?;
+    }
+    Ok(())
+}
+
+fn copy_materials(work: &mut Work<'_>, from: &Key, to: &Key) -> Result<(), Fault> {
+    for material in from.materials() {
+        let place = to.material_place(&material.id);
+        if !work.exists(&place)? {
+            let source = from.material_place(&material.id);
+            let secret = work.secret(&source)?.ok_or(Fault::Damaged(source))?;
+            work.put_secret(&place, &secret)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the regions into every key of the set that is there.
+fn save_regions(work: &mut Work<'_>, key: &Key, regions: &Regions) -> Result<(), Fault> {
+    let names = regions.replicas.iter().chain([&regions.primary]);
+    for region in names {
+        if let Some(mut member) = sibling(work, key, region)? {
+            member.record.regions = Some(regions.clone());
+            member.save(work)?;
+        }
+    }
+    Ok(())
+}

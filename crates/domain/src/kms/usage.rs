@@ -1,0 +1,40 @@
+//! When a key was last used.
+
+use serde::{Deserialize, Serialize};
+
+use super::KmsError;
+use super::record::Key;
+use crate::Fault;
+use crate::identity::Allowed;
+use crate::work::Work;
+
+/// The last successful cryptographic operation with a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastUse {
+    /// Operation, as in `Sign`.
+    pub operation: String,
+    /// Milliseconds since 1970.
+    pub at_ms: i64,
+    /// Id of its audit event.
+    pub event_id: String,
+    /// Id of the request.
+    pub request_id: String,
+}
+
+/// Writes the last use of a key. Nothing is read, so that uses at the same time do not conflict.
+pub fn record_use(work: &mut Work<'_>, key: &Key, last: &LastUse) -> Result<(), Fault> {
+    work.put(&place(key), last)
+}
+
+/// The last use of a key since it was made.
+pub fn last_use(work: &mut Work<'_>, key: &Key, _: &Allowed) -> Result<Option<LastUse>, KmsError> {
+    Ok(work.get(&place(key))?)
+}
+
+pub(super) fn forget(work: &mut Work<'_>, key: &Key) {
+    work.delete(&place(key));
+}
+
+fn place(key: &Key) -> String {
+    format!("kms/last-use/{}/{}/{}", key.scope().account, key.scope().region, key.id())
+}
