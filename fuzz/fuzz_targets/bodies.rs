@@ -1,9 +1,9 @@
-//! Authorization headers, and JSON and CBOR bodies of every operation.
+//! Authorization headers, and JSON, CBOR and query bodies.
 #![no_main]
 
 use http::HeaderMap;
 use libfuzzer_sys::fuzz_target;
-use outlast_api::ops::{acm_pca, kms};
+use outlast_api::ops::{acm_pca, kms, sts};
 use outlast_api::wire::Protocol;
 use outlast_api::wire::sigv4::{Claim, Parts};
 
@@ -15,6 +15,8 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = protocol.decode::<acm_pca::issue_certificate::Input>(bytes);
         let _ = protocol.decode::<acm_pca::create_certificate_authority::Input>(bytes);
     }
+    let _ = outlast_api::wire::query::action(bytes);
+    let _ = Protocol::Query.decode::<sts::assume_role::Input>(bytes);
     let text = String::from_utf8_lossy(bytes);
     let (authorization, date) = text.split_once('\n').unwrap_or((&text, "20261121T000000Z"));
     let mut headers = HeaderMap::new();
