@@ -29,10 +29,13 @@ pub fn run(root: &Path) -> Result<(), String> {
     if counts.failed > 0 { Err("some tests failed".into()) } else { Ok(()) }
 }
 
-/// Installs OpenSSL 3.5, boto3, and the AWS SDK for Java with BouncyCastle below `target/peers`, and PostgreSQL
-/// where it is missing.
+/// What the tests talk to.
+const PEERS: &[&str] =
+    &["openssl", "python", "java", "go", "javascript", "rust", "postgresql", "softhsm"];
+
+/// Installs the peers below `target/peers`, and PostgreSQL where it is missing.
 pub fn peers(root: &Path) -> Result<(), String> {
-    for name in ["openssl", "python", "java", "postgresql", "softhsm"] {
+    for name in PEERS {
         let script = root.join(format!("tests/interop/peers/{name}.sh"));
         let place = root.join("target/peers").join(name);
         if let Some(parent) = place.parent() {
