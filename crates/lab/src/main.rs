@@ -6,6 +6,7 @@
 
 mod files;
 mod handshake;
+mod keys;
 mod process;
 mod requests;
 mod statistics;
@@ -28,9 +29,10 @@ fn main() -> ExitCode {
     let quick = std::env::args().any(|argument| argument == "--quick");
     let only: Vec<String> =
         std::env::args().skip(1).filter(|text| !text.starts_with("--")).collect();
-    let cases: [(&str, Case); 4] = [
+    let cases: [(&str, Case); 5] = [
         ("handshake", handshake::measure),
         ("requests", requests::measure),
+        ("keys", keys::measure),
         ("files", files::measure),
         ("process", process::measure),
     ];

@@ -151,6 +151,7 @@ impl Server {
             credentials: Credentials {
                 access_key_id: ACCESS_KEY.into(),
                 secret: Secret::new(SECRET.as_bytes().to_vec()),
+                token: None,
             },
         };
         Ok(Session { client, connection })
