@@ -250,7 +250,7 @@ async fn chores(data: Arc<Data>, server: Arc<Server>, kind: &'static Kind, names
     loop {
         tokio::task::block_in_place(|| {
             if let Err(fault) = data.service.keep_house(system_clock()) {
-                tracing::error!(%fault, "expired keys could not be erased");
+                tracing::error!(%fault, "not all that was due could be done");
             }
         });
         tokio::time::sleep(CHORES).await;
