@@ -13,6 +13,7 @@ use outlast_domain::policy::ConditionKeys;
 use outlast_domain::seal::RootKey;
 use outlast_domain::work::Work;
 use outlast_domain::{Fault, audit, ids};
+use outlast_store::cache::CachedStore;
 use outlast_store::{Store, StoreError, Transaction};
 
 use crate::audit::{Event, Notes, TlsDetails};
@@ -25,7 +26,10 @@ pub const MAX_ATTEMPTS: u32 = 64;
 
 /// All services on one store.
 pub struct Service {
+    /// With the records that requests read in front of it: each request's commit verifies them.
     store: Arc<dyn Store>,
+    /// The store itself, for what the service does by itself.
+    fresh: Arc<dyn Store>,
     root: RootKey,
     ring: KeyRing,
     policies: PolicyCache,
@@ -239,7 +243,13 @@ impl Prepared {
 impl Service {
     /// All services on `store`, whose secrets are sealed under `root`.
     pub fn new(store: Arc<dyn Store>, root: RootKey) -> Self {
-        Self { store, root, ring: KeyRing::default(), policies: PolicyCache::default() }
+        Self {
+            store: Arc::new(CachedStore::new(store.clone())),
+            fresh: store,
+            root,
+            ring: KeyRing::default(),
+            policies: PolicyCache::default(),
+        }
     }
 
     /// The store.
@@ -254,6 +264,11 @@ impl Service {
 
     /// A unit of work outside any request, for the service's own housekeeping.
     pub fn work(&self, now_ms: i64) -> Work<'_> {
+        Work::new(self.fresh.as_ref(), &self.root, now_ms)
+    }
+
+    /// A unit of work of a request. Its reads may be stale until its commit has verified them.
+    fn request_work(&self, now_ms: i64) -> Work<'_> {
         Work::new(self.store.as_ref(), &self.root, now_ms)
     }
 
@@ -261,7 +276,7 @@ impl Service {
     pub fn make_checkpoints(&self, now_ms: i64, at_end: bool) -> Result<(), Fault> {
         loop {
             let mut work = self.work(now_ms);
-            let step = audit::make_checkpoints(&mut work, self.store.as_ref(), at_end)?;
+            let step = audit::make_checkpoints(&mut work, self.fresh.as_ref(), at_end)?;
             if step.made == 0 {
                 return Ok(());
             }
@@ -278,10 +293,19 @@ impl Service {
 
     /// Whether a request's head, taken for itself, may be a known caller's: the body counts for nothing here.
     pub fn admit(&self, route: Route, request: &Request<'_>) -> Result<(), Response> {
-        let mut work = self.work(request.now_ms);
-        find_caller(&mut work, &self.policies, route, request)
-            .map(|_| ())
-            .map_err(|error| route.failure(&error))
+        let attempt = || {
+            let mut work = self.request_work(request.now_ms);
+            match find_caller(&mut work, &self.policies, route, request) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(refused(&work, route, error)),
+            }
+        };
+        let mut outcome = attempt();
+        // What was stale is known now.
+        if outcome.as_ref().is_err_and(ApiError::is_conflict) {
+            outcome = attempt();
+        }
+        outcome.map_err(|error| route.failure(&error))
     }
 
     /// Carries a request out, but for the commit.
@@ -331,8 +355,11 @@ impl Service {
     }
 
     fn try_prepare(&self, route: Route, request: &Request<'_>) -> Result<Prepared, ApiError> {
-        let mut work = self.work(request.now_ms);
-        let (caller, region) = authenticate(&mut work, &self.policies, route, request)?;
+        let mut work = self.request_work(request.now_ms);
+        let (caller, region) = match authenticate(&mut work, &self.policies, route, request) {
+            Ok(known) => known,
+            Err(error) => return Err(refused(&work, route, error)),
+        };
         let scope = Scope { account: caller.principal.account.clone(), region };
         let event_id = ids::uuid().map_err(|fault| route.fault(fault))?;
         let conditions = conditions(&caller, &scope, request);
@@ -364,12 +391,7 @@ impl Service {
         }
         let error = outcome.as_ref().err();
         if let Some(error) = error.filter(|error| error.fault.is_some()) {
-            let is_damage = matches!(error.fault, Some(Fault::Damaged(_)));
-            // A record that is missing because another call deleted it meanwhile is no damage.
-            if is_damage && !call.work.is_current().map_err(|fault| route.fault(fault))? {
-                return Err(route.fault(StoreError::Conflict.into()));
-            }
-            return Err(error.clone());
+            return Err(refused(&call.work, route, error.clone()));
         }
         let event = Event {
             now_ms: request.now_ms,
@@ -410,6 +432,18 @@ impl Service {
             }
         };
         Ok(Prepared { transaction, response, route })
+    }
+}
+
+/// The answer that is given without a commit, which would verify what was read: so it is verified here. What is
+/// stale makes the request run again; a record that is missing because another call deleted it meanwhile is no
+/// damage.
+fn refused(work: &Work<'_>, route: Route, error: ApiError) -> ApiError {
+    let by_records = matches!(error.fault, None | Some(Fault::Damaged(_)));
+    match if by_records { work.is_current() } else { Ok(true) } {
+        Ok(true) => error,
+        Ok(false) => route.fault(StoreError::Conflict.into()),
+        Err(fault) => route.fault(fault),
     }
 }
 

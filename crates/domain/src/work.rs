@@ -227,7 +227,7 @@ impl<'a> Work<'a> {
     /// moments.
     pub fn is_current(&self) -> Result<bool, Fault> {
         for (key, version) in &self.reads {
-            if self.store.read(key)?.map(|record| record.version) != *version {
+            if self.store.read_fresh(key)?.map(|record| record.version) != *version {
                 return Ok(false);
             }
         }

@@ -7,6 +7,7 @@
 //!
 //! This crate never sees a plaintext secret, knows no AWS name and has no clock.
 
+pub mod cache;
 pub mod chain;
 pub mod faulty;
 pub mod lock;
@@ -96,8 +97,15 @@ pub type Completion = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
 /// A place where records are kept.
 pub trait Store: Send + Sync {
-    /// The record under `key`, as of the last completed commit.
+    /// The record under `key`, as of the last completed commit. From a [`cache::CachedStore`] it may be older:
+    /// whoever relies on it says so in the transaction's expectations.
     fn read(&self, key: &str) -> Result<Option<Record>, StoreError>;
+
+    /// The record under `key`, as of the last completed commit and no older: to decide something without a
+    /// commit.
+    fn read_fresh(&self, key: &str) -> Result<Option<Record>, StoreError> {
+        self.read(key)
+    }
 
     /// Up to `limit` records whose key starts with `prefix` and is greater than `after`, in order of key.
     fn scan(

@@ -8,8 +8,10 @@
     reason = "a test may fail and print"
 )]
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use outlast_store::cache::CachedStore;
 use outlast_store::faulty::FaultyStore;
 use outlast_store::lock::FolderLock;
 use outlast_store::memory::MemoryStore;
@@ -29,6 +31,7 @@ fn put(key: &str, value: &[u8], expected: Option<u64>) -> Transaction {
 fn with_every_engine(check: impl Fn(&dyn Store)) {
     check(&MemoryStore::new());
     check(&FaultyStore::new(MemoryStore::new()));
+    check(&CachedStore::new(Arc::new(MemoryStore::new())));
     let folder = tempfile::tempdir().unwrap();
     check(&SqliteStore::open(&folder.path().join("store.db")).unwrap());
     if let Some(server) = Postgres::shared() {
@@ -344,4 +347,38 @@ fn a_folder_has_one_owner() {
     assert!(matches!(FolderLock::acquire(&path), Err(StoreError::InUse(_))));
     drop(first);
     FolderLock::acquire(&path).unwrap();
+}
+
+#[test]
+fn what_is_stale_does_not_commit_and_is_forgotten() {
+    let behind = Arc::new(MemoryStore::new());
+    let store = CachedStore::new(behind.clone());
+    assert_eq!(store.read("a").unwrap(), None);
+    behind.commit_and_wait(put("a", b"1", None)).unwrap();
+    let first = store.read("a").unwrap().unwrap();
+    assert_eq!(first.value, b"1", "that it was absent is not remembered");
+    behind.commit_and_wait(put("a", b"2", Some(first.version))).unwrap();
+    assert_eq!(store.read("a").unwrap(), Some(first.clone()), "known from before");
+    let relying = Transaction {
+        expectations: vec![("a".into(), Some(first.version))],
+        events: vec![b"event".to_vec()],
+        ..Transaction::default()
+    };
+    assert_eq!(store.commit_and_wait(relying), Err(StoreError::Conflict));
+    let second = store.read("a").unwrap().unwrap();
+    assert_eq!(second.value, b"2");
+    store.commit_and_wait(put("a", b"3", Some(second.version))).unwrap();
+    assert_eq!(store.read("a").unwrap().unwrap().value, b"3", "its own writes are seen at once");
+    behind.commit_and_wait(put("a", b"4", store.read("a").unwrap().map(|r| r.version))).unwrap();
+    assert_eq!(store.read_fresh("a").unwrap().unwrap().value, b"4");
+    assert_eq!(store.read("a").unwrap().unwrap().value, b"4");
+    let gone = Transaction { writes: vec![("a".into(), None)], ..Transaction::default() };
+    behind.commit_and_wait(gone).unwrap();
+    assert_eq!(store.read_fresh("a").unwrap(), None);
+    assert_eq!(store.read("a").unwrap(), None);
+    let large = vec![7; 100_000];
+    behind.commit_and_wait(put("b", &large, None)).unwrap();
+    let version = store.read("b").unwrap().map(|record| record.version);
+    behind.commit_and_wait(put("b", b"small", version)).unwrap();
+    assert_eq!(store.read("b").unwrap().unwrap().value, b"small", "what is large is not kept");
 }

@@ -1,0 +1,73 @@
+//! What a service has read is kept in memory; what others change meanwhile counts at once all the same.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::type_complexity,
+    reason = "a test may fail and print"
+)]
+
+mod common;
+
+use common::{ACCOUNT, Fixture, REGION, b64, code, policy};
+use outlast_domain::identity::{Entry, User};
+use outlast_store::{Store, Transaction};
+use serde_json::{Value, json};
+
+const ALLOW: &str =
+    r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"kms:*","Resource":"*"}]}"#;
+
+#[test]
+fn policies_that_change_behind_the_service_count_at_once() {
+    let fixture = Fixture::new();
+    let user = fixture.user(ACCOUNT, "user", &[]);
+    let random = || fixture.kms_as(&user, "GenerateRandom", json!({ "NumberOfBytes": 8 }));
+    for _ in 0..3 {
+        assert_eq!(code(random()), "AccessDeniedException");
+        fixture.directory(|work| {
+            let found = User::find(work, ACCOUNT, "user").unwrap();
+            found.put_policy(work, "all", ALLOW).unwrap();
+        });
+        random().unwrap();
+        random().unwrap();
+        fixture.directory(|work| {
+            let found = User::find(work, ACCOUNT, "user").unwrap();
+            found.delete_policy(work, "all").unwrap();
+        });
+    }
+    let deny = policy(json!([{ "Effect": "Deny", "Action": "*", "Resource": "*" }])).to_string();
+    fixture.directory(|work| {
+        let found = User::find(work, ACCOUNT, "user").unwrap();
+        found.put_policy(work, "all", ALLOW).unwrap().put_policy(work, "no", &deny).unwrap();
+    });
+    assert_eq!(code(random()), "AccessDeniedException");
+}
+
+#[test]
+fn keys_that_change_behind_the_service_count_at_once() {
+    let fixture = Fixture::new();
+    let key = fixture.key(json!({}));
+    let place = format!("kms/key/{ACCOUNT}/{REGION}/{key}");
+    let encrypt = || fixture.kms("Encrypt", json!({ "KeyId": key, "Plaintext": b64(b"x") }));
+    let set = |enabled: bool| {
+        let record = fixture.store.read(&place).unwrap().unwrap();
+        let mut value: Value = serde_json::from_slice(&record.value).unwrap();
+        value["enabled"] = enabled.into();
+        let transaction = Transaction {
+            writes: vec![(place.clone(), Some(value.to_string().into_bytes()))],
+            ..Transaction::default()
+        };
+        fixture.store.commit_and_wait(transaction).unwrap();
+    };
+    for _ in 0..3 {
+        encrypt().unwrap();
+        set(false);
+        assert_eq!(code(encrypt()), "DisabledException");
+        set(true);
+    }
+    encrypt().unwrap();
+    let events = fixture.events();
+    let used = events.iter().filter(|event| event["eventName"] == "Encrypt").count();
+    assert_eq!(used, 7, "one event for each answer, however often it was run");
+}
