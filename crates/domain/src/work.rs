@@ -193,7 +193,10 @@ impl<'a> Work<'a> {
         let opened = self.root.open(self.store, key, &sealed);
         if opened.is_err() {
             // Its root key may have been replaced and removed since it was read: then it has changed, too.
-            self.bytes(key)?;
+            let version = self.store.read_fresh(key)?.map(|record| record.version);
+            if self.reads.get(key).is_some_and(|read| *read != version) {
+                return Err(outlast_store::StoreError::Conflict.into());
+            }
         }
         opened.map(Some)
     }
