@@ -407,7 +407,7 @@ fn what_comes_down_a_chain_must_be_allowed_by_each_role() {
     ];
     let tagged = fixture.session(&user, &first, &tag);
     refused(&assume(&fixture, &tagged, &second, &[]), 403, "AccessDenied");
-    let named = fixture.session(&user, &first, &[("SourceIdentity", "ceo")]);
+    let named = fixture.session(&user, &first, &[("SourceIdentity", "alice")]);
     refused(&assume(&fixture, &named, &second, &[]), 403, "AccessDenied");
     // An empty list, as boto3 sends it, is none.
     let bare = fixture.session(&user, &first, &[("Tags", "")]);
