@@ -65,6 +65,8 @@ pub struct SignatureAlgorithm {
     /// Digests that CMS may use with it: the first is what Outlast prefers.
     /// For ML-DSA: RFC 9882, section 3.3, table 1.
     pub cms_digests: &'static [&'static str],
+    /// Whether a signature takes so long that others must not wait for it: SLH-DSA's up to half a second.
+    pub slow: bool,
     verify: Verify,
     /// What AWS-LC verifies it with, one for each size of key.
     verifiers: &'static [&'static dyn VerificationAlgorithm],
@@ -96,6 +98,7 @@ const NONE: SignatureAlgorithm = SignatureAlgorithm {
     family: Family::Rsa,
     digest: None,
     cms_digests: &[],
+    slow: false,
     verify: by_aws_lc,
     verifiers: &[],
     ml_dsa: None,
@@ -144,6 +147,7 @@ pub static SLH_DSA_SHA2_128S: SignatureAlgorithm = SignatureAlgorithm {
     // RFC 9814: the digest of the parameter set's own hash.
     cms_digests: &["sha256"],
     verify: |_, spki, message, signature| slh_dsa::SHA2_128S.verify(spki, message, signature),
+    slow: true,
     ..NONE
 };
 /// SLH-DSA-SHA2-256s: signatures of 29792 bytes.
@@ -153,6 +157,7 @@ pub static SLH_DSA_SHA2_256S: SignatureAlgorithm = SignatureAlgorithm {
     family: Family::SlhDsa,
     cms_digests: &["sha512"],
     verify: |_, spki, message, signature| slh_dsa::SHA2_256S.verify(spki, message, signature),
+    slow: true,
     ..NONE
 };
 /// ML-DSA-65 with ECDSA P-256, both over a SHA-512 digest; signatures of 3309 bytes and a DER

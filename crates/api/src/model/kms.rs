@@ -325,9 +325,11 @@ pub fn message<'a>(
     })
 }
 
-/// Whether a body names SLH-DSA, whose signatures take up to half a second (FIPS 205, section 11).
-pub fn names_slh_dsa(body: &[u8]) -> bool {
-    body.windows(7).any(|window| window == b"SLH_DSA")
+/// Whether a body names a signature algorithm that is slow.
+pub fn names_slow_algorithm(body: &[u8]) -> bool {
+    let slow = outlast_crypto::signatures::SIGNATURES.iter().filter(|row| row.slow);
+    slow.map(|row| row.kms_name.as_bytes())
+        .any(|name| body.windows(name.len()).any(|window| window == name))
 }
 
 /// `SigningAlgorithm` must be one that KMS knows.

@@ -26,7 +26,7 @@ pub struct Access<'a> {
 }
 
 /// The policy of a key that was made without one: its account's administrators decide by identity policies.
-pub fn default_policy(account: &str) -> String {
+fn default_policy(account: &str) -> String {
     format!(
         "{{\n  \"Version\" : \"2012-10-17\",\n  \"Id\" : \"key-default-1\",\n  \"Statement\" : [ {{\n    \
          \"Sid\" : \"Enable IAM User Permissions\",\n    \"Effect\" : \"Allow\",\n    \

@@ -264,11 +264,6 @@ impl Key {
         &self.record.materials
     }
 
-    /// The current material.
-    pub fn current_material(&self) -> Option<&Material> {
-        self.material(&self.record.material_id)
-    }
-
     /// A material by its id.
     pub fn material(&self, id: &str) -> Option<&Material> {
         self.record.materials.iter().find(|material| material.id == id)

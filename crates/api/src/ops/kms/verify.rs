@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::model::kms::{
-    dry_run, find_key, grant_tokens, message, names_slh_dsa, signing_algorithm,
+    dry_run, find_key, grant_tokens, message, names_slow_algorithm, signing_algorithm,
 };
 use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, Blob, validate};
@@ -48,7 +48,7 @@ impl Operation for Verify {
     type Output = Output;
 
     fn is_slow(body: &[u8]) -> bool {
-        names_slh_dsa(body)
+        names_slow_algorithm(body)
     }
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
