@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-const SERVICES: &[(&str, &str)] = &[("kms", "KMS"), ("acm_pca", "Private CA"), ("sts", "STS")];
+const SERVICES: &[(&str, &str)] =
+    &[("kms", "KMS"), ("acm_pca", "Private CA"), ("acm", "Certificate Manager"), ("sts", "STS")];
 
 /// Writes what is stale.
 pub fn write(root: &Path) -> Result<(), String> {

@@ -1,5 +1,6 @@
 //! Structures that several operations share, in AWS's shape.
 
+pub mod acm;
 pub mod acm_pca;
 pub mod kms;
 

@@ -1,15 +1,19 @@
 //! Operations: one file each. The lists in `kms.rs` and `acm_pca.rs` are generated from the folders by
 //! `cargo xtask gen`.
 
+pub mod acm;
 pub mod acm_pca;
 pub mod kms;
 pub mod sts;
+
+use std::sync::Arc;
 
 use outlast_domain::arn::Scope;
 use outlast_domain::identity::{Allowed, Caller, PolicyCache, authorize};
 use outlast_domain::keyring::KeyRing;
 use outlast_domain::kms::{self as keys, Access, EncryptionContext, Key};
 use outlast_domain::policy::ConditionKeys;
+use outlast_domain::settings::Settings;
 use outlast_domain::work::Work;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -51,6 +55,8 @@ pub struct Call<'a> {
     pub ring: &'a KeyRing,
     /// Parsed policies.
     pub policies: &'a PolicyCache,
+    /// Where this server is reached.
+    pub settings: Arc<Settings>,
     /// Who calls.
     pub caller: Caller,
     /// The caller's account in the region that was asked.
@@ -184,6 +190,19 @@ pub static ACM_PCA: ServiceRow = ServiceRow {
     operations: acm_pca::OPERATIONS,
 };
 
+/// Certificate Manager, API version 2015-12-08.
+pub static ACM: ServiceRow = ServiceRow {
+    signing_name: "acm",
+    target_prefix: "CertificateManager",
+    event_source: "acm.amazonaws.com",
+    protocols: &[Protocol::Json11],
+    namespace: "com.amazonaws.acm",
+    internal_error: "InternalFailure",
+    // A chain of 2,097,152 bytes in base64.
+    max_body: 3 * 1024 * 1024,
+    operations: acm::OPERATIONS,
+};
+
 /// Security Token Service, API version 2011-06-15.
 pub static STS: ServiceRow = ServiceRow {
     signing_name: "sts",
@@ -198,7 +217,7 @@ pub static STS: ServiceRow = ServiceRow {
 };
 
 /// Every service.
-pub static SERVICES: &[&ServiceRow] = &[&KMS, &ACM_PCA, &STS];
+pub static SERVICES: &[&ServiceRow] = &[&KMS, &ACM_PCA, &ACM, &STS];
 
 /// The empty structure.
 #[derive(Debug, Default, Serialize, serde::Deserialize)]

@@ -2,7 +2,7 @@
 
 mod housekeeping;
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use http::{HeaderMap, Method};
 use outlast_domain::arn::Scope;
@@ -11,6 +11,7 @@ use outlast_domain::keyring::KeyRing;
 use outlast_domain::kms::{self, LastUse};
 use outlast_domain::policy::ConditionKeys;
 use outlast_domain::seal::RootKey;
+use outlast_domain::settings::Settings;
 use outlast_domain::work::Work;
 use outlast_domain::{Fault, audit, ids};
 use outlast_store::cache::CachedStore;
@@ -33,6 +34,7 @@ pub struct Service {
     root: RootKey,
     ring: KeyRing,
     policies: PolicyCache,
+    settings: RwLock<Arc<Settings>>,
 }
 
 /// A request whose body has arrived.
@@ -249,7 +251,18 @@ impl Service {
             root,
             ring: KeyRing::default(),
             policies: PolicyCache::default(),
+            settings: RwLock::default(),
         }
+    }
+
+    /// Says where this server is reached.
+    pub fn set_settings(&self, settings: Settings) {
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    }
+
+    /// Where this server is reached.
+    pub fn settings(&self) -> Arc<Settings> {
+        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The store.
@@ -367,6 +380,7 @@ impl Service {
             work,
             ring: &self.ring,
             policies: &self.policies,
+            settings: self.settings(),
             caller,
             scope,
             conditions,

@@ -3,6 +3,7 @@
 mod authority;
 mod import;
 mod issue;
+mod revocation;
 mod subject;
 mod validity;
 
@@ -11,7 +12,8 @@ pub use authority::{
     delete, find, set_status,
 };
 pub use import::import_certificate;
-pub use issue::{Issued, NewCertificate, certificate, issue};
+pub use issue::{Issued, NewCertificate, Passthrough, certificate, issue};
+pub use revocation::{Crl, Ocsp, Revocation, Revoked, canonical_serial, revoke, revoked};
 pub use subject::Subject;
 pub use validity::{Validity, ValidityType};
 
@@ -55,6 +57,9 @@ pub enum CaError {
     /// `TooManyTagsException`
     #[error("{0}")]
     TooManyTags(String),
+    /// `RequestAlreadyProcessedException`
+    #[error("{0}")]
+    AlreadyProcessed(String),
     /// `ValidationException`
     #[error("{0}")]
     Validation(String),

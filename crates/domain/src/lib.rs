@@ -4,6 +4,7 @@
 //! which collects reads and writes and becomes one store transaction; nothing changes without an
 //! [`identity::Allowed`], which only [`identity::authorize`] makes.
 
+pub mod acm;
 pub mod arn;
 pub mod audit;
 pub mod backup;
@@ -17,6 +18,7 @@ pub mod kms;
 pub mod limits;
 pub mod policy;
 pub mod seal;
+pub mod settings;
 pub mod work;
 
 pub use fault::Fault;

@@ -12,7 +12,7 @@ use spki::{
 use x509_cert::builder::profile::BuilderProfile;
 use x509_cert::builder::{Builder, CertificateBuilder};
 use x509_cert::certificate::TbsCertificate;
-use x509_cert::ext::Extension;
+pub use x509_cert::ext::Extension;
 use x509_cert::ext::pkix::{
     BasicConstraints, ExtendedKeyUsage, KeyUsage, SubjectAltName, SubjectKeyIdentifier,
 };

@@ -147,7 +147,7 @@ impl From<&Authority> for CertificateAuthority {
                 subject: Subject::from(authority.subject()),
                 csr_extensions: None,
             },
-            revocation_configuration: authority.revocation().clone(),
+            revocation_configuration: serde_json::json!({ "CrlConfiguration": { "Enabled": authority.revocation().crl.is_some() } }),
             restorable_until: authority.restorable_until_ms().map(Timestamp::from_ms),
             key_storage_security_standard: authority.key_storage().to_owned(),
             usage_mode: authority.usage_mode().to_owned(),
@@ -205,9 +205,8 @@ pub fn find_authority(call: &mut Call<'_>, arn: &str) -> Result<Authority, ApiEr
 }
 
 /// CRLs and OCSP are not served yet: a configuration may say that both are off.
-pub fn revocation(given: Option<Value>) -> Result<Value, ApiError> {
-    let off = serde_json::json!({ "CrlConfiguration": { "Enabled": false } });
-    let Some(configuration) = given else { return Ok(off) };
+pub fn revocation(given: Option<Value>) -> Result<ca::Revocation, ApiError> {
+    let Some(configuration) = given else { return Ok(ca::Revocation::default()) };
     let members = configuration
         .as_object()
         .ok_or_else(|| ApiError::serialization("RevocationConfiguration must be a structure"))?;
@@ -225,7 +224,7 @@ pub fn revocation(given: Option<Value>) -> Result<Value, ApiError> {
             ));
         }
     }
-    Ok(if members.is_empty() { off } else { configuration })
+    Ok(ca::Revocation::default())
 }
 
 /// An idempotency token has 1 to 36 characters.

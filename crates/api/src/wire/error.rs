@@ -1,6 +1,7 @@
 //! Errors as AWS sends them, and how the domain's become those.
 
 use outlast_domain::Fault;
+use outlast_domain::acm::AcmError;
 use outlast_domain::ca::CaError;
 use outlast_domain::identity::Denied;
 use outlast_domain::identity::session::AssumeError;
@@ -104,8 +105,36 @@ impl From<CaError> for ApiError {
             CaError::CertificateMismatch(_) => "CertificateMismatchException",
             CaError::InvalidTag(_) => "InvalidTagException",
             CaError::TooManyTags(_) => "TooManyTagsException",
+            CaError::AlreadyProcessed(_) => "RequestAlreadyProcessedException",
             CaError::Validation(_) => "ValidationException",
             CaError::Fault(fault) => return Self::internal("InternalFailure", fault.clone()),
+            _ => "InternalFailure",
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<AcmError> for ApiError {
+    fn from(error: AcmError) -> Self {
+        let code = match &error {
+            AcmError::NotFound(_) => "ResourceNotFoundException",
+            AcmError::InvalidArn(_) => "InvalidArnException",
+            AcmError::InvalidArgs(_) => "InvalidArgsException",
+            AcmError::InvalidParameter(_) => "InvalidParameterException",
+            AcmError::InvalidState(_) => "InvalidStateException",
+            AcmError::InvalidDomainValidationOptions(_) => {
+                "InvalidDomainValidationOptionsException"
+            }
+            AcmError::InvalidTag(_) => "InvalidTagException",
+            AcmError::TooManyTags(_) => "TooManyTagsException",
+            AcmError::Conflict(_) => "ConflictException",
+            AcmError::ResourceInUse(_) => "ResourceInUseException",
+            AcmError::RequestInProgress(_) => "RequestInProgressException",
+            AcmError::LimitExceeded(_) => "LimitExceededException",
+            AcmError::ServiceQuotaExceeded(_) => "ServiceQuotaExceededException",
+            AcmError::AccessDenied(_) => "AccessDeniedException",
+            AcmError::Validation(_) => "ValidationException",
+            AcmError::Fault(fault) => return Self::internal("InternalFailure", fault.clone()),
             _ => "InternalFailure",
         };
         Self::new(code, error.to_string())

@@ -10,7 +10,7 @@ use outlast_pki::pem;
 use outlast_pki::templates::{CA_KEY_USAGE, Kind as TemplateKind, key_usage};
 use serde::{Deserialize, Serialize};
 
-use super::{CaError, Subject, earlier_result, remember, token_place};
+use super::{CaError, Revocation, Subject, earlier_result, remember, token_place};
 use crate::arn::{Arn, Scope};
 use crate::identity::Allowed;
 use crate::keyring::KeyRing;
@@ -84,7 +84,9 @@ struct Record {
     changed_ms: i64,
     usage_mode: String,
     key_storage: String,
-    revocation: serde_json::Value,
+    /// Earlier builds had CRLs and OCSP off, and kept that as `revocation` in AWS's form.
+    #[serde(default)]
+    revocation_settings: Revocation,
     csr: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     certificate: Option<String>,
@@ -120,8 +122,8 @@ pub struct NewAuthority {
     pub usage_mode: String,
     /// `KeyStorageSecurityStandard`, AWS's spelling; kept for display.
     pub key_storage: String,
-    /// `RevocationConfiguration` as given; kept for display.
-    pub revocation: serde_json::Value,
+    /// `RevocationConfiguration`
+    pub revocation: Revocation,
     /// Tags.
     pub tags: BTreeMap<String, String>,
     /// Idempotency token.
@@ -214,8 +216,8 @@ impl Authority {
     }
 
     /// `RevocationConfiguration`.
-    pub fn revocation(&self) -> &serde_json::Value {
-        &self.record.revocation
+    pub fn revocation(&self) -> &Revocation {
+        &self.record.revocation_settings
     }
 
     /// Until when it can be restored, milliseconds since 1970.
@@ -345,7 +347,7 @@ pub fn create(
         changed_ms: work.now_ms(),
         usage_mode: new.usage_mode,
         key_storage: new.key_storage,
-        revocation: new.revocation,
+        revocation_settings: new.revocation,
         csr: pem::certificate_request(&csr),
         certificate: None,
         chain: None,
@@ -408,7 +410,7 @@ pub struct Update {
     /// `ACTIVE` or `DISABLED`.
     pub status: Option<Status>,
     /// New `RevocationConfiguration`.
-    pub revocation: Option<serde_json::Value>,
+    pub revocation: Option<Revocation>,
 }
 
 /// Switches an authority on or off, and replaces its revocation configuration.
@@ -422,7 +424,7 @@ pub fn set_status(
         return Err(authority.state_error("cannot be updated"));
     }
     if let Some(revocation) = update.revocation {
-        authority.record.revocation = revocation;
+        authority.record.revocation_settings = revocation;
     }
     let status = match update.status {
         Some(status @ (Status::Active | Status::Disabled)) => status,

@@ -2,14 +2,14 @@
 
 use outlast_crypto::random;
 use outlast_crypto::signatures::{Family, Message, SignatureAlgorithm};
-use outlast_pki::certificate::{Certificate, Content, SERIAL_LEN};
+use outlast_pki::certificate::{Certificate, Content, Extension, SERIAL_LEN};
 use outlast_pki::csr::CertificateRequest;
 use outlast_pki::pem;
 use outlast_pki::templates::{Kind as TemplateKind, SUBJECT_ALT_NAME, Template};
 use serde::{Deserialize, Serialize};
 
 use super::authority::{Authority, Kind, Status};
-use super::{CaError, Validity, earlier_result, remember, token_place};
+use super::{CaError, Subject, Validity, earlier_result, remember, token_place};
 use crate::identity::Allowed;
 use crate::keyring::KeyRing;
 use crate::work::Work;
@@ -23,6 +23,8 @@ pub struct NewCertificate<'a> {
     pub algorithm: &'static SignatureAlgorithm,
     /// Template.
     pub template: &'static Template,
+    /// What `ApiPassthrough` asks for.
+    pub passthrough: Passthrough,
     /// End of validity.
     pub validity: Validity,
     /// Beginning of validity; an hour ago when absent.
@@ -31,6 +33,15 @@ pub struct NewCertificate<'a> {
     pub token: Option<&'a str>,
     /// Digest of the whole request, to tell apart two uses of a token.
     pub request_digest: String,
+}
+
+/// `ApiPassthrough`: what the caller puts into the certificate, where the template lets it.
+#[derive(Debug, Clone, Default)]
+pub struct Passthrough {
+    /// Subject, instead of the request's.
+    pub subject: Option<Subject>,
+    /// Extensions, each there once.
+    pub extensions: Vec<Extension>,
 }
 
 /// A certificate that was issued.
@@ -162,7 +173,16 @@ pub fn certificate(
     if owner != authority.arn() {
         return Err(missing());
     }
-    work.get(&place(authority, serial))?.ok_or_else(missing)
+    by_serial(work, authority, serial)?.ok_or_else(missing)
+}
+
+/// The certificate with this serial number, in lower-case hexadecimal.
+pub(super) fn by_serial(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    serial: &str,
+) -> Result<Option<Issued>, CaError> {
+    Ok(work.get(&place(authority, serial))?)
 }
 
 /// Whether the authority may issue from this template at all.

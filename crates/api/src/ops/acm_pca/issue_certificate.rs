@@ -83,6 +83,7 @@ impl Operation for IssueCertificate {
             request: &input.csr.0,
             algorithm,
             template,
+            passthrough: ca::Passthrough::default(),
             validity: ca::Validity::try_from(&input.validity)?,
             not_before,
             token: input.idempotency_token.as_deref(),

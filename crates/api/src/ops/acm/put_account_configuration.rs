@@ -1,0 +1,41 @@
+//! `PutAccountConfiguration`: replaces an account's settings.
+//!
+//! <https://docs.aws.amazon.com/acm/latest/APIReference/API_PutAccountConfiguration.html>
+
+use outlast_domain::acm::account;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::model::acm::ExpiryEvents;
+use crate::ops::{ACM, Call, Empty, Operation, ServiceRow};
+use crate::wire::{ApiError, validate};
+
+/// The operation.
+pub struct PutAccountConfiguration;
+
+/// Request body.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Input {
+    pub expiry_events: Option<ExpiryEvents>,
+    pub idempotency_token: String,
+}
+
+impl Operation for PutAccountConfiguration {
+    const NAME: &'static str = "PutAccountConfiguration";
+    const READ_ONLY: bool = false;
+    const SERVICE: &'static ServiceRow = &ACM;
+    type Input = Input;
+    type Output = Empty;
+
+    fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
+        validate::length("IdempotencyToken", input.idempotency_token.chars().count(), 1, 32)?;
+        let resource = call.scope.arn("acm", "*");
+        let allowed = call.authorize("acm:PutAccountConfiguration", &resource)?;
+        let days = input.expiry_events.and_then(|events| events.days_before_expiry);
+        account::configure(&mut call.work, &call.scope, days, &allowed)?;
+        Ok(Empty {})
+    }
+}

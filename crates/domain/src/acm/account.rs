@@ -1,0 +1,48 @@
+//! An account's settings.
+
+use serde::{Deserialize, Serialize};
+
+use super::AcmError;
+use crate::arn::Scope;
+use crate::identity::Allowed;
+use crate::work::Work;
+
+/// Days before the end of a certificate at which expiry events begin, when nobody has said.
+const DEFAULT_DAYS: i64 = 45;
+
+/// An account's settings in a region.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Configuration {
+    /// Days before the end of a certificate at which expiry events begin.
+    pub days_before_expiry: i64,
+}
+
+/// The settings that hold.
+pub fn configuration(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    _: &Allowed,
+) -> Result<Configuration, AcmError> {
+    let stored = work.get(&place(scope))?;
+    Ok(stored.unwrap_or(Configuration { days_before_expiry: DEFAULT_DAYS }))
+}
+
+/// Replaces the settings; what is not given becomes the default.
+pub fn configure(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    days_before_expiry: Option<i64>,
+    _: &Allowed,
+) -> Result<(), AcmError> {
+    let days_before_expiry = days_before_expiry.unwrap_or(DEFAULT_DAYS);
+    if !(1..=DEFAULT_DAYS).contains(&days_before_expiry) {
+        return Err(AcmError::Validation(format!(
+            "DaysBeforeExpiry must be between 1 and {DEFAULT_DAYS}, inclusive."
+        )));
+    }
+    Ok(work.put(&place(scope), &Configuration { days_before_expiry })?)
+}
+
+fn place(scope: &Scope) -> String {
+    format!("acm/account/{}/{}", scope.account, scope.region)
+}
