@@ -1,18 +1,23 @@
 //! Private CA: certificate authorities and what they issue.
 
+mod access;
 mod authority;
+mod chain;
 mod import;
 mod issue;
+mod lifecycle;
+pub mod permission;
+pub mod policy;
+pub mod report;
 mod revocation;
 mod subject;
 mod validity;
 
-pub use authority::{
-    Authority, ERASE_EXPIRED, Kind, NewAuthority, Status, Update, add_tags, authorities, create,
-    delete, find, set_status,
-};
+pub use access::authorize;
+pub use authority::{Authority, Kind, NewAuthority, Status, authorities, create, find};
 pub use import::import_certificate;
 pub use issue::{Issued, NewCertificate, Passthrough, certificate, issue};
+pub use lifecycle::{ERASE_EXPIRED, Update, add_tags, delete, remove_tags, restore, set_status};
 pub use revocation::{Crl, Ocsp, Revocation, Revoked, canonical_serial, revoke, revoked};
 pub use subject::Subject;
 pub use validity::{Validity, ValidityType};
@@ -20,6 +25,7 @@ pub use validity::{Validity, ValidityType};
 use serde::{Deserialize, Serialize};
 
 use crate::arn::Scope;
+use crate::identity::Denied;
 use crate::work::{Sweep, Work};
 use crate::{Fault, limits};
 
@@ -60,6 +66,21 @@ pub enum CaError {
     /// `RequestAlreadyProcessedException`
     #[error("{0}")]
     AlreadyProcessed(String),
+    /// `RequestInProgressException`
+    #[error("{0}")]
+    InProgress(String),
+    /// `PermissionAlreadyExistsException`
+    #[error("{0}")]
+    PermissionExists(String),
+    /// `InvalidPolicyException`
+    #[error("{0}")]
+    InvalidPolicy(String),
+    /// `LockoutPreventedException`
+    #[error("{0}")]
+    LockoutPrevented(String),
+    /// `AccessDeniedException`
+    #[error(transparent)]
+    Denied(#[from] Denied),
     /// `ValidationException`
     #[error("{0}")]
     Validation(String),

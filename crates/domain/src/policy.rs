@@ -35,6 +35,8 @@ pub enum Kind {
     Identity,
     /// Who may assume a role: principals, and no resources.
     Trust,
+    /// The policy of a certificate authority: principals, and ARNs of Private CA as resources.
+    Authority,
 }
 
 /// What a statement says of the requests that it matches.

@@ -11,11 +11,11 @@ use outlast_pki::templates::{CA_KEY_USAGE, Kind as TemplateKind, key_usage};
 use serde::{Deserialize, Serialize};
 
 use super::{CaError, Revocation, Subject, earlier_result, remember, token_place};
-use crate::arn::{Arn, Scope};
+use crate::arn::{Arn, Scope, is_account_id};
 use crate::identity::Allowed;
 use crate::keyring::KeyRing;
-use crate::work::{Page, Sweep, Swept, Work};
-use crate::{Fault, ids, limits};
+use crate::work::{Page, Work};
+use crate::{Fault, ids};
 
 /// Root or subordinate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,35 +73,41 @@ impl Kind {
 
 /// An authority as stored, without its key.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Record {
-    id: String,
+pub(super) struct Record {
+    pub(super) id: String,
     kind: Kind,
     key_algorithm: String,
     signing_algorithm: String,
     subject: Subject,
-    status: Status,
+    pub(super) status: Status,
     created_ms: i64,
     changed_ms: i64,
     usage_mode: String,
     key_storage: String,
     /// Earlier builds had CRLs and OCSP off, and kept that as `revocation` in AWS's form.
     #[serde(default)]
-    revocation_settings: Revocation,
+    pub(super) revocation_settings: Revocation,
     csr: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     certificate: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     chain: Option<String>,
+    /// Where `certificate` and `chain` are kept once more, for what it issues; see [`super::chain`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    restorable_until_ms: Option<i64>,
-    tags: BTreeMap<String, String>,
+    chain_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) restorable_until_ms: Option<i64>,
+    /// What `status` was when it was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) deleted_from: Option<Status>,
+    pub(super) tags: BTreeMap<String, String>,
 }
 
 /// An authority that was found.
 #[derive(Debug, Clone)]
 pub struct Authority {
     scope: Scope,
-    record: Record,
+    pub(super) record: Record,
     spec: &'static KeySpec,
     algorithm: &'static SignatureAlgorithm,
     certificate: Option<Certificate>,
@@ -256,12 +262,31 @@ impl Authority {
         Some(format!("{certificate}{}", self.record.chain.as_deref().unwrap_or_default()))
     }
 
+    /// The id under which [`super::chain`] keeps that; authorities of the first version have none.
+    pub(super) fn chain_id(&self) -> Option<&str> {
+        self.record.chain_id.as_deref()
+    }
+
+    /// The CAs above it, as they were imported: PEM, nearest first.
+    pub(super) fn above_pem(&self) -> Option<&str> {
+        self.record.chain.as_deref()
+    }
+
     /// Replaces certificate and chain; the caller has checked them, and saves.
-    pub(super) fn set_certificate(&mut self, certificate: &Certificate, chain: &[Vec<u8>]) {
+    pub(super) fn set_certificate(
+        &mut self,
+        work: &mut Work<'_>,
+        certificate: &Certificate,
+        chain: &[Vec<u8>],
+    ) -> Result<(), Fault> {
         self.record.certificate = Some(pem::certificate(certificate.der()));
         self.record.chain =
             (!chain.is_empty()).then(|| pem::chain(chain.iter().map(Vec::as_slice)));
         self.certificate = Some(certificate.clone());
+        if let Some(whole) = self.chain_pem() {
+            self.record.chain_id = Some(super::chain::keep(work, &self.scope, self.id(), whole)?);
+        }
+        Ok(())
     }
 
     pub(super) fn load_key(
@@ -280,7 +305,7 @@ impl Authority {
         ))
     }
 
-    fn require_not_deleted(&self) -> Result<(), CaError> {
+    pub(super) fn require_not_deleted(&self) -> Result<(), CaError> {
         match self.status {
             Status::Deleted => Err(self.state_error("is deleted")),
             _ => Ok(()),
@@ -304,7 +329,7 @@ pub fn create(
     new: NewAuthority,
     _: &Allowed,
 ) -> Result<String, CaError> {
-    check_tags(&new.tags)?;
+    super::lifecycle::check_tags(&new.tags)?;
     if !new.spec.signing.contains(&new.algorithm) {
         let possible: Vec<_> = new.spec.signing.iter().filter_map(|row| row.pca_name).collect();
         return Err(CaError::InvalidArgs(format!(
@@ -351,7 +376,9 @@ pub fn create(
         csr: pem::certificate_request(&csr),
         certificate: None,
         chain: None,
+        chain_id: None,
         restorable_until_ms: None,
+        deleted_from: None,
         tags: new.tags,
         id,
     };
@@ -364,7 +391,7 @@ pub fn create(
     Ok(arn)
 }
 
-/// Finds an authority by ARN.
+/// Finds an authority of the region by ARN. It may be another account's: [`super::authorize`] decides then, too.
 pub fn find(work: &mut Work<'_>, scope: &Scope, text: &str) -> Result<Authority, CaError> {
     let invalid =
         || CaError::InvalidArn(format!("{text} is not the ARN of a certificate authority"));
@@ -375,9 +402,10 @@ pub fn find(work: &mut Work<'_>, scope: &Scope, text: &str) -> Result<Authority,
     }
     let missing =
         || CaError::NotFound(format!("Could not find Certificate Authority with Arn {text}"));
-    if !parsed.is_in(scope) {
+    if parsed.region != scope.region || !is_account_id(parsed.account) {
         return Err(missing());
     }
+    let scope = &Scope { account: parsed.account.to_owned(), region: scope.region.clone() };
     let record = work.get::<Record>(&place(scope, id))?.ok_or_else(missing)?;
     // Past its date a deleted authority is gone, whether the sweep has been by or not.
     if record.restorable_until_ms.is_some_and(|until| until <= work.now_ms()) {
@@ -405,120 +433,7 @@ pub fn authorities(
     Ok(Page { items: authorities, next: page.next })
 }
 
-/// What an update changes.
-pub struct Update {
-    /// `ACTIVE` or `DISABLED`.
-    pub status: Option<Status>,
-    /// New `RevocationConfiguration`.
-    pub revocation: Option<Revocation>,
-}
-
-/// Switches an authority on or off, and replaces its revocation configuration.
-pub fn set_status(
-    work: &mut Work<'_>,
-    mut authority: Authority,
-    update: Update,
-    _: &Allowed,
-) -> Result<(), CaError> {
-    if !matches!(authority.status, Status::Active | Status::Disabled) {
-        return Err(authority.state_error("cannot be updated"));
-    }
-    if let Some(revocation) = update.revocation {
-        authority.record.revocation_settings = revocation;
-    }
-    let status = match update.status {
-        Some(status @ (Status::Active | Status::Disabled)) => status,
-        Some(_) => {
-            return Err(CaError::InvalidArgs("Status can be set to ACTIVE or DISABLED".into()));
-        }
-        None => authority.record.status,
-    };
-    authority.save(work, status)?;
-    Ok(())
-}
-
-/// Deletes an authority that is not active; it can be restored for some days.
-pub fn delete(
-    work: &mut Work<'_>,
-    mut authority: Authority,
-    days: i64,
-    _: &Allowed,
-) -> Result<(), CaError> {
-    if !limits::DELETION_WINDOW_DAYS.contains(&days) {
-        return Err(CaError::Validation(
-            "PermanentDeletionTimeInDays must be between 7 and 30, inclusive.".into(),
-        ));
-    }
-    match authority.status {
-        Status::Active => {
-            return Err(authority.state_error("must be disabled before it is deleted"));
-        }
-        Status::Deleted => return Err(authority.state_error("is deleted already")),
-        Status::PendingCertificate | Status::Disabled | Status::Expired => {}
-    }
-    authority.record.restorable_until_ms = Some(work.now_ms() + days * 86_400_000);
-    authority.save(work, Status::Deleted)?;
-    Ok(())
-}
-
-/// Adds or replaces tags.
-pub fn add_tags(
-    work: &mut Work<'_>,
-    mut authority: Authority,
-    tags: BTreeMap<String, String>,
-    _: &Allowed,
-) -> Result<(), CaError> {
-    authority.require_not_deleted()?;
-    authority.record.tags.extend(tags);
-    check_tags(&authority.record.tags)?;
-    let status = authority.record.status;
-    authority.save(work, status)?;
-    Ok(())
-}
-
-/// Erases deleted authorities whose time is over, with their keys, in all accounts and regions. What they
-/// issued stays on record.
-pub const ERASE_EXPIRED: Sweep = Sweep {
-    find: |work, after, limit| work.due("ca/authority/", after, limit, Record::is_over),
-    handle: erase_expired,
-};
-
-fn erase_expired(work: &mut Work<'_>, place: &str, swept: &mut Swept) -> Result<(), Fault> {
-    // Read as part of the work, so that a restoration in between wins.
-    let Some(record) = work.get::<Record>(place)?.filter(|now| now.is_over(work.now_ms())) else {
-        return Ok(());
-    };
-    let mut parts = place.trim_start_matches("ca/authority/").split('/');
-    let (Some(account), Some(region)) = (parts.next(), parts.next()) else {
-        return Err(Fault::Damaged(place.to_owned()));
-    };
-    let scope = Scope { account: account.to_owned(), region: region.to_owned() };
-    let material = place.replacen("ca/authority/", "ca/material/", 1);
-    work.delete(&material);
-    work.delete(place);
-    swept.erased.push(material);
-    swept.done(&scope, arn(&scope, &record.id), "DeleteCertificateAuthority");
-    Ok(())
-}
-
-impl Record {
-    /// Whether it was deleted and can no longer be restored.
-    fn is_over(&self, now_ms: i64) -> bool {
-        self.restorable_until_ms.is_some_and(|until| until <= now_ms)
-    }
-}
-
-fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), CaError> {
-    if tags.len() > limits::MAX_TAGS {
-        return Err(CaError::TooManyTags(format!(
-            "a certificate authority has at most {} tags",
-            limits::MAX_TAGS
-        )));
-    }
-    Ok(())
-}
-
-fn arn(scope: &Scope, id: &str) -> String {
+pub(super) fn arn(scope: &Scope, id: &str) -> String {
     scope.arn("acm-pca", &format!("certificate-authority/{id}"))
 }
 
@@ -526,10 +441,10 @@ fn prefix(scope: &Scope) -> String {
     format!("ca/authority/{}/{}/", scope.account, scope.region)
 }
 
-fn place(scope: &Scope, id: &str) -> String {
+pub(super) fn place(scope: &Scope, id: &str) -> String {
     format!("{}{id}", prefix(scope))
 }
 
-fn material_place(scope: &Scope, id: &str) -> String {
+pub(super) fn material_place(scope: &Scope, id: &str) -> String {
     format!("ca/material/{}/{}/{id}", scope.account, scope.region)
 }

@@ -94,7 +94,7 @@ pub fn import_certificate(
             "The chain does not end with a root certificate.".into(),
         ));
     }
-    authority.set_certificate(&certificate, &issuers);
+    authority.set_certificate(work, &certificate, &issuers)?;
     let status = match authority.status() {
         Status::Disabled => Status::Disabled,
         _ => Status::Active,

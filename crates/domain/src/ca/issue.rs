@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::authority::{Authority, Kind, Status};
 use super::{CaError, Subject, Validity, earlier_result, remember, token_place};
+use crate::arn::Scope;
 use crate::identity::Allowed;
 use crate::keyring::KeyRing;
 use crate::work::Work;
@@ -49,13 +50,25 @@ pub struct Passthrough {
 pub struct Issued {
     /// PEM.
     pub certificate: String,
-    /// Issuer first, root last; PEM. Absent for a root.
+    /// Issuer first, root last; PEM. Absent for a root; filled in when the record is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<String>,
+    /// Where [`super::chain`] has it, unless the record itself does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    chain_id: Option<String>,
     /// Template's name.
     pub template: String,
     /// Milliseconds since 1970.
     pub issued_ms: i64,
+    /// The account that asked for it, if it is not the authority's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// The service that asked for it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+    /// ARN of the certificate that was issued with it, by the authority's partner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paired_with: Option<String>,
 }
 
 /// Issues a certificate and gives its ARN.
@@ -148,6 +161,10 @@ pub fn issue(
         chain: if own_root { None } else { authority.chain_pem() },
         template: template.name.to_owned(),
         issued_ms: work.now_ms(),
+        account: None,
+        service: None,
+        paired_with: None,
+        chain_id: None,
     };
     work.put(&place(authority, &serial), &issued)?;
     let arn = format!("{}/certificate/{serial}", authority.arn());
@@ -258,7 +275,11 @@ fn period(
     Ok((not_before, not_after))
 }
 
+/// Below this are the certificates that an authority has issued, by serial number.
+pub(super) fn issued_prefix(scope: &Scope, authority: &str) -> String {
+    format!("ca/certificate/{}/{}/{authority}/", scope.account, scope.region)
+}
+
 fn place(authority: &Authority, serial: &str) -> String {
-    let scope = authority.scope();
-    format!("ca/certificate/{}/{}/{}/{serial}", scope.account, scope.region, authority.id())
+    format!("{}{serial}", issued_prefix(authority.scope(), authority.id()))
 }

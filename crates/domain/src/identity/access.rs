@@ -18,6 +18,13 @@ pub struct Allowed {
     pub(crate) by_grant: bool,
 }
 
+impl Allowed {
+    /// A service has been given permission to do it by itself; [`crate::ca::permission`] has looked.
+    pub(crate) fn by_permission() -> Self {
+        Self { by_grant: false }
+    }
+}
+
 /// The refusal, with what an operator needs to mend it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(

@@ -28,6 +28,8 @@ pub enum Decision {
 /// - A `Deny` anywhere wins, also over a grant. Then a grant allows.
 /// - In the resource's own account, an `Allow` of its policy for the caller suffices; one for the caller's
 ///   account needs an `Allow` of an identity policy, too. A resource without a policy leaves it to those.
+/// - A key's policy and a role's decide alone; a certificate authority's only adds to what identity policies of
+///   its own account say.
 /// - From another account, both must allow.
 ///
 /// The root user of an account has no identity policies: where one is needed, it may do everything.
@@ -61,6 +63,9 @@ pub fn decide(
         return Decision::Allow;
     }
     let same_account = question.caller.account == resource_account;
+    let adds = resource_policy.is_some_and(|policy| policy.kind() == Kind::Authority);
+    // Silence of a policy that only adds is as none at all.
+    let resource = resource.filter(|grant| !(adds && same_account && *grant == Grant::None));
     match resource {
         Some(Grant::Allow { delegated: false }) if same_account => Decision::Allow,
         Some(Grant::Allow { .. }) if identity_allows => Decision::Allow,

@@ -160,6 +160,7 @@ fn check_elements(
         (Kind::Identity, Some(_)) => "an identity-based policy has no Principal or NotPrincipal",
         (Kind::Key, None) => "Principal is required in a key policy",
         (Kind::Trust, None) => "Principal is required in a role trust policy",
+        (Kind::Authority, None) => "Principal is required in a resource-based policy",
         // "You cannot use it in an IAM identity-based policy nor in an IAM role trust policy."
         (Kind::Trust, Some(listed)) if listed.negated => "a role trust policy has no NotPrincipal",
         // "NotPrincipal must be used with "Effect":"Deny"."
@@ -222,6 +223,7 @@ fn read_resource(text: &str, kind: Kind, variables: bool) -> Result<Template, Pr
     let shortened = text.starts_with("arn:") && template.has_many();
     let (good, expected) = match kind {
         Kind::Key => (template.is_arn(Some("kms")), "the ARN of a KMS key"),
+        Kind::Authority => (template.is_arn(Some("acm-pca")), "the ARN of a certificate authority"),
         Kind::Identity | Kind::Trust => (template.is_arn(None) || shortened, "an ARN"),
     };
     if text != "*" && !good {

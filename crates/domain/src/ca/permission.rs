@@ -1,0 +1,162 @@
+//! Permissions: what Certificate Manager may do with an authority for its account, to renew by itself.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::CaError;
+use super::authority::Authority;
+use crate::Fault;
+use crate::arn::Scope;
+use crate::identity::Allowed;
+use crate::work::{Page, Work};
+
+/// The only service that can be given permissions.
+pub const CERTIFICATE_MANAGER: &str = "acm.amazonaws.com";
+/// What can be permitted.
+pub const ACTIONS: &[&str] = &["IssueCertificate", "GetCertificate", "ListPermissions"];
+
+/// What a service may do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Permission {
+    /// The service.
+    pub principal: String,
+    /// The account that it works for.
+    pub source_account: String,
+    /// Some of [`ACTIONS`].
+    pub actions: BTreeSet<String>,
+    /// Milliseconds since 1970.
+    pub created_ms: i64,
+}
+
+impl Permission {
+    /// The permission as a policy statement, as Private CA shows it.
+    pub fn policy(&self, authority: &Authority) -> String {
+        let actions: Vec<_> = self.actions.iter().map(|name| format!("acm-pca:{name}")).collect();
+        serde_json::json!({
+            "Version": "2012-10-17",
+            "Statement": [{
+                "Effect": "Allow",
+                "Principal": { "Service": self.principal },
+                "Action": actions,
+                "Resource": authority.arn(),
+                "Condition": { "StringEquals": { "aws:SourceAccount": self.source_account } },
+            }],
+        })
+        .to_string()
+    }
+}
+
+/// Gives a service permissions; it must have none yet.
+pub fn create(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    principal: &str,
+    source_account: &str,
+    actions: BTreeSet<String>,
+    _: &Allowed,
+) -> Result<(), CaError> {
+    authority.require_not_deleted()?;
+    check_principal(principal)?;
+    if source_account != authority.scope().account {
+        return Err(CaError::Validation(
+            "The permission is for the certificate authority's own account; another account gets access by a \
+             resource-based policy (PutPolicy)."
+                .into(),
+        ));
+    }
+    let place = place(authority.scope(), authority.id(), principal, source_account);
+    if work.exists(&place)? {
+        return Err(CaError::PermissionExists(format!(
+            "The principal {principal} already has permissions on {}.",
+            authority.arn()
+        )));
+    }
+    let permission = Permission {
+        principal: principal.to_owned(),
+        source_account: source_account.to_owned(),
+        actions,
+        created_ms: work.now_ms(),
+    };
+    Ok(work.put(&place, &permission)?)
+}
+
+/// Takes a service's permissions away.
+pub fn delete(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    principal: &str,
+    source_account: &str,
+    _: &Allowed,
+) -> Result<(), CaError> {
+    authority.require_not_deleted()?;
+    let place = place(authority.scope(), authority.id(), principal, source_account);
+    if !work.exists(&place)? {
+        return Err(CaError::NotFound(format!(
+            "The principal {principal} has no permissions on {}.",
+            authority.arn()
+        )));
+    }
+    work.delete(&place);
+    Ok(())
+}
+
+/// Lists permissions, beginning after the marker of the page before.
+pub fn list(
+    work: &Work<'_>,
+    authority: &Authority,
+    marker: Option<&str>,
+    limit: usize,
+    _: &Allowed,
+) -> Result<Page<Permission>, CaError> {
+    authority.require_not_deleted()?;
+    Ok(work.page(&prefix(authority.scope(), authority.id()), marker, limit)?)
+}
+
+/// Whether a service may do `action` (such as `IssueCertificate`) with the authority for `account`.
+pub fn holds(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    principal: &str,
+    account: &str,
+    action: &str,
+) -> Result<bool, CaError> {
+    let place = place(authority.scope(), authority.id(), principal, account);
+    let found = work.get::<Permission>(&place)?;
+    Ok(found.is_some_and(|permission| permission.actions.contains(action)))
+}
+
+/// Proof that a service may do `action` for `account`, if it holds that permission.
+pub fn allowed(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    principal: &str,
+    account: &str,
+    action: &str,
+) -> Result<Option<Allowed>, CaError> {
+    Ok(holds(work, authority, principal, account, action)?.then(Allowed::by_permission))
+}
+
+/// Forgets the permissions of an authority that is erased.
+pub(super) fn erase(work: &mut Work<'_>, scope: &Scope, id: &str) -> Result<(), Fault> {
+    let place = place(scope, id, CERTIFICATE_MANAGER, &scope.account);
+    if work.exists(&place)? {
+        work.delete(&place);
+    }
+    Ok(())
+}
+
+fn check_principal(principal: &str) -> Result<(), CaError> {
+    if principal == CERTIFICATE_MANAGER {
+        return Ok(());
+    }
+    Err(CaError::Validation(format!("The principal must be {CERTIFICATE_MANAGER}.")))
+}
+
+fn prefix(scope: &Scope, id: &str) -> String {
+    format!("ca/permission/{}/{}/{id}/", scope.account, scope.region)
+}
+
+fn place(scope: &Scope, id: &str, principal: &str, source_account: &str) -> String {
+    format!("{}{principal}/{source_account}", prefix(scope, id))
+}

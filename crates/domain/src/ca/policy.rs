@@ -1,0 +1,195 @@
+//! Resource policies: what other accounts, and principals of the own one, may do with an authority.
+//!
+//! Source: "Resource-based policies" of the Private CA user guide. An `Allow` is for what other accounts can be
+//! given; a `Deny` may be for anything but what would lock its author out.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::authority::Authority;
+use super::{CaError, access, find};
+use crate::Fault;
+use crate::arn::{Arn, Scope, is_account_id};
+use crate::identity::{Allowed, PolicyCache};
+use crate::kms::Access;
+use crate::policy::{Kind, Policy};
+use crate::work::{Page, Work};
+
+/// What a policy can allow.
+pub const SHAREABLE: &[&str] = &[
+    "acm-pca:DescribeCertificateAuthority",
+    "acm-pca:GetCertificate",
+    "acm-pca:GetCertificateAuthorityCertificate",
+    "acm-pca:IssueCertificate",
+    "acm-pca:ListPermissions",
+    "acm-pca:ListTags",
+    "acm-pca:RevokeCertificate",
+];
+
+#[derive(Serialize, Deserialize)]
+struct Record {
+    text: String,
+    /// Accounts that it names, besides the owner's.
+    accounts: BTreeSet<String>,
+}
+
+/// That an authority is shared with an account: where it is.
+#[derive(Serialize, Deserialize)]
+struct Shared {
+    arn: String,
+}
+
+/// Gives an authority a policy, instead of any that it had.
+pub fn put(
+    work: &mut Work<'_>,
+    access: Access<'_>,
+    authority: &Authority,
+    text: &str,
+    _: &Allowed,
+) -> Result<(), CaError> {
+    authority.require_not_deleted()?;
+    let invalid = |error: String| CaError::InvalidPolicy(error);
+    let policy =
+        Policy::parse(text, Kind::Authority).map_err(|error| invalid(error.to_string()))?;
+    let accounts = check(text, authority).map_err(invalid)?;
+    let conditions = access::conditions(access.conditions, authority);
+    let account = authority.scope().account.as_str();
+    for action in ["acm-pca:PutPolicy", "acm-pca:DeletePolicy"] {
+        let arn = authority.arn();
+        let caller = access.caller;
+        if caller.decide(Some(&policy), account, false, &conditions, action, &arn).is_err() {
+            return Err(CaError::LockoutPrevented(format!(
+                "The policy would keep you from {action}: you could not replace or delete it."
+            )));
+        }
+    }
+    unshare(work, authority.scope(), authority.id())?;
+    for account in &accounts {
+        let shared = Shared { arn: authority.arn() };
+        work.put(&shared_place(account, authority.scope(), authority.id()), &shared)?;
+    }
+    let record = Record { text: text.to_owned(), accounts };
+    Ok(work.put(&place(authority.scope(), authority.id()), &record)?)
+}
+
+/// The text of an authority's policy.
+pub fn text(work: &mut Work<'_>, authority: &Authority, _: &Allowed) -> Result<String, CaError> {
+    authority.require_not_deleted()?;
+    let found = work.get::<Record>(&place(authority.scope(), authority.id()))?;
+    found.map(|record| record.text).ok_or_else(|| {
+        CaError::NotFound(format!("The certificate authority {} has no policy.", authority.arn()))
+    })
+}
+
+/// Takes an authority's policy away, if it has one.
+pub fn delete(work: &mut Work<'_>, authority: &Authority, _: &Allowed) -> Result<(), CaError> {
+    authority.require_not_deleted()?;
+    Ok(erase(work, authority.scope(), authority.id())?)
+}
+
+/// The authorities of the region that others share with an account, after the marker of the page before.
+pub fn shared_with(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    marker: Option<&str>,
+    limit: usize,
+    _: &Allowed,
+) -> Result<Page<Authority>, CaError> {
+    let prefix = format!("ca/shared/{}/{}/", scope.account, scope.region);
+    let page = work.page::<Shared>(&prefix, marker, limit)?;
+    let mut items = Vec::new();
+    for shared in page.items {
+        match find(work, scope, &shared.arn) {
+            Ok(authority) if authority.require_not_deleted().is_ok() => items.push(authority),
+            Ok(_) | Err(CaError::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Page { items, next: page.next })
+}
+
+/// The policy of an authority, if it has one.
+pub(super) fn parsed(
+    work: &mut Work<'_>,
+    cache: &PolicyCache,
+    authority: &Authority,
+) -> Result<Option<Arc<Policy>>, CaError> {
+    let place = place(authority.scope(), authority.id());
+    let Some(record) = work.get::<Record>(&place)? else { return Ok(None) };
+    Ok(Some(cache.parse(Kind::Authority, &record.text, &place)?))
+}
+
+/// Forgets the policy of an authority.
+pub(super) fn erase(work: &mut Work<'_>, scope: &Scope, id: &str) -> Result<(), Fault> {
+    let place = place(scope, id);
+    if work.exists(&place)? {
+        unshare(work, scope, id)?;
+        work.delete(&place);
+    }
+    Ok(())
+}
+
+fn unshare(work: &mut Work<'_>, scope: &Scope, id: &str) -> Result<(), Fault> {
+    let before = work.get::<Record>(&place(scope, id))?;
+    for account in before.map(|record| record.accounts).unwrap_or_default() {
+        work.delete(&shared_place(&account, scope, id));
+    }
+    Ok(())
+}
+
+/// What Private CA asks of a policy beyond its grammar, which has been checked; gives the other accounts that it
+/// names.
+fn check(text: &str, authority: &Authority) -> Result<BTreeSet<String>, String> {
+    let document: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let statements = match &document["Statement"] {
+        Value::Array(list) => list.iter().collect(),
+        one => vec![one],
+    };
+    let mut accounts = BTreeSet::new();
+    for statement in statements {
+        let wrong = |what: &str| Err(format!("A statement {what}."));
+        let allows = statement["Effect"] == "Allow";
+        if each(&statement["Resource"]).any(|resource| resource != authority.arn())
+            || statement.get("NotResource").is_some()
+        {
+            return wrong("is about something else than this certificate authority");
+        }
+        if each(&statement["Action"]).any(|action| !action.starts_with("acm-pca:")) {
+            return wrong("has an action that is none of Private CA");
+        }
+        if allows
+            && (statement.get("NotAction").is_some()
+                || each(&statement["Action"]).any(|action| !SHAREABLE.contains(&action)))
+        {
+            return Err(format!(
+                "A statement allows something that cannot be shared; what can be is: {}.",
+                SHAREABLE.join(", ")
+            ));
+        }
+        if allows {
+            let named = each(&statement["Principal"]["AWS"]).filter_map(|name| {
+                let account = if is_account_id(name) { name } else { Arn::parse(name)?.account };
+                (account != authority.scope().account).then(|| account.to_owned())
+            });
+            accounts.extend(named);
+        }
+    }
+    Ok(accounts)
+}
+
+/// The texts of one value or a list of them.
+fn each(value: &Value) -> impl Iterator<Item = &str> {
+    let list = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
+    list.iter().filter_map(Value::as_str)
+}
+
+fn place(scope: &Scope, id: &str) -> String {
+    format!("ca/policy/{}/{}/{id}", scope.account, scope.region)
+}
+
+fn shared_place(account: &str, scope: &Scope, id: &str) -> String {
+    format!("ca/shared/{account}/{}/{}/{id}", scope.region, scope.account)
+}

@@ -1,0 +1,291 @@
+//! Audit reports: every certificate that an authority has issued, as a file.
+//!
+//! Making a report only notes that it is wanted: [`pending`] tells whoever writes files, and [`finish`] is told
+//! how that went. Nothing here knows where buckets are.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use outlast_pki::certificate::Certificate;
+use serde::{Deserialize, Serialize};
+
+use super::authority::{Authority, arn};
+use super::issue::{Issued, issued_prefix};
+use super::revocation::{Revoked, revoked_prefix};
+use super::{CaError, Status};
+use crate::arn::{Arn, Scope};
+use crate::identity::Allowed;
+use crate::work::Work;
+use crate::{Fault, ids};
+
+/// Below this are the reports that are wanted and not written yet, each a [`Pending`].
+pub const PENDING_PREFIX: &str = "ca/report-pending/";
+
+/// Certificates that are looked at in one step.
+const PAGE: usize = 500;
+
+/// How a report is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Format {
+    /// One array of objects.
+    #[serde(rename = "JSON")]
+    Json,
+    /// A heading and one line for each certificate.
+    #[serde(rename = "CSV")]
+    Csv,
+}
+
+/// `AuditReportStatus`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReportStatus {
+    /// Not written yet.
+    #[serde(rename = "CREATING")]
+    Creating,
+    /// Written.
+    #[serde(rename = "SUCCESS")]
+    Success,
+    /// It could not be written.
+    #[serde(rename = "FAILED")]
+    Failed,
+}
+
+impl ReportStatus {
+    /// AWS's spelling.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Creating => "CREATING",
+            Self::Success => "SUCCESS",
+            Self::Failed => "FAILED",
+        }
+    }
+}
+
+/// A report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// Id, a UUID.
+    pub id: String,
+    /// `S3BucketName`
+    pub bucket: String,
+    /// `S3Key`
+    pub key: String,
+    /// How it is written.
+    pub format: Format,
+    /// How far it is.
+    pub status: ReportStatus,
+    /// Milliseconds since 1970.
+    pub created_ms: i64,
+}
+
+/// A report that has to be written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pending {
+    /// The place of its [`Report`].
+    pub report: String,
+    /// ARN of the authority.
+    pub authority: String,
+    /// The bucket that it goes to.
+    pub bucket: String,
+    /// Its name there.
+    pub key: String,
+    /// How it is written.
+    pub format: Format,
+}
+
+/// Wants a report.
+pub fn create(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    bucket: String,
+    format: Format,
+    _: &Allowed,
+) -> Result<Report, CaError> {
+    if matches!(authority.status(), Status::PendingCertificate | Status::Deleted) {
+        return Err(authority.state_error("has nothing to report on"));
+    }
+    let (scope, ca) = (authority.scope(), authority.id());
+    // One at a time: what is wanted again before it is there is the same.
+    let waiting = format!("{PENDING_PREFIX}{}/{}/{ca}", scope.account, scope.region);
+    if work.exists(&waiting)? {
+        return Err(CaError::InProgress(
+            "Your request is already in progress: an audit report of this certificate authority is being written."
+                .into(),
+        ));
+    }
+    let id = ids::uuid()?;
+    let ending = match format {
+        Format::Json => "json",
+        Format::Csv => "csv",
+    };
+    let report = Report {
+        key: format!("audit-report/{ca}/{id}.{ending}"),
+        id,
+        bucket,
+        format,
+        status: ReportStatus::Creating,
+        created_ms: work.now_ms(),
+    };
+    let at = place(scope, ca, &report.id);
+    work.put(&at, &report)?;
+    let pending = Pending {
+        report: at,
+        authority: authority.arn(),
+        bucket: report.bucket.clone(),
+        key: report.key.clone(),
+        format,
+    };
+    work.put(&waiting, &pending)?;
+    Ok(report)
+}
+
+/// Finds a report of an authority by its id.
+pub fn find(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    id: &str,
+    _: &Allowed,
+) -> Result<Report, CaError> {
+    let found = match ids::uuid_bytes(id) {
+        Some(_) => work.get(&place(authority.scope(), authority.id(), id))?,
+        None => None,
+    };
+    found.ok_or_else(|| CaError::NotFound(format!("Could not find the audit report {id}.")))
+}
+
+/// Up to `limit` reports that have to be written, with the places of what says so, after the place `after`.
+pub fn pending(
+    work: &Work<'_>,
+    after: &str,
+    limit: usize,
+) -> Result<Vec<(String, Pending)>, Fault> {
+    work.scan(PENDING_PREFIX, after, limit)
+}
+
+/// Notes that what `place` wants was written, or could not be.
+pub fn finish(work: &mut Work<'_>, place: &str, written: bool) -> Result<(), Fault> {
+    let Some(pending) = work.get::<Pending>(place)? else { return Ok(()) };
+    work.delete(place);
+    if let Some(mut report) = work.get::<Report>(&pending.report)? {
+        report.status = if written { ReportStatus::Success } else { ReportStatus::Failed };
+        work.put(&pending.report, &report)?;
+    }
+    Ok(())
+}
+
+/// The report on the authority with this ARN, as of now.
+pub fn render(work: &Work<'_>, authority: &str, format: Format) -> Result<Vec<u8>, Fault> {
+    let damaged = || Fault::Damaged(authority.to_owned());
+    let parsed = Arn::parse(authority).ok_or_else(damaged)?;
+    let id = parsed.resource.strip_prefix("certificate-authority/").ok_or_else(damaged)?;
+    let scope = Scope { account: parsed.account.into(), region: parsed.region.into() };
+    let revoked = all_revoked(work, &scope, id)?;
+    let prefix = issued_prefix(&scope, id);
+    let mut out = match format {
+        Format::Json => "[".to_owned(),
+        Format::Csv => COLUMNS.join(",") + "\n",
+    };
+    let (mut after, mut first) = (String::new(), true);
+    loop {
+        let page = work.scan::<Issued>(&prefix, &after, PAGE)?;
+        let Some((last, _)) = page.last() else { break };
+        last.clone_into(&mut after);
+        for (place, issued) in page {
+            let serial = place.strip_prefix(&prefix).unwrap_or_default();
+            let row = row(&scope, id, serial, &issued, revoked.get(serial))
+                .ok_or_else(|| Fault::Damaged(place.clone()))?;
+            match format {
+                Format::Json => {
+                    let members: serde_json::Map<_, _> = COLUMNS
+                        .iter()
+                        .zip(row)
+                        .filter_map(|(name, value)| Some(((*name).to_owned(), value?.into())))
+                        .collect();
+                    let separator = if first { "" } else { "," };
+                    let _ = write!(out, "{separator}\n{}", serde_json::Value::Object(members));
+                }
+                Format::Csv => {
+                    let cells: Vec<_> =
+                        row.into_iter().map(|cell| cell.map_or_else(String::new, quoted)).collect();
+                    out += &(cells.join(",") + "\n");
+                }
+            }
+            first = false;
+        }
+    }
+    if format == Format::Json {
+        out += "\n]\n";
+    }
+    Ok(out.into_bytes())
+}
+
+/// What a report says of each certificate ("Using audit reports with your private CA").
+const COLUMNS: [&str; 11] = [
+    "awsAccountId",
+    "requestedByServicePrincipal",
+    "certificateArn",
+    "serial",
+    "subject",
+    "notBefore",
+    "notAfter",
+    "issuedAt",
+    "revokedAt",
+    "revocationReason",
+    "templateArn",
+];
+
+fn row(
+    scope: &Scope,
+    id: &str,
+    serial: &str,
+    issued: &Issued,
+    revoked: Option<&Revoked>,
+) -> Option<[Option<String>; 11]> {
+    let certificate = Certificate::parse_one(issued.certificate.as_bytes()).ok()?;
+    let octets: Vec<_> = certificate.serial().iter().map(|byte| format!("{byte:02x}")).collect();
+    let time = |seconds: i64| Some(outlast_pki::time::rfc3339(seconds).replace('Z', "+0000"));
+    Some([
+        Some(issued.account.clone().unwrap_or_else(|| scope.account.clone())),
+        issued.service.clone(),
+        Some(format!("{}/certificate/{serial}", arn(scope, id))),
+        Some(octets.join(":")),
+        Some(certificate.subject().to_string()),
+        time(certificate.not_before()),
+        time(certificate.not_after()),
+        time(issued.issued_ms.div_euclid(1000)),
+        revoked.and_then(|revoked| time(revoked.revoked_ms.div_euclid(1000))),
+        revoked.map(|revoked| revoked.reason.clone()),
+        Some(format!("arn:aws:acm-pca:::template/{}/V1", issued.template)),
+    ])
+}
+
+/// Revoked certificates by serial number.
+fn all_revoked(
+    work: &Work<'_>,
+    scope: &Scope,
+    id: &str,
+) -> Result<BTreeMap<String, Revoked>, Fault> {
+    let prefix = revoked_prefix(scope, id);
+    let mut found = BTreeMap::new();
+    let mut after = String::new();
+    loop {
+        let page = work.scan::<Revoked>(&prefix, &after, PAGE)?;
+        let Some((last, _)) = page.last() else { return Ok(found) };
+        last.clone_into(&mut after);
+        for (place, revoked) in page {
+            found.insert(place[prefix.len()..].to_owned(), revoked);
+        }
+    }
+}
+
+/// A cell of CSV (RFC 4180, section 2). What a spreadsheet would take for a formula is kept from it.
+fn quoted(text: String) -> String {
+    let text = if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text };
+    if text.contains(['"', ',', '\n', '\r']) {
+        return format!("\"{}\"", text.replace('"', "\"\""));
+    }
+    text
+}
+
+fn place(scope: &Scope, authority: &str, id: &str) -> String {
+    format!("ca/report/{}/{}/{authority}/{id}", scope.account, scope.region)
+}
