@@ -20,7 +20,7 @@ use outlast_api::ops::acm_pca::{
 use outlast_crypto::keys::{KEY_SPECS, Key, KeySpec};
 use outlast_crypto::signatures::{Message, SignatureAlgorithm};
 use outlast_pki::certificate::Certificate;
-use outlast_pki::templates::{Kind, TEMPLATES};
+use outlast_pki::templates::{Kind, Passthrough, TEMPLATES, Template};
 use outlast_pki::{csr, name, pem};
 use serde_json::{Value, json};
 
@@ -209,7 +209,8 @@ fn every_template_gives_its_extensions() {
     let sub = subordinate(&fixture, &root, ML_DSA, "SubordinateCACertificate_PathLen3");
     let root_id = describe(&fixture, &root);
     assert_eq!(root_id["Status"], "ACTIVE");
-    for template in TEMPLATES {
+    let base = |row: &&Template| row.aws && row.passthrough == Passthrough::None;
+    for template in TEMPLATES.iter().filter(base) {
         for spec in ["ML_DSA_65", "ECC_NIST_P256", "RSA_2048"] {
             let (_, request) = leaf_request(spec, "subject");
             let what = Issue {

@@ -10,7 +10,7 @@ use outlast_domain::work::Work;
 use outlast_pki::certificate::{Certificate, Content, SERIAL_LEN, extension, key_identifier};
 use outlast_pki::name::common_name;
 use outlast_pki::pem;
-use outlast_pki::templates::{SUBJECT_ALT_NAME, Template};
+use outlast_pki::templates::{Requested, SUBJECT_ALT_NAME, Template};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
@@ -168,12 +168,12 @@ fn make(
     let unsigned = Content {
         serial: random::bytes::<SERIAL_LEN>()?,
         issuer: issuer_name,
-        extensions: template.extensions(
-            &public_key,
-            issuer_key_id.as_deref(),
-            &requested,
-            false,
-        )?,
+        extensions: template.extensions(&Requested {
+            public_key: &public_key,
+            issuer_key_id: issuer_key_id.as_deref(),
+            csr: &requested,
+            ..Requested::default()
+        })?,
         subject,
         public_key,
         not_before: now - 3600,

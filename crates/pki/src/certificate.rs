@@ -4,7 +4,7 @@ use const_oid::ObjectIdentifier;
 use der::asn1::{BitString, OctetString};
 use der::{Decode, Encode};
 use outlast_crypto::digests;
-use outlast_crypto::signatures::{Family, Message, Parameters, SignatureAlgorithm};
+use outlast_crypto::signatures::{Message, Parameters, SignatureAlgorithm};
 use spki::{
     AlgorithmIdentifierOwned, DynSignatureAlgorithmIdentifier, EncodePublicKey,
     SubjectPublicKeyInfoOwned, SubjectPublicKeyInfoRef,
@@ -189,18 +189,6 @@ pub fn key_identifier(spki: &[u8]) -> Result<Vec<u8>, PkiError> {
     let parsed = SubjectPublicKeyInfoRef::from_der(spki)
         .map_err(|error| PkiError::malformed("public key", &error))?;
     Ok(digests::sha256(parsed.subject_public_key.raw_bytes())[..20].to_vec())
-}
-
-/// The kind of key in a DER `SubjectPublicKeyInfo`; `None` for kinds that no row has.
-pub fn key_family(spki: &[u8]) -> Option<Family> {
-    let oid = SubjectPublicKeyInfoRef::from_der(spki).ok()?.algorithm.oid;
-    if oid == const_oid::db::rfc5912::RSA_ENCRYPTION {
-        return Some(Family::Rsa);
-    }
-    if oid == const_oid::db::rfc5912::ID_EC_PUBLIC_KEY {
-        return Some(Family::Ec);
-    }
-    SignatureAlgorithm::by_oid(oid).map(|row| row.family).filter(|family| *family == Family::MlDsa)
 }
 
 /// An extension with the criticality that is asked for.

@@ -18,11 +18,43 @@ pub enum PkiError {
     /// A key or signature algorithm without a row in the tables.
     #[error("the algorithm {0} is not supported")]
     UnsupportedAlgorithm(String),
+    /// A public key that is weak, or not encoded as its kind wants it.
+    #[error("the {kind} public key cannot be used: {reason}")]
+    PublicKey {
+        /// Kind of key.
+        kind: &'static str,
+        /// Why.
+        reason: String,
+    },
     /// A subject field that cannot be encoded.
     #[error("the subject's {field} cannot be encoded: {reason}")]
     Subject {
         /// AWS's name of the field.
         field: String,
+        /// Why.
+        reason: String,
+    },
+    /// A general name that breaks the syntax of its kind.
+    #[error("the {kind} cannot be used: {reason}")]
+    Name {
+        /// AWS's name of the kind.
+        kind: String,
+        /// Why.
+        reason: String,
+    },
+    /// An extension that cannot be encoded, or whose value is not what its identifier says.
+    #[error("the {what} extension cannot be used: {reason}")]
+    Extension {
+        /// Its RFC's name.
+        what: String,
+        /// Why.
+        reason: String,
+    },
+    /// A template that cannot certify the key or the names that were asked for.
+    #[error("the template {template} cannot be used: {reason}")]
+    Template {
+        /// Its name.
+        template: &'static str,
         /// Why.
         reason: String,
     },

@@ -8,9 +8,12 @@ pub mod certificate;
 pub mod cms;
 pub mod csr;
 mod error;
+pub mod extensions;
+pub mod general_name;
 pub mod name;
 pub mod path;
 pub mod pem;
+pub mod public_key;
 pub mod templates;
 pub mod time;
 

@@ -1,29 +1,26 @@
-//! AWS Private CA's certificate templates as rows.
+//! AWS Private CA's certificate templates as rows, and a few that AWS lacks.
 //!
-//! Source: AWS Private CA user guide, "Template definitions". Where RFC 9881 or RFC 8813 forbids a key usage
-//! for a kind of key, it is left out: see [`Template::extensions`].
+//! Source: AWS Private CA user guide, "Template definitions" and "Template order of operations". For each extension
+//! the template comes first, then the authority's configuration (CRL distribution points, OCSP), then what came with
+//! the call, then the request; the first that defines it wins and the others are left out without a word, as AWS
+//! does. Where an RFC forbids a key usage for a kind of key, it is left out: see [`Template::extensions`].
 
 use const_oid::ObjectIdentifier;
-use der::flagset::FlagSet;
+use const_oid::db::rfc5280 as id;
 use x509_cert::ext::Extension;
-use x509_cert::ext::pkix::{
-    AuthorityKeyIdentifier, BasicConstraints, ExtendedKeyUsage, KeyUsage, KeyUsages,
-    SubjectKeyIdentifier,
-};
+use x509_cert::ext::pkix::{BasicConstraints, KeyUsages};
 
 use crate::PkiError;
-use crate::certificate::{extension, key_identifier};
+use crate::certificate::key_identifier;
+use crate::extensions::{self, authority_key_identifier, subject_key_identifier};
+pub use crate::extensions::{
+    CLIENT_AUTH, CODE_SIGNING, IPSEC_IKE, OCSP_SIGNING, SERVER_AUTH, SUBJECT_ALT_NAME, key_usage,
+};
+use crate::public_key;
 
-/// `id-kp-codeSigning`
-pub const CODE_SIGNING: ObjectIdentifier = const_oid::db::rfc5280::ID_KP_CODE_SIGNING;
-/// `id-kp-serverAuth`
-pub const SERVER_AUTH: ObjectIdentifier = const_oid::db::rfc5280::ID_KP_SERVER_AUTH;
-/// `id-kp-clientAuth`
-pub const CLIENT_AUTH: ObjectIdentifier = const_oid::db::rfc5280::ID_KP_CLIENT_AUTH;
-/// `id-kp-OCSPSigning`
-pub const OCSP_SIGNING: ObjectIdentifier = const_oid::db::rfc5280::ID_KP_OCSP_SIGNING;
-/// `id-ce-subjectAltName`
-pub const SUBJECT_ALT_NAME: ObjectIdentifier = const_oid::db::rfc5280::ID_CE_SUBJECT_ALT_NAME;
+mod table;
+
+pub use table::TEMPLATES;
 
 /// What a certificate made from a template is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +33,20 @@ pub enum Kind {
     EndEntity,
 }
 
+/// Where extensions may come from, beside the template itself. The subject alternative name is always taken from the
+/// request, unless the call gives one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passthrough {
+    /// Nowhere.
+    None,
+    /// The request: `_CSRPassthrough`.
+    Request,
+    /// The call: `_APIPassthrough`.
+    Call,
+    /// Both: `_APICSRPassthrough`.
+    Both,
+}
+
 /// One template.
 #[derive(Debug)]
 pub struct Template {
@@ -43,59 +54,39 @@ pub struct Template {
     pub name: &'static str,
     /// Root, subordinate or end entity.
     pub kind: Kind,
+    /// Where extensions may come from.
+    pub passthrough: Passthrough,
+    /// Whether AWS has it.
+    pub aws: bool,
+    /// Most CAs below a root.
+    root_path_len: Option<u8>,
+    /// Whether basic constraints are critical although this is no CA.
+    critical_constraints: bool,
     key_usage: &'static [KeyUsages],
     extended_key_usage: &'static [ObjectIdentifier],
     extended_key_usage_critical: bool,
+    /// Whether a subject alternative name must be there.
+    named: bool,
 }
 
 /// What a CA's key is for.
 pub const CA_KEY_USAGE: &[KeyUsages] =
     &[KeyUsages::DigitalSignature, KeyUsages::KeyCertSign, KeyUsages::CRLSign];
-const TLS_KEY_USAGE: &[KeyUsages] = &[KeyUsages::DigitalSignature, KeyUsages::KeyEncipherment];
 
-const fn ca(name: &'static str, kind: Kind) -> Template {
-    Template {
-        name,
-        kind,
-        key_usage: CA_KEY_USAGE,
-        extended_key_usage: &[],
-        extended_key_usage_critical: false,
-    }
+/// What a certificate is made of, beside the template.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Requested<'a> {
+    /// DER `SubjectPublicKeyInfo` that is certified.
+    pub public_key: &'a [u8],
+    /// The issuer's subject key identifier; absent for a root.
+    pub issuer_key_id: Option<&'a [u8]>,
+    /// The request's extensions.
+    pub csr: &'a [Extension],
+    /// The call's extensions: `ApiPassthrough`.
+    pub api: &'a [Extension],
+    /// CRL distribution points and authority information access as the authority is configured.
+    pub authority: &'a [Extension],
 }
-
-const fn tls(name: &'static str, extended_key_usage: &'static [ObjectIdentifier]) -> Template {
-    Template {
-        name,
-        kind: Kind::EndEntity,
-        key_usage: TLS_KEY_USAGE,
-        extended_key_usage,
-        extended_key_usage_critical: false,
-    }
-}
-
-const fn signing(name: &'static str, purpose: &'static [ObjectIdentifier]) -> Template {
-    Template {
-        name,
-        kind: Kind::EndEntity,
-        key_usage: &[KeyUsages::DigitalSignature],
-        extended_key_usage: purpose,
-        extended_key_usage_critical: true,
-    }
-}
-
-/// Every template. The first end-entity row is what AWS takes when none is named.
-pub static TEMPLATES: &[Template] = &[
-    tls("EndEntityCertificate", &[SERVER_AUTH, CLIENT_AUTH]),
-    tls("EndEntityClientAuthCertificate", &[CLIENT_AUTH]),
-    tls("EndEntityServerAuthCertificate", &[SERVER_AUTH]),
-    signing("CodeSigningCertificate", &[CODE_SIGNING]),
-    signing("OCSPSigningCertificate", &[OCSP_SIGNING]),
-    ca("RootCACertificate", Kind::Root),
-    ca("SubordinateCACertificate_PathLen0", Kind::Subordinate(0)),
-    ca("SubordinateCACertificate_PathLen1", Kind::Subordinate(1)),
-    ca("SubordinateCACertificate_PathLen2", Kind::Subordinate(2)),
-    ca("SubordinateCACertificate_PathLen3", Kind::Subordinate(3)),
-];
 
 impl Template {
     /// The row with this ARN, `arn:aws:acm-pca:::template/NAME/V1`; any partition is accepted.
@@ -110,45 +101,100 @@ impl Template {
         &TEMPLATES[0]
     }
 
-    /// The extensions of a certificate for `public_key`, issued by the owner of `issuer_key_id` (its subject
-    /// key identifier; absent for a root). `requested` are the extensions of the request, of which a base
-    /// template passes the subject alternative name only.
-    pub fn extensions(
-        &self,
-        public_key: &[u8],
-        issuer_key_id: Option<&[u8]>,
-        requested: &[Extension],
-        encipherment_allowed: bool,
-    ) -> Result<Vec<Extension>, PkiError> {
-        use const_oid::db::rfc5280 as id;
-        let octets = |bytes: &[u8]| {
-            der::asn1::OctetString::new(bytes)
-                .map_err(|error| PkiError::malformed("extension", &error))
-        };
-        let constraints = basic_constraints(self.kind);
+    /// Whether `ApiPassthrough` counts: the subject and the extensions of the call. With other templates AWS ignores
+    /// it.
+    pub fn takes_api(&self) -> bool {
+        matches!(self.passthrough, Passthrough::Call | Passthrough::Both)
+    }
+
+    /// Whether the request's extensions count, beside the subject alternative name.
+    pub fn takes_csr(&self) -> bool {
+        matches!(self.passthrough, Passthrough::Request | Passthrough::Both)
+    }
+
+    /// The most CAs that may follow below, if it is a CA's and limited.
+    pub fn path_len(&self) -> Option<u8> {
+        match self.kind {
+            Kind::Root => self.root_path_len,
+            Kind::Subordinate(len) => Some(len),
+            Kind::EndEntity => None,
+        }
+    }
+
+    /// The extensions of a certificate.
+    pub fn extensions(&self, input: &Requested<'_>) -> Result<Vec<Extension>, PkiError> {
         let is_ca = self.kind != Kind::EndEntity;
-        let mut out = vec![extension(id::ID_CE_BASIC_CONSTRAINTS, is_ca, &constraints)?];
-        if let Some(id) = issuer_key_id {
-            let value = AuthorityKeyIdentifier {
-                key_identifier: Some(octets(id)?),
-                ..AuthorityKeyIdentifier::default()
-            };
-            out.push(extension(id::ID_CE_AUTHORITY_KEY_IDENTIFIER, false, &value)?);
+        let critical = is_ca || self.critical_constraints;
+        let mut out = vec![extensions::basic_constraints(is_ca, self.path_len(), critical)?];
+        if let Some(id) = input.issuer_key_id {
+            out.push(authority_key_identifier(id)?);
         }
-        let ski = SubjectKeyIdentifier(octets(&key_identifier(public_key)?)?);
-        out.push(extension(id::ID_CE_SUBJECT_KEY_IDENTIFIER, false, &ski)?);
-        // RFC 9881, section 5 (ML-DSA), and RFC 8813 (EC): a signature key never enciphers keys.
-        let allowed =
-            |flag: &&KeyUsages| **flag != KeyUsages::KeyEncipherment || encipherment_allowed;
-        let usage: Vec<_> = self.key_usage.iter().filter(allowed).copied().collect();
-        out.push(key_usage(&usage)?);
+        out.push(subject_key_identifier(&key_identifier(input.public_key)?)?);
+        let usage = self.usable(input.public_key)?;
+        if !usage.is_empty() {
+            out.push(key_usage(&usage)?);
+        }
         if !self.extended_key_usage.is_empty() {
-            let value = ExtendedKeyUsage(self.extended_key_usage.to_vec());
-            out.push(extension(id::ID_CE_EXT_KEY_USAGE, self.extended_key_usage_critical, &value)?);
+            out.push(extensions::extended_key_usage(
+                self.extended_key_usage,
+                self.extended_key_usage_critical,
+            )?);
         }
-        out.extend(requested.iter().filter(|ext| ext.extn_id == SUBJECT_ALT_NAME).cloned());
+        let api = if self.takes_api() { input.api } else { &[] };
+        let csr = if self.takes_csr() { input.csr } else { &[] };
+        // A root is in nobody's CRL (user guide: "CRL distribution points: N/A").
+        let authority = if self.kind == Kind::Root { &[] } else { input.authority };
+        let is_name = |extension: &&Extension| extension.extn_id == SUBJECT_ALT_NAME;
+        let names = api.iter().chain(input.csr).filter(is_name);
+        for extension in names.chain(authority).chain(api).chain(csr) {
+            if !self.refuses(extension) && !is_there(&out, extension) {
+                out.push(extension.clone());
+            }
+        }
+        if self.named && !out.iter().any(|extension| extension.extn_id == SUBJECT_ALT_NAME) {
+            return Err(self.error("it needs a subject alternative name"));
+        }
         Ok(out)
     }
+
+    /// What is never passed through, even where the template leaves it out.
+    fn refuses(&self, extension: &Extension) -> bool {
+        match extension.extn_id {
+            // "AKI: [SKI from CA certificate]": AWS names the API as the source of a root's only.
+            id::ID_CE_AUTHORITY_KEY_IDENTIFIER => self.kind != Kind::Root,
+            id::ID_CE_CRL_DISTRIBUTION_POINTS => {
+                self.kind == Kind::Root && !self.key_usage.is_empty()
+            }
+            _ => false,
+        }
+    }
+
+    /// The template's key usage, as far as the key can serve it: RFC 9881, section 5 (ML-DSA), RFC 9909, section 6
+    /// (SLH-DSA) and RFC 8813, section 3 (EC): a signature key never enciphers keys. RFC 9935, section 5: an ML-KEM
+    /// key does nothing else.
+    fn usable(&self, public_key: &[u8]) -> Result<Vec<KeyUsages>, PkiError> {
+        let key = public_key::Kind::of(public_key)?;
+        if self.kind != Kind::EndEntity && !key.signs() {
+            return Err(self.error(&format!("{} keys cannot sign certificates", key.name)));
+        }
+        let fits = |flag: &&KeyUsages| match flag {
+            KeyUsages::KeyEncipherment => key.enciphers,
+            _ => key.signs(),
+        };
+        let usage: Vec<_> = self.key_usage.iter().filter(fits).copied().collect();
+        if usage.is_empty() && !self.key_usage.is_empty() {
+            return Err(self.error(&format!("{} keys cannot do what it is for", key.name)));
+        }
+        Ok(usage)
+    }
+
+    fn error(&self, reason: &str) -> PkiError {
+        PkiError::Template { template: self.name, reason: reason.to_owned() }
+    }
+}
+
+fn is_there(extensions: &[Extension], new: &Extension) -> bool {
+    extensions.iter().any(|extension| extension.extn_id == new.extn_id)
 }
 
 /// The basic constraints of a certificate of this kind.
@@ -160,33 +206,5 @@ pub fn basic_constraints(kind: Kind) -> BasicConstraints {
     }
 }
 
-/// A critical key usage extension.
-pub fn key_usage(flags: &[KeyUsages]) -> Result<Extension, PkiError> {
-    let mut usage = FlagSet::default();
-    for flag in flags {
-        usage |= *flag;
-    }
-    extension(const_oid::db::rfc5280::ID_CE_KEY_USAGE, true, &KeyUsage(usage))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arns_name_rows() {
-        for row in TEMPLATES {
-            let arn = format!("arn:aws:acm-pca:::template/{}/V1", row.name);
-            assert!(std::ptr::eq(Template::by_arn(&arn).unwrap(), row));
-        }
-        for wrong in [
-            "arn:aws:acm-pca:::template/RootCACertificate/V2",
-            "arn:aws:acm-pca:::template/Nothing/V1",
-            "RootCACertificate/V1",
-            "",
-        ] {
-            assert!(Template::by_arn(wrong).is_none(), "{wrong}");
-        }
-        assert_eq!(Template::default_row().name, "EndEntityCertificate");
-    }
-}
+mod tests;

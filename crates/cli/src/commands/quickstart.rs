@@ -241,7 +241,7 @@ fn flip_a_byte(from: &Path, to: &Path) -> Result<(), Failure> {
 fn another_root() -> Result<Vec<u8>, Failure> {
     use outlast_crypto::signatures::Message;
     use outlast_pki::certificate::{Content, SERIAL_LEN};
-    use outlast_pki::templates::Template;
+    use outlast_pki::templates::{Requested, Template};
     let missing = || Failure::new("ML_DSA_65 is missing");
     let spec = KeySpec::by_name(ALGORITHM).ok_or_else(missing)?;
     let key = spec.load(&spec.generate()?)?;
@@ -253,7 +253,8 @@ fn another_root() -> Result<Vec<u8>, Failure> {
         serial: outlast_crypto::random::bytes::<SERIAL_LEN>()?,
         issuer: common_name("Somebody else's root")?,
         subject: common_name("Somebody else's root")?,
-        extensions: template.extensions(&public_key, None, &[], false)?,
+        extensions: template
+            .extensions(&Requested { public_key: &public_key, ..Requested::default() })?,
         public_key: public_key.clone(),
         not_before: now - 3600,
         not_after: now + 86_400,

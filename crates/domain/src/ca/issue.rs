@@ -1,11 +1,11 @@
 //! Issuing certificates, and reading those that were issued.
 
 use outlast_crypto::random;
-use outlast_crypto::signatures::{Family, Message, SignatureAlgorithm};
-use outlast_pki::certificate::{Certificate, Content, Extension, SERIAL_LEN};
+use outlast_crypto::signatures::{Message, SignatureAlgorithm};
+use outlast_pki::certificate::{Certificate, Content, SERIAL_LEN};
 use outlast_pki::csr::CertificateRequest;
 use outlast_pki::pem;
-use outlast_pki::templates::{Kind as TemplateKind, SUBJECT_ALT_NAME, Template};
+use outlast_pki::templates::{Kind as TemplateKind, Requested, SUBJECT_ALT_NAME, Template};
 use serde::{Deserialize, Serialize};
 
 use super::authority::{Authority, Kind, Status};
@@ -117,8 +117,6 @@ pub fn issue(
         return Err(CaError::MalformedCsr("the request names no subject".into()));
     }
     let issuer = if own_root { None } else { authority.certificate() };
-    let encipherment = outlast_pki::certificate::key_family(&request.public_key)
-        .is_some_and(|family| family == Family::Rsa);
     let issuer_key_id = match issuer {
         Some(certificate) => Some(match certificate.subject_key_identifier() {
             Some(id) => id,
@@ -127,13 +125,14 @@ pub fn issue(
         None => None,
     };
     let mut extensions = template
-        .extensions(
-            &request.public_key,
-            issuer_key_id.as_deref(),
-            &request.extensions,
-            encipherment,
-        )
-        .map_err(Fault::from)?;
+        .extensions(&Requested {
+            public_key: &request.public_key,
+            issuer_key_id: issuer_key_id.as_deref(),
+            csr: &request.extensions,
+            api: &[],
+            authority: &[],
+        })
+        .map_err(|error| CaError::MalformedCsr(error.to_string()))?;
     if request.subject.is_empty() {
         // RFC 5280, section 4.2.1.6: without a subject the alternative name is critical.
         for extension in &mut extensions {

@@ -12,7 +12,7 @@ use outlast_crypto::keys::{Key, KeySpec};
 use outlast_crypto::signatures::{Message, SignatureAlgorithm};
 use outlast_pki::certificate::{Certificate, Content, key_identifier};
 use outlast_pki::name::common_name;
-use outlast_pki::templates::{TEMPLATES, Template};
+use outlast_pki::templates::{Requested, TEMPLATES, Template};
 
 /// 2026-11-01T00:00:00Z
 pub const START: i64 = 1_793_491_200;
@@ -46,8 +46,12 @@ pub fn issue(spec: &str, name: &str, row: &str, years: i64, issuer: Option<&Part
     if issuer.is_some() {
         assert_eq!(issuer_key_id.clone().unwrap(), key_identifier(&issuer_key).unwrap());
     }
-    let extensions =
-        template(row).extensions(&public_key, issuer_key_id.as_deref(), &[], false).unwrap();
+    let requested = Requested {
+        public_key: &public_key,
+        issuer_key_id: issuer_key_id.as_deref(),
+        ..Requested::default()
+    };
+    let extensions = template(row).extensions(&requested).unwrap();
     let unsigned = Content {
         serial: [0x11; 16],
         issuer: issuer_name,
