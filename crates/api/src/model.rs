@@ -7,6 +7,7 @@ pub mod kms;
 use std::collections::BTreeMap;
 
 use outlast_domain::limits;
+use outlast_domain::policy::ConditionKeys;
 
 use crate::wire::{ApiError, validate};
 
@@ -35,6 +36,17 @@ pub fn unique_tags(
         tags.insert(key, value);
     }
     Ok(tags)
+}
+
+/// What policies can ask about the tags of a request.
+pub fn request_tags(conditions: &mut ConditionKeys, tags: &BTreeMap<String, String>) {
+    if tags.is_empty() {
+        return;
+    }
+    for (name, value) in tags {
+        conditions.set(&format!("aws:RequestTag/{name}"), value.as_str());
+    }
+    conditions.set_many("aws:TagKeys", tags.keys().cloned().collect());
 }
 
 /// A page of up to `limit` tags in order of key, after the key `after`; and the marker of the next page, if

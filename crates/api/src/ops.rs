@@ -9,6 +9,7 @@ pub mod sts;
 use std::sync::Arc;
 
 use outlast_domain::arn::Scope;
+use outlast_domain::ca::{self, Authority};
 use outlast_domain::identity::{Allowed, Caller, PolicyCache, authorize};
 use outlast_domain::keyring::KeyRing;
 use outlast_domain::kms::{self as keys, Access, EncryptionContext, Key};
@@ -87,6 +88,16 @@ impl<'a> Call<'a> {
     ) -> Result<Allowed, ApiError> {
         let (work, access) = self.split();
         Ok(keys::authorize(work, Access { context, ..access }, action, key)?)
+    }
+
+    /// Decides whether the caller may do `action` with a certificate authority, by its policy and identity policies.
+    pub fn authorize_authority(
+        &mut self,
+        action: &str,
+        authority: &Authority,
+    ) -> Result<Allowed, ApiError> {
+        let (work, access) = self.split();
+        Ok(ca::authorize(work, access, action, authority)?)
     }
 
     /// The work, and who asks: for what the domain decides itself.

@@ -18,7 +18,10 @@ pub use authority::{Authority, Kind, NewAuthority, Status, authorities, create, 
 pub use import::import_certificate;
 pub use issue::{Issued, NewCertificate, Passthrough, certificate, issue};
 pub use lifecycle::{ERASE_EXPIRED, Update, add_tags, delete, remove_tags, restore, set_status};
-pub use revocation::{Crl, Ocsp, Revocation, Revoked, canonical_serial, revoke, revoked};
+pub use revocation::{
+    Crl, Ocsp, REASONS as REVOCATION_REASONS, Revocation, Revoked, canonical_serial, crl_base_url,
+    ocsp_url, revoke, revoked,
+};
 pub use subject::Subject;
 pub use validity::{Validity, ValidityType};
 

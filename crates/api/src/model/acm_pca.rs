@@ -1,5 +1,12 @@
 //! Private CA structures.
 
+mod revocation;
+
+pub use revocation::{
+    CrlConfiguration, CrlDistributionPointExtensionConfiguration, OcspConfiguration,
+    RevocationConfiguration, check_bucket,
+};
+
 use std::collections::BTreeMap;
 
 use outlast_domain::ca::{self, Authority};
@@ -122,7 +129,7 @@ pub struct CertificateAuthority {
     pub not_before: Option<Timestamp>,
     pub not_after: Option<Timestamp>,
     pub certificate_authority_configuration: Configuration,
-    pub revocation_configuration: Value,
+    pub revocation_configuration: RevocationConfiguration,
     pub restorable_until: Option<Timestamp>,
     pub key_storage_security_standard: String,
     pub usage_mode: String,
@@ -147,7 +154,7 @@ impl From<&Authority> for CertificateAuthority {
                 subject: Subject::from(authority.subject()),
                 csr_extensions: None,
             },
-            revocation_configuration: serde_json::json!({ "CrlConfiguration": { "Enabled": authority.revocation().crl.is_some() } }),
+            revocation_configuration: authority.revocation().into(),
             restorable_until: authority.restorable_until_ms().map(Timestamp::from_ms),
             key_storage_security_standard: authority.key_storage().to_owned(),
             usage_mode: authority.usage_mode().to_owned(),
@@ -195,36 +202,27 @@ pub fn tags(list: Vec<Tag>) -> Result<BTreeMap<String, String>, ApiError> {
     super::unique_tags(pairs, "InvalidTagException")
 }
 
-/// Finds an authority and notes it for the audit record.
+/// What policies can ask about the tags of a request.
+pub fn request_tags(call: &mut Call<'_>, tags: &BTreeMap<String, String>) {
+    super::request_tags(&mut call.conditions, tags);
+}
+
+/// Finds an authority and notes it for the audit record. It may be another account's: then its policy decides.
 pub fn find_authority(call: &mut Call<'_>, arn: &str) -> Result<Authority, ApiError> {
-    validate::length("CertificateAuthorityArn", arn.chars().count(), 5, 200)?;
-    call.notes.parameter("certificateAuthorityArn", arn);
+    find_authority_as(call, "CertificateAuthorityArn", arn)
+}
+
+/// The same for a member with another name.
+pub fn find_authority_as(
+    call: &mut Call<'_>,
+    member: &str,
+    arn: &str,
+) -> Result<Authority, ApiError> {
+    validate::length(member, arn.chars().count(), 5, 200)?;
+    call.notes.parameter(&validate::member(member), arn);
     let authority = ca::find(&mut call.work, &call.scope, arn)?;
     call.notes.resource(authority.arn(), "AWS::ACMPCA::CertificateAuthority");
     Ok(authority)
-}
-
-/// CRLs and OCSP are not served yet: a configuration may say that both are off.
-pub fn revocation(given: Option<Value>) -> Result<ca::Revocation, ApiError> {
-    let Some(configuration) = given else { return Ok(ca::Revocation::default()) };
-    let members = configuration
-        .as_object()
-        .ok_or_else(|| ApiError::serialization("RevocationConfiguration must be a structure"))?;
-    for (name, value) in members {
-        if !matches!(name.as_str(), "CrlConfiguration" | "OcspConfiguration") {
-            return Err(ApiError::serialization(format!(
-                "the member '{}' of RevocationConfiguration is not known",
-                validate::shorten(name)
-            )));
-        }
-        if value.get("Enabled").and_then(Value::as_bool) != Some(false) {
-            return Err(ApiError::new(
-                "InvalidArgsException",
-                format!("{name} cannot be enabled: this version of outlast serves no CRL or OCSP"),
-            ));
-        }
-    }
-    Ok(ca::Revocation::default())
 }
 
 /// An idempotency token has 1 to 36 characters.

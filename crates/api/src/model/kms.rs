@@ -230,13 +230,7 @@ pub fn tags(list: Vec<Tag>) -> Result<BTreeMap<String, String>, ApiError> {
 
 /// What policies can ask about the tags of a request.
 pub fn request_tags(call: &mut Call<'_>, tags: &BTreeMap<String, String>) {
-    if tags.is_empty() {
-        return;
-    }
-    for (name, value) in tags {
-        call.conditions.set(&format!("aws:RequestTag/{name}"), value.as_str());
-    }
-    call.conditions.set_many("aws:TagKeys", tags.keys().cloned().collect());
+    super::request_tags(&mut call.conditions, tags);
 }
 
 /// Finds a key by any of its names, and notes it for the audit record. It may be another account's: then the

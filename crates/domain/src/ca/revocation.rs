@@ -7,6 +7,7 @@ use super::CaError;
 use super::authority::{Authority, Status};
 use crate::arn::Scope;
 use crate::identity::Allowed;
+use crate::settings::Settings;
 use crate::work::Work;
 
 /// `RevocationConfiguration`: what is on.
@@ -58,6 +59,18 @@ pub struct Ocsp {
     pub url: String,
 }
 
+/// The reasons for which a certificate can be revoked, AWS's spelling.
+pub const REASONS: &[&str] = &[
+    "UNSPECIFIED",
+    "KEY_COMPROMISE",
+    "CERTIFICATE_AUTHORITY_COMPROMISE",
+    "AFFILIATION_CHANGED",
+    "SUPERSEDED",
+    "CESSATION_OF_OPERATION",
+    "PRIVILEGE_WITHDRAWN",
+    "A_A_COMPROMISE",
+];
+
 /// A certificate that was revoked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revoked {
@@ -74,6 +87,32 @@ pub struct Revoked {
 pub(super) struct CrlDue {
     /// Milliseconds since 1970.
     pub(super) due_ms: i64,
+}
+
+/// What [`Crl::base_url`] shall be for these `CustomCname` and `CustomPath`. `None` without a name if the server
+/// has no listener for plain HTTP.
+pub fn crl_base_url(
+    settings: &Settings,
+    custom_cname: Option<&str>,
+    custom_path: Option<&str>,
+) -> Option<String> {
+    let host = match custom_cname {
+        Some(name) => format!("http://{name}"),
+        None => settings.revocation_url.clone()?,
+    };
+    Some(match custom_path.unwrap_or("crl").trim_matches('/') {
+        "" => host,
+        path => format!("{host}/{path}"),
+    })
+}
+
+/// What [`Ocsp::url`] shall be for this `OcspCustomCname`. `None` without a name if the server has no listener for
+/// plain HTTP.
+pub fn ocsp_url(settings: &Settings, custom_cname: Option<&str>) -> Option<String> {
+    match custom_cname {
+        Some(name) => Some(format!("http://{name}")),
+        None => Some(format!("{}/ocsp", settings.revocation_url.as_ref()?)),
+    }
 }
 
 /// Revokes a certificate by its serial number, in hexadecimal with or without colons.

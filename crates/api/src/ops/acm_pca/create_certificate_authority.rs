@@ -8,7 +8,9 @@ use outlast_domain::ca;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::model::acm_pca::{Configuration, Tag, check_token, revocation, tags};
+use crate::model::acm_pca::{
+    Configuration, RevocationConfiguration, Tag, check_token, request_tags, tags,
+};
 use crate::ops::{ACM_PCA, Call, Operation, ServiceRow, input_digest};
 use crate::wire::{ApiError, validate};
 
@@ -22,7 +24,7 @@ pub struct CreateCertificateAuthority;
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Input {
     pub certificate_authority_configuration: Configuration,
-    pub revocation_configuration: Option<serde_json::Value>,
+    pub revocation_configuration: Option<RevocationConfiguration>,
     pub certificate_authority_type: String,
     pub idempotency_token: Option<String>,
     pub key_storage_security_standard: Option<String>,
@@ -86,8 +88,14 @@ impl Operation for CreateCertificateAuthority {
         let unknown = || ApiError::validation("the algorithm is not known");
         call.notes.parameter("certificateAuthorityType", input.certificate_authority_type.as_str());
         call.notes.parameter("keyAlgorithm", configuration.key_algorithm.as_str());
+        let tags = tags(input.tags.unwrap_or_default())?;
+        request_tags(call, &tags);
         let resource = call.scope.arn("acm-pca", "certificate-authority/*");
         let allowed = call.authorize("acm-pca:CreateCertificateAuthority", &resource)?;
+        let revocation = match input.revocation_configuration {
+            None => ca::Revocation::default(),
+            Some(given) => given.apply(&ca::Revocation::default(), &call.settings)?,
+        };
         let new = ca::NewAuthority {
             kind: match input.certificate_authority_type.as_str() {
                 "ROOT" => ca::Kind::Root,
@@ -99,8 +107,8 @@ impl Operation for CreateCertificateAuthority {
             subject: configuration.subject.into(),
             usage_mode,
             key_storage,
-            revocation: revocation(input.revocation_configuration)?,
-            tags: tags(input.tags.unwrap_or_default())?,
+            revocation,
+            tags,
             token: input.idempotency_token,
             request_digest,
         };

@@ -35,7 +35,7 @@ impl Operation for DeleteCertificateAuthority {
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("permanentDeletionTimeInDays", days);
         let action = "acm-pca:DeleteCertificateAuthority";
-        let allowed = call.authorize(action, &authority.arn())?;
+        let allowed = call.authorize_authority(action, &authority)?;
         ca::delete(&mut call.work, authority, days, &allowed)?;
         Ok(Empty {})
     }

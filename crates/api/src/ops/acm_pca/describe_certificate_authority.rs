@@ -36,7 +36,7 @@ impl Operation for DescribeCertificateAuthority {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let authority = find_authority(call, &input.certificate_authority_arn)?;
-        call.authorize("acm-pca:DescribeCertificateAuthority", &authority.arn())?;
+        call.authorize_authority("acm-pca:DescribeCertificateAuthority", &authority)?;
         Ok(Output { certificate_authority: CertificateAuthority::from(&authority) })
     }
 }

@@ -43,7 +43,7 @@ impl Operation for GetCertificate {
         validate::length("CertificateArn", input.certificate_arn.chars().count(), 5, 200)?;
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("certificateArn", input.certificate_arn.as_str());
-        let allowed = call.authorize("acm-pca:GetCertificate", &authority.arn())?;
+        let allowed = call.authorize_authority("acm-pca:GetCertificate", &authority)?;
         let arn = &input.certificate_arn;
         let issued = ca::certificate(&mut call.work, &authority, arn, &allowed)?;
         Ok(Output { certificate: issued.certificate, certificate_chain: issued.chain })

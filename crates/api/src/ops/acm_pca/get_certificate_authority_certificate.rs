@@ -39,7 +39,7 @@ impl Operation for GetCertificateAuthorityCertificate {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let authority = find_authority(call, &input.certificate_authority_arn)?;
-        call.authorize("acm-pca:GetCertificateAuthorityCertificate", &authority.arn())?;
+        call.authorize_authority("acm-pca:GetCertificateAuthorityCertificate", &authority)?;
         let (certificate, chain) = authority.certificate_pem()?;
         Ok(Output {
             certificate: certificate.to_owned(),

@@ -36,7 +36,7 @@ impl Operation for GetCertificateAuthorityCsr {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let authority = find_authority(call, &input.certificate_authority_arn)?;
-        call.authorize("acm-pca:GetCertificateAuthorityCsr", &authority.arn())?;
+        call.authorize_authority("acm-pca:GetCertificateAuthorityCsr", &authority)?;
         Ok(Output { csr: authority.csr_pem()?.to_owned() })
     }
 }

@@ -37,7 +37,7 @@ impl Operation for ImportCertificateAuthorityCertificate {
         validate::length("CertificateChain", chain.map_or(0, <[u8]>::len), 0, 2_097_152)?;
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         let action = "acm-pca:ImportCertificateAuthorityCertificate";
-        let allowed = call.authorize(action, &authority.arn())?;
+        let allowed = call.authorize_authority(action, &authority)?;
         let certificate = &input.certificate.0;
         ca::import_certificate(&mut call.work, call.ring, authority, certificate, chain, &allowed)?;
         Ok(Empty {})

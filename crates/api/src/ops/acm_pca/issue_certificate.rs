@@ -74,7 +74,7 @@ impl Operation for IssueCertificate {
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("templateName", template.name);
         call.notes.parameter("signingAlgorithm", input.signing_algorithm.as_str());
-        let allowed = call.authorize("acm-pca:IssueCertificate", &authority.arn())?;
+        let allowed = call.authorize_authority("acm-pca:IssueCertificate", &authority)?;
         let not_before = match &input.validity_not_before {
             Some(start) => Some(ca::Validity::try_from(start)?),
             None => None,

@@ -1,4 +1,4 @@
-//! `ListCertificateAuthorities`: lists the CAs of the account in the region.
+//! `ListCertificateAuthorities`: lists the CAs of the account in the region, or those that others share with it.
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_ListCertificateAuthorities.html>
 
@@ -49,11 +49,12 @@ impl Operation for ListCertificateAuthorities {
         validate::one_of("ResourceOwner", owner, &["SELF", "OTHER_ACCOUNTS"])?;
         let resource = call.scope.arn("acm-pca", "certificate-authority/*");
         let allowed = call.authorize("acm-pca:ListCertificateAuthorities", &resource)?;
-        if owner == "OTHER_ACCOUNTS" {
-            // Nothing is shared between accounts yet.
-            return Ok(Output { certificate_authorities: Vec::new(), next_token: None });
-        }
-        let page = ca::authorities(&call.work, &call.scope, after.as_deref(), limit, &allowed)?;
+        let page = if owner == "OTHER_ACCOUNTS" {
+            let (work, scope) = (&mut call.work, &call.scope);
+            ca::policy::shared_with(work, scope, after.as_deref(), limit, &allowed)?
+        } else {
+            ca::authorities(&call.work, &call.scope, after.as_deref(), limit, &allowed)?
+        };
         Ok(Output {
             certificate_authorities: page.items.iter().map(CertificateAuthority::from).collect(),
             next_token: page.next.as_deref().map(marker::wrap),

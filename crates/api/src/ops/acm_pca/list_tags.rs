@@ -45,7 +45,7 @@ impl Operation for ListTags {
         let limit = validate::page_limit("MaxResults", input.max_results)?;
         let after = marker::unwrap(input.next_token.as_deref(), "InvalidNextTokenException")?;
         let authority = find_authority(call, &input.certificate_authority_arn)?;
-        call.authorize("acm-pca:ListTags", &authority.arn())?;
+        call.authorize_authority("acm-pca:ListTags", &authority)?;
         let (page, next_token) = page_of_tags(authority.tags(), after.as_deref(), limit);
         let tags = page.into_iter().map(|(key, value)| Tag { key, value: Some(value) }).collect();
         Ok(Output { tags, next_token })

@@ -5,7 +5,7 @@
 use outlast_domain::ca;
 use serde::{Deserialize, Serialize};
 
-use crate::model::acm_pca::{Tag, find_authority, tags};
+use crate::model::acm_pca::{Tag, find_authority, request_tags, tags};
 use crate::ops::{ACM_PCA, Call, Empty, Operation, ServiceRow};
 use crate::wire::{ApiError, validate};
 
@@ -33,8 +33,9 @@ impl Operation for TagCertificateAuthority {
         let tags = tags(input.tags)?;
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("tags", serde_json::json!(tags));
+        request_tags(call, &tags);
         let action = "acm-pca:TagCertificateAuthority";
-        let allowed = call.authorize(action, &authority.arn())?;
+        let allowed = call.authorize_authority(action, &authority)?;
         ca::add_tags(&mut call.work, authority, tags, &allowed)?;
         Ok(Empty {})
     }

@@ -1,4 +1,4 @@
-//! `UpdateCertificateAuthority`: switches a CA on or off.
+//! `UpdateCertificateAuthority`: switches a CA on or off, and its CRLs and OCSP.
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_UpdateCertificateAuthority.html>
 
@@ -6,7 +6,7 @@ use outlast_domain::ca;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::model::acm_pca::{find_authority, revocation};
+use crate::model::acm_pca::{RevocationConfiguration, find_authority};
 use crate::ops::{ACM_PCA, Call, Empty, Operation, ServiceRow};
 use crate::wire::ApiError;
 
@@ -20,7 +20,7 @@ pub struct UpdateCertificateAuthority;
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Input {
     pub certificate_authority_arn: String,
-    pub revocation_configuration: Option<serde_json::Value>,
+    pub revocation_configuration: Option<RevocationConfiguration>,
     pub status: Option<String>,
 }
 
@@ -43,15 +43,15 @@ impl Operation for UpdateCertificateAuthority {
                 ));
             }
         };
-        let configuration = match input.revocation_configuration {
-            Some(given) => Some(revocation(Some(given))?),
-            None => None,
-        };
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("status", input.status);
         let action = "acm-pca:UpdateCertificateAuthority";
-        let allowed = call.authorize(action, &authority.arn())?;
-        let update = ca::Update { status, revocation: configuration };
+        let allowed = call.authorize_authority(action, &authority)?;
+        let revocation = match input.revocation_configuration {
+            None => None,
+            Some(given) => Some(given.apply(authority.revocation(), &call.settings)?),
+        };
+        let update = ca::Update { status, revocation };
         ca::set_status(&mut call.work, authority, update, &allowed)?;
         Ok(Empty {})
     }

@@ -1,0 +1,229 @@
+//! `RevocationConfiguration`, and the rules that AWS documents for it.
+
+use outlast_domain::ca::{self, Crl, Ocsp, Revocation};
+use outlast_domain::settings::Settings;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::wire::{ApiError, validate};
+
+/// `RevocationConfiguration`
+#[skip_serializing_none]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct RevocationConfiguration {
+    pub crl_configuration: Option<CrlConfiguration>,
+    pub ocsp_configuration: Option<OcspConfiguration>,
+}
+
+/// `CrlConfiguration`
+#[skip_serializing_none]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct CrlConfiguration {
+    pub enabled: bool,
+    pub expiration_in_days: Option<i64>,
+    pub custom_cname: Option<String>,
+    #[serde(rename = "S3BucketName")]
+    pub s3_bucket_name: Option<String>,
+    #[serde(rename = "S3ObjectAcl")]
+    pub s3_object_acl: Option<String>,
+    pub crl_distribution_point_extension_configuration:
+        Option<CrlDistributionPointExtensionConfiguration>,
+    pub crl_type: Option<String>,
+    pub custom_path: Option<String>,
+}
+
+/// `CrlDistributionPointExtensionConfiguration`
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct CrlDistributionPointExtensionConfiguration {
+    /// Certificates do not say where the CRL is.
+    pub omit_extension: bool,
+}
+
+/// `OcspConfiguration`
+#[skip_serializing_none]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct OcspConfiguration {
+    pub enabled: bool,
+    pub ocsp_custom_cname: Option<String>,
+}
+
+/// Days that a CRL is valid when the caller does not say, as in AWS's console.
+const DEFAULT_EXPIRATION_DAYS: i64 = 7;
+
+impl RevocationConfiguration {
+    /// What an authority that had `before` is to have; what is not mentioned stays.
+    pub fn apply(self, before: &Revocation, settings: &Settings) -> Result<Revocation, ApiError> {
+        let crl = match self.crl_configuration {
+            None => before.crl.clone(),
+            Some(crl) => crl.read(settings)?,
+        };
+        let ocsp = match self.ocsp_configuration {
+            None => before.ocsp.clone(),
+            Some(ocsp) => ocsp.read(settings)?,
+        };
+        Ok(Revocation { crl, ocsp })
+    }
+}
+
+impl CrlConfiguration {
+    fn read(self, settings: &Settings) -> Result<Option<Crl>, ApiError> {
+        let Self {
+            enabled,
+            expiration_in_days,
+            custom_cname,
+            s3_bucket_name: bucket,
+            s3_object_acl: acl,
+            crl_distribution_point_extension_configuration: extension,
+            crl_type,
+            custom_path,
+        } = self;
+        if !enabled {
+            let more = expiration_in_days.is_some() || extension.is_some();
+            let texts = [&custom_cname, &bucket, &acl, &crl_type, &custom_path];
+            if more || texts.iter().any(|text| text.is_some()) {
+                return Err(only_enabled("CrlConfiguration"));
+            }
+            return Ok(None);
+        }
+        let expiration_days = expiration_in_days.unwrap_or(DEFAULT_EXPIRATION_DAYS);
+        validate::range("ExpirationInDays", expiration_days, 1, 5000)?;
+        if let Some(name) = &custom_cname {
+            check_cname("CustomCname", name)?;
+        }
+        if let Some(name) = &bucket {
+            check_bucket(name)?;
+        }
+        if let Some(acl) = &acl {
+            validate::one_of("S3ObjectAcl", acl, &["PUBLIC_READ", "BUCKET_OWNER_FULL_CONTROL"])?;
+        }
+        let crl_type = crl_type.as_deref().unwrap_or("COMPLETE");
+        validate::one_of("CrlType", crl_type, &["COMPLETE", "PARTITIONED"])?;
+        if let Some(path) = &custom_path {
+            check_path(path)?;
+        }
+        let omit_extension = extension.is_some_and(|extension| extension.omit_extension);
+        if omit_extension && custom_cname.is_some() {
+            return Err(invalid(
+                "OmitExtension cannot be set together with CustomCname: there is no extension for the name.",
+            ));
+        }
+        let base_url = ca::crl_base_url(settings, custom_cname.as_deref(), custom_path.as_deref())
+            .ok_or_else(|| no_listener("CRLs"))?;
+        Ok(Some(Crl {
+            expiration_days,
+            custom_cname,
+            bucket,
+            acl,
+            omit_extension,
+            partitioned: crl_type == "PARTITIONED",
+            custom_path,
+            base_url,
+        }))
+    }
+}
+
+impl OcspConfiguration {
+    fn read(self, settings: &Settings) -> Result<Option<Ocsp>, ApiError> {
+        let custom_cname = self.ocsp_custom_cname;
+        if !self.enabled {
+            return match custom_cname {
+                Some(_) => Err(only_enabled("OcspConfiguration")),
+                None => Ok(None),
+            };
+        }
+        if let Some(name) = &custom_cname {
+            check_cname("OcspCustomCname", name)?;
+        }
+        let url = ca::ocsp_url(settings, custom_cname.as_deref());
+        let url = url.ok_or_else(|| no_listener("OCSP"))?;
+        Ok(Some(Ocsp { custom_cname, url }))
+    }
+}
+
+impl From<&Revocation> for RevocationConfiguration {
+    fn from(revocation: &Revocation) -> Self {
+        let crl = revocation.crl.as_ref().map(|crl| CrlConfiguration {
+            enabled: true,
+            expiration_in_days: Some(crl.expiration_days),
+            custom_cname: crl.custom_cname.clone(),
+            s3_bucket_name: crl.bucket.clone(),
+            s3_object_acl: crl.acl.clone(),
+            crl_distribution_point_extension_configuration: Some(
+                CrlDistributionPointExtensionConfiguration { omit_extension: crl.omit_extension },
+            ),
+            crl_type: Some(if crl.partitioned { "PARTITIONED" } else { "COMPLETE" }.into()),
+            custom_path: crl.custom_path.clone(),
+        });
+        let ocsp = revocation.ocsp.as_ref().map(|ocsp| OcspConfiguration {
+            enabled: true,
+            ocsp_custom_cname: ocsp.custom_cname.clone(),
+        });
+        Self {
+            crl_configuration: Some(crl.unwrap_or_default()),
+            ocsp_configuration: Some(ocsp.unwrap_or_default()),
+        }
+    }
+}
+
+fn invalid(message: impl Into<String>) -> ApiError {
+    ApiError::new("InvalidArgsException", message)
+}
+
+fn only_enabled(name: &str) -> ApiError {
+    invalid(format!("{name} with Enabled false must have no other members."))
+}
+
+fn no_listener(what: &str) -> ApiError {
+    invalid(format!(
+        "{what} cannot be enabled without a custom name: this server does not listen for requests for CRLs and \
+         OCSP. Start it with --revocation-listen."
+    ))
+}
+
+/// "must conform to RFC2396 restrictions on the use of special characters [...] must not include a protocol
+/// prefix"
+fn check_cname(member: &str, name: &str) -> Result<(), ApiError> {
+    validate::length(member, name.chars().count(), 0, 253)?;
+    let good = |c: char| c.is_ascii_alphanumeric() || "-;/?:@&=+$,%_.!~*()'".contains(c);
+    if name.contains("://") {
+        return Err(invalid(format!("{member} must not have a protocol prefix.")));
+    }
+    if name.is_empty() || name.starts_with('/') || name.ends_with('/') || !name.chars().all(good) {
+        return Err(invalid(format!("{member} is not a name that fits a URL (RFC 2396).")));
+    }
+    Ok(())
+}
+
+/// "must conform to Amazon S3 bucket naming rules"
+pub fn check_bucket(name: &str) -> Result<(), ApiError> {
+    let label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let good = (3..=63).contains(&name.len())
+        && name.chars().all(|c| label(c) || matches!(c, '-' | '.'))
+        && name.starts_with(label)
+        && name.ends_with(label)
+        && !name.contains("..")
+        && name.parse::<std::net::Ipv4Addr>().is_err();
+    if good {
+        return Ok(());
+    }
+    Err(invalid("The S3 bucket name does not conform to the naming rules of buckets."))
+}
+
+/// `(/|segment(/segment)*)`
+fn check_path(path: &str) -> Result<(), ApiError> {
+    validate::length("CustomPath", path.chars().count(), 0, 253)?;
+    let good = |c: char| c.is_ascii_alphanumeric() || "-;?:@&=+$,%_.!~*()'".contains(c);
+    let segment =
+        |text: &str| !text.is_empty() && !matches!(text, "." | "..") && text.chars().all(good);
+    if path == "/" || path.split('/').all(segment) {
+        return Ok(());
+    }
+    Err(invalid("CustomPath must be / or segments of a path with / between them."))
+}
