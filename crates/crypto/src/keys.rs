@@ -259,6 +259,7 @@ pub static KEY_SPECS: &[KeySpec] = &[
     },
     KeySpec {
         name: "SLH_DSA_SHA2_128S",
+        pca_name: Some("SLH_DSA_SHA2_128S"),
         usages: SIGN,
         signing: &[&sig::SLH_DSA_SHA2_128S],
         generate: || slh_dsa::SHA2_128S.generate(),
@@ -269,6 +270,7 @@ pub static KEY_SPECS: &[KeySpec] = &[
     },
     KeySpec {
         name: "SLH_DSA_SHA2_256S",
+        pca_name: Some("SLH_DSA_SHA2_256S"),
         usages: SIGN,
         signing: &[&sig::SLH_DSA_SHA2_256S],
         generate: || slh_dsa::SHA2_256S.generate(),
@@ -279,6 +281,7 @@ pub static KEY_SPECS: &[KeySpec] = &[
     },
     KeySpec {
         name: "ML_DSA_65_ECDSA_P256",
+        pca_name: Some("ML_DSA_65_ECDSA_P256"),
         usages: SIGN,
         signing: &[&sig::ML_DSA_65_ECDSA_P256_SHA512],
         draft: true,

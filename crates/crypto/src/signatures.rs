@@ -10,6 +10,8 @@ use crate::CryptoError;
 use crate::digests::Digest;
 use crate::keys::{composite, ed25519, ml_dsa, slh_dsa};
 
+mod pss;
+
 /// What is signed.
 #[derive(Clone, Copy)]
 pub enum Message<'a> {
@@ -28,6 +30,8 @@ pub enum Parameters {
     Absent,
     /// ASN.1 NULL: RSA PKCS #1 v1.5 (RFC 4055, section 5).
     Null,
+    /// `RSASSA-PSS-params` with the row's hash, MGF1 with the same, and a salt as long (RFC 4055, section 3.1).
+    Pss,
 }
 
 /// The kind of key that an algorithm signs with.
@@ -142,6 +146,7 @@ pub static ML_DSA_87: SignatureAlgorithm = SignatureAlgorithm {
 /// SLH-DSA-SHA2-128s (FIPS 205): signatures of 7856 bytes.
 pub static SLH_DSA_SHA2_128S: SignatureAlgorithm = SignatureAlgorithm {
     kms_name: "SLH_DSA_SHA2_128S",
+    pca_name: Some("SLH_DSA_SHA2_128S"),
     oid: Some(oid("2.16.840.1.101.3.4.3.20")),
     family: Family::SlhDsa,
     // RFC 9814: the digest of the parameter set's own hash.
@@ -153,6 +158,7 @@ pub static SLH_DSA_SHA2_128S: SignatureAlgorithm = SignatureAlgorithm {
 /// SLH-DSA-SHA2-256s: signatures of 29792 bytes.
 pub static SLH_DSA_SHA2_256S: SignatureAlgorithm = SignatureAlgorithm {
     kms_name: "SLH_DSA_SHA2_256S",
+    pca_name: Some("SLH_DSA_SHA2_256S"),
     oid: Some(oid("2.16.840.1.101.3.4.3.24")),
     family: Family::SlhDsa,
     cms_digests: &["sha512"],
@@ -161,9 +167,12 @@ pub static SLH_DSA_SHA2_256S: SignatureAlgorithm = SignatureAlgorithm {
     ..NONE
 };
 /// ML-DSA-65 with ECDSA P-256, both over a SHA-512 digest; signatures of 3309 bytes and a DER
-/// `ECDSA-Sig-Value`. No OID here: X.509 and CMS wait until the draft is final.
+/// `ECDSA-Sig-Value`. The OID is the draft's (draft-ietf-lamps-pq-composite-sigs), for X.509 only; CMS has a draft of
+/// its own.
 pub static ML_DSA_65_ECDSA_P256_SHA512: SignatureAlgorithm = SignatureAlgorithm {
     kms_name: "ML_DSA_65_ECDSA_P256_SHA512",
+    pca_name: Some("ML_DSA_65_ECDSA_P256_SHA512"),
+    oid: Some(composite::OID),
     family: Family::Composite,
     digest: Some("sha512"),
     verify: composite::verify,
@@ -269,6 +278,9 @@ pub static RSA_PKCS1_SHA_512: SignatureAlgorithm = SignatureAlgorithm {
 /// RSASSA-PSS with SHA-256 and a salt of 32 bytes.
 pub static RSA_PSS_SHA_256: SignatureAlgorithm = SignatureAlgorithm {
     kms_name: "RSASSA_PSS_SHA_256",
+    pca_name: Some("SHA256WITHRSA_PSS"),
+    oid: Some(pss::OID),
+    parameters: Parameters::Pss,
     digest: Some("sha256"),
     verifiers: &[&aws::RSA_PSS_2048_8192_SHA256],
     ..NONE
@@ -276,6 +288,9 @@ pub static RSA_PSS_SHA_256: SignatureAlgorithm = SignatureAlgorithm {
 /// RSASSA-PSS with SHA-384 and a salt of 48 bytes.
 pub static RSA_PSS_SHA_384: SignatureAlgorithm = SignatureAlgorithm {
     kms_name: "RSASSA_PSS_SHA_384",
+    pca_name: Some("SHA384WITHRSA_PSS"),
+    oid: Some(pss::OID),
+    parameters: Parameters::Pss,
     digest: Some("sha384"),
     verifiers: &[&aws::RSA_PSS_2048_8192_SHA384],
     ..NONE
@@ -283,6 +298,9 @@ pub static RSA_PSS_SHA_384: SignatureAlgorithm = SignatureAlgorithm {
 /// RSASSA-PSS with SHA-512 and a salt of 64 bytes.
 pub static RSA_PSS_SHA_512: SignatureAlgorithm = SignatureAlgorithm {
     kms_name: "RSASSA_PSS_SHA_512",
+    pca_name: Some("SHA512WITHRSA_PSS"),
+    oid: Some(pss::OID),
+    parameters: Parameters::Pss,
     digest: Some("sha512"),
     verifiers: &[&aws::RSA_PSS_2048_8192_SHA512],
     ..NONE
@@ -310,9 +328,38 @@ pub static SIGNATURES: &[&SignatureAlgorithm] = &[
 ];
 
 impl SignatureAlgorithm {
-    /// The row with this OID in X.509 and CMS.
+    /// The row with this OID in X.509 and CMS. RSASSA-PSS has one OID for all hashes, and so is not found: see
+    /// [`SignatureAlgorithm::by_identifier`].
     pub fn by_oid(oid: ObjectIdentifier) -> Option<&'static Self> {
-        SIGNATURES.iter().copied().find(|row| row.oid == Some(oid))
+        let alone = |row: &&Self| row.oid == Some(oid) && row.parameters != Parameters::Pss;
+        SIGNATURES.iter().copied().find(alone)
+    }
+
+    /// The row with this `AlgorithmIdentifier`: the OID and the DER of the parameters, if there are any.
+    pub fn by_identifier(
+        oid: ObjectIdentifier,
+        parameters: Option<&[u8]>,
+    ) -> Option<&'static Self> {
+        SIGNATURES.iter().copied().find(|row| {
+            row.oid == Some(oid)
+                && match row.parameters {
+                    Parameters::Absent => parameters.is_none(),
+                    // RFC 4055, section 5: absent must be accepted, too.
+                    Parameters::Null => parameters.is_none_or(|der| der == [0x05, 0x00]),
+                    Parameters::Pss => {
+                        row.digest.zip(parameters).is_some_and(|(name, der)| pss::fits(name, der))
+                    }
+                }
+        })
+    }
+
+    /// DER of the parameters that go with [`SignatureAlgorithm::oid`]; `None` where they are absent.
+    pub fn encoded_parameters(&self) -> Result<Option<Vec<u8>>, CryptoError> {
+        match self.parameters {
+            Parameters::Absent => Ok(None),
+            Parameters::Null => Ok(Some(vec![0x05, 0x00])),
+            Parameters::Pss => pss::encode(self.digest.unwrap_or_default()).map(Some),
+        }
     }
 
     /// The row with this Private CA name.
@@ -379,4 +426,43 @@ fn by_aws_lc(
 
 const fn oid(text: &str) -> ObjectIdentifier {
     ObjectIdentifier::new_unwrap(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_name_rows() {
+        for row in SIGNATURES {
+            let Some(oid) = row.oid else { continue };
+            let parameters = row.encoded_parameters().unwrap();
+            let found = SignatureAlgorithm::by_identifier(oid, parameters.as_deref());
+            assert_eq!(found, Some(*row));
+            let wrong = SignatureAlgorithm::by_identifier(oid, Some(&[0x30, 0]));
+            assert_eq!(wrong, None, "{row:?}");
+            if row.parameters != Parameters::Pss {
+                assert_eq!(SignatureAlgorithm::by_oid(oid), Some(*row));
+            }
+        }
+        assert_eq!(SignatureAlgorithm::by_oid(pss::OID), None);
+    }
+
+    /// RFC 4055, section 3.1, as `openssl req -sigopt rsa_padding_mode:pss -sigopt rsa_pss_saltlen:digest` writes it.
+    #[test]
+    fn pss_parameters_are_what_others_write() {
+        let expected = "3034a00f300d06096086480165030402010500a11c301a06092a864886f70d010108\
+                        300d06096086480165030402010500a203020120";
+        let encoded = RSA_PSS_SHA_256.encoded_parameters().unwrap().unwrap();
+        assert_eq!(hex::encode(&encoded), expected);
+        // Without the NULLs inside, and with the default trailer spelt out.
+        let bare = "3035a00d300b0609608648016503040201a11a301806092a864886f70d010108\
+                    300b0609608648016503040201a203020120a303020101";
+        let bare = hex::decode(bare).unwrap();
+        assert!(pss::fits("sha256", &bare) && !pss::fits("sha384", &bare));
+        let mut short_salt = encoded.clone();
+        *short_salt.last_mut().unwrap() = 20;
+        assert!(!pss::fits("sha256", &short_salt));
+        assert!(!pss::fits("sha256", &[0x30, 0]));
+    }
 }

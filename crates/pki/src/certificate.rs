@@ -4,7 +4,7 @@ use const_oid::ObjectIdentifier;
 use der::asn1::{BitString, OctetString};
 use der::{Decode, Encode};
 use outlast_crypto::digests;
-use outlast_crypto::signatures::{Message, Parameters, SignatureAlgorithm};
+use outlast_crypto::signatures::{Message, SignatureAlgorithm};
 use spki::{
     AlgorithmIdentifierOwned, DynSignatureAlgorithmIdentifier, EncodePublicKey,
     SubjectPublicKeyInfoOwned, SubjectPublicKeyInfoRef,
@@ -161,12 +161,15 @@ impl Certificate {
     /// Whether `issuer`'s key signed this certificate. Says nothing about validity or constraints.
     pub fn signed_by(&self, issuer: &Self) -> bool {
         let signed = || {
-            let algorithm = SignatureAlgorithm::by_oid(self.signature_algorithm())?;
+            let algorithm = signature_row(self.parsed.signature_algorithm()).ok()?;
             let tbs = raw_tbs(&self.der)?;
             let signature = self.parsed.signature().as_bytes()?;
             algorithm.verify(&issuer.public_key().ok()?, Message::Raw(tbs), signature).ok()
         };
-        self.issuer() == issuer.subject() && signed().is_some()
+        // RFC 5280, section 4.1.1.2: both fields MUST be the same.
+        self.parsed.signature_algorithm() == self.tbs().signature()
+            && self.issuer() == issuer.subject()
+            && signed().is_some()
     }
 }
 
@@ -212,11 +215,23 @@ pub fn algorithm_identifier(
     let oid = algorithm
         .oid
         .ok_or_else(|| PkiError::UnsupportedAlgorithm(algorithm.kms_name.to_owned()))?;
-    let parameters = match algorithm.parameters {
-        Parameters::Absent => None,
-        Parameters::Null => Some(der::asn1::Any::null()),
-    };
+    let unsupported = |_| PkiError::UnsupportedAlgorithm(algorithm.kms_name.to_owned());
+    let parameters = algorithm.encoded_parameters().map_err(unsupported)?;
+    let parameters = parameters
+        .map(|der| der::asn1::Any::from_der(&der))
+        .transpose()
+        .map_err(|error| PkiError::malformed("algorithm", &error))?;
     Ok(AlgorithmIdentifierOwned { oid, parameters })
+}
+
+/// The row of a signature's `AlgorithmIdentifier`.
+pub fn signature_row(
+    identifier: &AlgorithmIdentifierOwned,
+) -> Result<&'static SignatureAlgorithm, PkiError> {
+    let parameters = identifier.parameters.as_ref().map(Encode::to_der).transpose();
+    let parameters = parameters.map_err(|error| PkiError::malformed("algorithm", &error))?;
+    SignatureAlgorithm::by_identifier(identifier.oid, parameters.as_deref())
+        .ok_or_else(|| PkiError::UnsupportedAlgorithm(identifier.oid.to_string()))
 }
 
 /// What goes into a certificate.

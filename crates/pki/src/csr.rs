@@ -1,4 +1,7 @@
-//! PKCS #10 certificate requests (RFC 2986).
+//! PKCS #10 certificate requests (RFC 2986): reading, and building around a signer that is somewhere else.
+//!
+//! A key that can sign signs its own request. One that cannot, ML-KEM's, is asked for in the name of a signature
+//! certificate that the subject has already: `possession.rs`.
 
 use der::asn1::{Any, BitString, SetOfVec};
 use der::{Decode, Encode};
@@ -6,66 +9,147 @@ use outlast_crypto::signatures::{Message, SignatureAlgorithm};
 use spki::SubjectPublicKeyInfoOwned;
 use x509_cert::attr::Attribute;
 use x509_cert::ext::Extension;
-use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::name::Name;
 use x509_cert::request::{CertReq, CertReqInfo, ExtensionReq, Version};
 
-use crate::certificate::{algorithm_identifier, raw_tbs};
-use crate::templates::SUBJECT_ALT_NAME;
-use crate::{PkiError, pem};
+use crate::certificate::{algorithm_identifier, raw_tbs, signature_row};
+use crate::public_key::Kind;
+use crate::{PkiError, extensions, pem};
+
+mod possession;
+
+pub use possession::{Possession, WithStatement};
+
+/// Longest request, in bytes of DER; the Private CA API has the same limit.
+pub const MAX_LEN: usize = 32_768;
+/// Extensions in one request at most.
+pub const MAX_EXTENSIONS: usize = 100;
 
 /// A certificate request whose signature has been checked: there is no other way to have one.
 #[derive(Debug)]
 pub struct CertificateRequest {
     /// Subject asked for.
     pub subject: Name,
-    /// DER `SubjectPublicKeyInfo`.
+    /// DER `SubjectPublicKeyInfo`, of a kind and strength that can be certified.
     pub public_key: Vec<u8>,
     /// Extensions asked for.
     pub extensions: Vec<Extension>,
+    /// The certificate whose key signed the request, where the key asked for cannot sign.
+    pub possession: Option<Possession>,
+    _verified: Verified,
+}
+
+/// Made by this module only, after a signature was verified.
+#[derive(Debug)]
+struct Verified;
+
+/// A request that has been read.
+#[derive(Debug)]
+pub enum Received {
+    /// It was signed with the key that it asks for.
+    Verified(CertificateRequest),
+    /// It was signed with another key, which must be looked up first.
+    Statement(Box<WithStatement>),
 }
 
 impl CertificateRequest {
-    /// Reads a request in PEM or DER and verifies the proof of possession that its signature is.
+    /// Reads a request in PEM or DER and verifies the proof of possession that its signature is. A request with a
+    /// statement of possession is refused: [`Received::read`] takes both.
     pub fn parse_and_verify(bytes: &[u8]) -> Result<Self, PkiError> {
+        match Received::read(bytes)? {
+            Received::Verified(request) => Ok(request),
+            Received::Statement(_) => Err(PkiError::Possession(
+                "the certificate that it refers to was not looked up".into(),
+            )),
+        }
+    }
+}
+
+impl Received {
+    /// Reads a request in PEM or DER, and verifies its signature if that was made with the key that it asks for.
+    pub fn read(bytes: &[u8]) -> Result<Self, PkiError> {
         let malformed = |error: der::Error| PkiError::malformed("certificate request", &error);
+        // PEM takes four bytes for three, and lines.
+        if bytes.len() > 2 * MAX_LEN {
+            return Err(too_long(bytes.len()));
+        }
         let der = pem::read_certificate_request(bytes)?;
+        if der.len() > MAX_LEN {
+            return Err(too_long(der.len()));
+        }
         let request = CertReq::from_der(&der).map_err(malformed)?;
-        let algorithm = SignatureAlgorithm::by_oid(request.algorithm.oid)
-            .ok_or_else(|| PkiError::UnsupportedAlgorithm(request.algorithm.oid.to_string()))?;
+        let algorithm = signature_row(&request.algorithm)?;
         let public_key = request.info.public_key.to_der().map_err(malformed)?;
-        let signed = raw_tbs(&der).ok_or(PkiError::RequestSignature)?;
-        let signature = request.signature.as_bytes().ok_or(PkiError::RequestSignature)?;
-        algorithm
-            .verify(&public_key, Message::Raw(signed), signature)
-            .map_err(|_| PkiError::RequestSignature)?;
+        let kind = Kind::check(&public_key)?;
         let mut extensions = Vec::new();
+        let mut possession = None;
         for attribute in request.info.attributes.iter() {
             if attribute.oid == const_oid::db::rfc5912::ID_EXTENSION_REQ {
                 for value in attribute.values.iter() {
                     extensions.extend(value.decode_as::<ExtensionReq>().map_err(malformed)?.0);
                 }
             }
+            if attribute.oid == possession::STATEMENT {
+                if possession.is_some() {
+                    return Err(PkiError::Possession("there are two of it".into()));
+                }
+                possession = Some(Possession::from_attribute(attribute)?);
+            }
         }
         check_extensions(&extensions)?;
-        Ok(Self { subject: request.info.subject, public_key, extensions })
+        let signed = raw_tbs(&der).ok_or(PkiError::RequestSignature)?;
+        let signature = request.signature.as_bytes().ok_or(PkiError::RequestSignature)?;
+        let request = CertificateRequest {
+            subject: request.info.subject,
+            public_key,
+            extensions,
+            possession: None,
+            _verified: Verified,
+        };
+        match possession {
+            // RFC 9883, section 4: the attribute MUST NOT be used to obtain a signature certificate.
+            Some(_) if kind.signs() => {
+                Err(PkiError::Possession("the key asked for can sign the request itself".into()))
+            }
+            Some(possession) => Ok(Self::Statement(Box::new(WithStatement {
+                possession,
+                request,
+                algorithm,
+                signed: signed.to_vec(),
+                signature: signature.to_vec(),
+            }))),
+            None if !kind.signs() => Err(PkiError::Possession(format!(
+                "{} keys cannot sign, so the request needs one (RFC 9883)",
+                kind.name
+            ))),
+            None => {
+                algorithm
+                    .verify(&request.public_key, Message::Raw(signed), signature)
+                    .map_err(|_| PkiError::RequestSignature)?;
+                Ok(Self::Verified(request))
+            }
+        }
+    }
+}
+
+fn too_long(len: usize) -> PkiError {
+    PkiError::Malformed {
+        what: "certificate request",
+        reason: format!("it has {len} bytes, at most {MAX_LEN} are taken"),
     }
 }
 
 /// What is copied into certificates must be well-formed and there once (RFC 5280, section 4.2).
 fn check_extensions(extensions: &[Extension]) -> Result<(), PkiError> {
     let malformed = |reason: String| PkiError::Malformed { what: "certificate request", reason };
+    if extensions.len() > MAX_EXTENSIONS {
+        return Err(malformed(format!("it has more than {MAX_EXTENSIONS} extensions")));
+    }
     for (index, extension) in extensions.iter().enumerate() {
         if extensions[..index].iter().any(|earlier| earlier.extn_id == extension.extn_id) {
             return Err(malformed(format!("the extension {} occurs twice", extension.extn_id)));
         }
-        if extension.extn_id == SUBJECT_ALT_NAME {
-            let names = SubjectAltName::from_der(extension.extn_value.as_bytes())
-                .map_err(|error| malformed(format!("the subject alternative name: {error}")))?;
-            if names.0.is_empty() {
-                return Err(malformed("the subject alternative name is empty".into()));
-            }
-        }
+        extensions::check(extension)?;
     }
     Ok(())
 }
@@ -84,6 +168,16 @@ impl Unsigned {
         public_key: &[u8],
         extensions: Vec<Extension>,
     ) -> Result<Self, PkiError> {
+        Self::with_statement(subject, public_key, extensions, None)
+    }
+
+    /// As [`Unsigned::new`], for a key that cannot sign: the owner of `possession`'s certificate signs.
+    pub fn with_statement(
+        subject: Name,
+        public_key: &[u8],
+        extensions: Vec<Extension>,
+        possession: Option<&Possession>,
+    ) -> Result<Self, PkiError> {
         let malformed = |error: der::Error| PkiError::malformed("certificate request", &error);
         let mut attributes = SetOfVec::new();
         if !extensions.is_empty() {
@@ -94,6 +188,9 @@ impl Unsigned {
                     values: SetOfVec::try_from(vec![value]).map_err(malformed)?,
                 })
                 .map_err(malformed)?;
+        }
+        if let Some(possession) = possession {
+            attributes.insert(possession.to_attribute()?).map_err(malformed)?;
         }
         let info = CertReqInfo {
             version: Version::V1,

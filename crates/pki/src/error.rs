@@ -15,6 +15,9 @@ pub enum PkiError {
     /// A certificate request whose own signature does not verify.
     #[error("the signature on the certificate request is not valid")]
     RequestSignature,
+    /// A statement of possession (RFC 9883) that is missing, or that does not hold.
+    #[error("the statement of possession of the private key cannot be accepted: {0}")]
+    Possession(String),
     /// A key or signature algorithm without a row in the tables.
     #[error("the algorithm {0} is not supported")]
     UnsupportedAlgorithm(String),

@@ -24,7 +24,7 @@ use crate::signatures::{Family, Message, SignatureAlgorithm};
 use crate::{CryptoError, Secret, random};
 
 /// id-MLDSA65-ECDSA-P256-SHA512; public key 1952 + 65 bytes, signature 3309 and a DER `ECDSA-Sig-Value`.
-const OID: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.6.45");
+pub(crate) const OID: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.6.45");
 /// Begins every message representative.
 const PREFIX: &[u8] = b"CompositeAlgorithmSignatures2025";
 /// Names the pair; ML-DSA gets it as context.

@@ -5,7 +5,8 @@
     clippy::print_stdout,
     clippy::print_stderr,
     clippy::type_complexity,
-    reason = "a test may fail and print"
+    dead_code,
+    reason = "a test may fail and print, and need a part only"
 )]
 
 use outlast_crypto::keys::{Key, KeySpec};
