@@ -12,6 +12,8 @@ use crate::certificate::Certificate;
 use crate::templates::{CODE_SIGNING, SERVER_AUTH};
 use crate::time::rfc3339;
 
+mod algorithms;
+
 /// Intermediate certificates offered to path building at most; more are not looked at.
 pub const MAX_INTERMEDIATES: usize = 32;
 
@@ -107,7 +109,7 @@ pub fn verify_code_signing(
     };
     end_entity
         .verify_for_usage(
-            webpki::ALL_VERIFICATION_ALGS,
+            &algorithms::all(),
             &anchors,
             &intermediates,
             time,

@@ -30,9 +30,24 @@ pub fn template(name: &str) -> &'static Template {
 }
 
 pub fn issue(spec: &str, name: &str, row: &str, years: i64, issuer: Option<&Party>) -> Party {
+    let found = KeySpec::by_name(spec).unwrap();
+    // One that CMS takes, too, if there is one: not RSASSA-PSS.
+    let mut rows = found.signing.iter().filter(|row| row.oid.is_some());
+    let first = rows.clone().next().unwrap();
+    let algorithm = *rows.find(|row| !row.cms_digests.is_empty()).unwrap_or(first);
+    issue_with(spec, algorithm, name, row, years, issuer)
+}
+
+pub fn issue_with(
+    spec: &str,
+    algorithm: &'static SignatureAlgorithm,
+    name: &str,
+    row: &str,
+    years: i64,
+    issuer: Option<&Party>,
+) -> Party {
     let spec = KeySpec::by_name(spec).unwrap();
     let key = spec.load(&spec.generate().unwrap()).unwrap();
-    let algorithm = *spec.signing.iter().find(|row| row.oid.is_some()).unwrap();
     let public_key = key.public_key().unwrap().to_vec();
     let subject = common_name(name).unwrap();
     let (issuer_name, issuer_key, issuer_algorithm, issuer_key_id) = match issuer {
