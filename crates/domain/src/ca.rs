@@ -2,13 +2,10 @@
 
 mod access;
 mod authority;
-mod chain;
+pub mod crl;
 mod import;
 mod issue;
-mod lifecycle;
-pub mod permission;
-pub mod policy;
-pub mod report;
+pub mod ocsp;
 mod revocation;
 mod subject;
 mod validity;
