@@ -75,6 +75,16 @@ pub static DIGESTS: &[Digest] = &[
     },
 ];
 
+/// SHA-1, which OCSP names issuers and responders with (RFC 6960, section 4.1.1; RFC 5019, section 2.1.1).
+///
+/// It is not among [`DIGESTS`], so that nothing that looks a digest up for a signature can find it.
+pub static SHA1_FOR_IDENTIFIERS: Digest = Digest {
+    name: "sha1",
+    oid: oid("1.3.14.3.2.26"),
+    output_len: 20,
+    start: || aws_lc(&aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY),
+};
+
 impl Digest {
     /// The row named `name`.
     pub fn by_name(name: &str) -> Option<&'static Self> {
@@ -177,6 +187,14 @@ mod tests {
             "483366601360a8771c6863080cc4114d8db44530f8f1e1ee4f94ea37e78b5739d5a15bef186a5386c75744c0527e1faa9f8726e462a12a4feb06bd8801e751e4",
         ),
     ];
+
+    #[test]
+    fn sha1_is_found_by_nothing_that_signs() {
+        let answer = "a9993e364706816aba3e25717850c26c9cd0d89d";
+        assert_eq!(hex::encode(SHA1_FOR_IDENTIFIERS.digest(b"abc")), answer);
+        assert!(Digest::by_name("sha1").is_none());
+        assert!(Digest::by_oid(SHA1_FOR_IDENTIFIERS.oid).is_none());
+    }
 
     #[test]
     fn every_row_has_its_known_answer() {

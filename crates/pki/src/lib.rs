@@ -6,16 +6,19 @@
 
 pub mod certificate;
 pub mod cms;
+pub mod crl;
 pub mod csr;
 mod error;
 pub mod extensions;
 pub mod general_name;
 pub mod name;
+pub mod ocsp;
 pub mod path;
 pub mod pem;
 pub mod public_key;
 pub mod templates;
 pub mod time;
+pub mod validate;
 
 pub use error::PkiError;
 

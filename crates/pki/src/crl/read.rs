@@ -1,0 +1,371 @@
+//! Reading CRLs. The DER stays as it came; what is kept beside it is four bytes an entry.
+
+use const_oid::ObjectIdentifier;
+use const_oid::db::rfc5280::{
+    ID_CE_AUTHORITY_KEY_IDENTIFIER, ID_CE_CRL_NUMBER, ID_CE_CRL_REASONS, ID_CE_DELTA_CRL_INDICATOR,
+    ID_CE_ISSUING_DISTRIBUTION_POINT,
+};
+use der::asn1::{AnyRef, BitStringRef, IntRef};
+use der::{Decode, Reader, Sequence, SliceReader, Tag, TagMode, TagNumber};
+use outlast_crypto::signatures::{Message, SignatureAlgorithm};
+use spki::{AlgorithmIdentifierOwned, AlgorithmIdentifierRef};
+use x509_cert::ext::Extension;
+use x509_cert::ext::pkix::AuthorityKeyIdentifier;
+use x509_cert::ext::pkix::crl::CrlNumber;
+use x509_cert::ext::pkix::crl::dp::IssuingDistributionPoint;
+use x509_cert::ext::pkix::name::{DistributionPointName, GeneralName};
+use x509_cert::name::Name;
+use x509_cert::time::Time;
+
+use super::reason::{CrlReasonCode, UNSPECIFIED};
+use super::{CERTIFICATE_ISSUER, Entry, MAX_CRL_LEN, Reason};
+use crate::PkiError;
+use crate::certificate::{Certificate, raw_tbs};
+use crate::time::unix_time;
+use crate::validate::names;
+
+/// A CRL that has been read. Its signature is not checked by reading it: see [`Crl::signed_by`].
+#[derive(Debug, Clone)]
+pub struct Crl {
+    der: Vec<u8>,
+    issuer: Name,
+    this_update: i64,
+    next_update: Option<i64>,
+    extensions: Vec<Extension>,
+    distribution_point: Option<IssuingDistributionPoint>,
+    algorithm: AlgorithmIdentifierOwned,
+    /// Where the entries begin in `der`, ordered by serial number.
+    entries: Vec<u32>,
+    unusable: Option<String>,
+}
+
+/// One entry as it stands in a CRL.
+#[derive(Sequence)]
+struct RawEntry<'a> {
+    serial: IntRef<'a>,
+    revoked_at: Time,
+    extensions: Option<AnyRef<'a>>,
+}
+
+/// The outer frame.
+#[derive(Sequence)]
+struct Frame<'a> {
+    to_be_signed: AnyRef<'a>,
+    algorithm: AlgorithmIdentifierRef<'a>,
+    signature: BitStringRef<'a>,
+}
+
+impl Crl {
+    /// Reads one CRL in DER or PEM.
+    pub fn parse(bytes: &[u8]) -> Result<Self, PkiError> {
+        let malformed = |reason: &str| PkiError::Malformed { what: "CRL", reason: reason.into() };
+        // PEM is a third longer.
+        if bytes.len() > MAX_CRL_LEN / 2 * 3 {
+            return Err(malformed("it is too long"));
+        }
+        let der = if bytes.first() == Some(&0x30) {
+            bytes.to_vec()
+        } else {
+            use rustls_pki_types::pem::PemObject;
+            rustls_pki_types::CertificateRevocationListDer::from_pem_slice(bytes)
+                .map(|der| der.to_vec())
+                .map_err(|_| malformed("there is no X509 CRL block in it"))?
+        };
+        if der.len() > MAX_CRL_LEN {
+            return Err(malformed("it is too long"));
+        }
+        Self::read(der).map_err(|error| PkiError::malformed("CRL", &error))
+    }
+
+    fn read(der: Vec<u8>) -> der::Result<Self> {
+        let frame = Frame::from_der(&der)?;
+        let algorithm = AlgorithmIdentifierOwned {
+            oid: frame.algorithm.oid,
+            parameters: frame.algorithm.parameters.map(Into::into),
+        };
+        let mut unusable = None;
+        let mut entries = Vec::new();
+        let mut tbs = SliceReader::new(frame.to_be_signed.value())?;
+        let base = offset(&der, frame.to_be_signed.value());
+        // v1 has no version field (RFC 5280, section 5.1.2.1), and no extensions.
+        let version = if Tag::peek(&tbs)? == Tag::Integer { u8::decode(&mut tbs)? } else { 0 };
+        if version > 1 {
+            return Err(Tag::Integer.value_error().into());
+        }
+        let inner = AlgorithmIdentifierOwned::decode(&mut tbs)?;
+        if inner != algorithm {
+            unusable = Some("its two signature algorithms differ".to_owned());
+        }
+        let issuer = Name::decode(&mut tbs)?;
+        let this_update = unix_time(&Time::decode(&mut tbs)?);
+        let next_update = match peek(&tbs)? {
+            Some(Tag::UtcTime | Tag::GeneralizedTime) => Some(unix_time(&Time::decode(&mut tbs)?)),
+            _ => None,
+        };
+        if peek(&tbs)? == Some(Tag::Sequence) {
+            let list = AnyRef::decode(&mut tbs)?;
+            let at = base + offset(frame.to_be_signed.value(), list.value());
+            entries = index(list.value(), at, &der, &mut unusable)?;
+        }
+        let extensions = tbs
+            .context_specific::<Vec<Extension>>(TagNumber(0), TagMode::Explicit)?
+            .unwrap_or_default();
+        tbs.finish()?;
+        let mut crl = Self {
+            issuer,
+            this_update,
+            next_update,
+            extensions,
+            distribution_point: None,
+            algorithm,
+            entries,
+            unusable,
+            der,
+        };
+        crl.read_extensions()?;
+        Ok(crl)
+    }
+
+    fn read_extensions(&mut self) -> der::Result<()> {
+        for (place, extension) in self.extensions.iter().enumerate() {
+            if self.extensions.iter().take(place).any(|other| other.extn_id == extension.extn_id) {
+                return Err(Tag::Sequence.value_error().into());
+            }
+            match extension.extn_id {
+                ID_CE_ISSUING_DISTRIBUTION_POINT => {
+                    let point =
+                        IssuingDistributionPoint::from_der(extension.extn_value.as_bytes())?;
+                    if point.indirect_crl {
+                        self.unusable = Some("it is an indirect CRL".into());
+                    }
+                    self.distribution_point = Some(point);
+                }
+                // Both are looked into, so that a broken one is found now and not when it is asked for.
+                ID_CE_CRL_NUMBER => {
+                    CrlNumber::from_der(extension.extn_value.as_bytes())?;
+                }
+                ID_CE_AUTHORITY_KEY_IDENTIFIER => {
+                    AuthorityKeyIdentifier::from_der(extension.extn_value.as_bytes())?;
+                }
+                ID_CE_DELTA_CRL_INDICATOR => self.unusable = Some("it is a delta CRL".into()),
+                // RFC 5280, section 5.2: such a CRL says nothing about what is not revoked in it, so that it
+                // is not used at all.
+                other if extension.critical => {
+                    self.unusable = Some(format!("it has the unknown critical extension {other}"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The DER that was read.
+    pub fn der(&self) -> &[u8] {
+        &self.der
+    }
+
+    /// Who issued it.
+    pub fn issuer(&self) -> &Name {
+        &self.issuer
+    }
+
+    /// Seconds since 1970.
+    pub fn this_update(&self) -> i64 {
+        self.this_update
+    }
+
+    /// Seconds since 1970. RFC 5280 wants it in every CRL.
+    pub fn next_update(&self) -> Option<i64> {
+        self.next_update
+    }
+
+    /// CRL number, big-endian.
+    pub fn number(&self) -> Option<Vec<u8>> {
+        let value = self.extension_value(ID_CE_CRL_NUMBER)?;
+        CrlNumber::from_der(value).ok().map(|number| number.0.as_bytes().to_vec())
+    }
+
+    /// The key identifier of its authority key identifier.
+    pub fn authority_key_identifier(&self) -> Option<Vec<u8>> {
+        let value = self.extension_value(ID_CE_AUTHORITY_KEY_IDENTIFIER)?;
+        let identifier = AuthorityKeyIdentifier::from_der(value).ok()?.key_identifier?;
+        Some(identifier.as_bytes().to_vec())
+    }
+
+    /// The issuing distribution point, if there is one.
+    pub fn issuing_distribution_point(&self) -> Option<&IssuingDistributionPoint> {
+        self.distribution_point.as_ref()
+    }
+
+    /// The URLs of its issuing distribution point.
+    pub fn distribution_urls(&self) -> Vec<String> {
+        let point =
+            self.distribution_point.as_ref().and_then(|idp| idp.distribution_point.as_ref());
+        let Some(DistributionPointName::FullName(names)) = point else { return Vec::new() };
+        let url = |name: &GeneralName| match name {
+            GeneralName::UniformResourceIdentifier(uri) => Some(uri.as_str().to_owned()),
+            _ => None,
+        };
+        names.iter().filter_map(url).collect()
+    }
+
+    /// All extensions.
+    pub fn extensions(&self) -> &[Extension] {
+        &self.extensions
+    }
+
+    /// OID of the algorithm that it is signed with.
+    pub fn signature_algorithm(&self) -> ObjectIdentifier {
+        self.algorithm.oid
+    }
+
+    /// Why this CRL must not be used to tell the status of certificates, if so: an extension that is critical
+    /// and unknown (RFC 5280, sections 5.2 and 5.3), a delta or an indirect CRL.
+    pub fn unusable(&self) -> Option<&str> {
+        self.unusable.as_deref()
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The entry of a serial number (big-endian, leading zeros do not matter).
+    pub fn entry(&self, serial: &[u8]) -> Option<Entry<Vec<u8>>> {
+        let wanted = significant(serial);
+        let found = self
+            .entries
+            .binary_search_by(|start| compare(serial_at(&self.der, *start), wanted))
+            .ok()?;
+        self.entry_at(*self.entries.get(found)?)
+    }
+
+    /// All entries, ordered by serial number.
+    pub fn entries(&self) -> impl Iterator<Item = Entry<Vec<u8>>> + '_ {
+        self.entries.iter().filter_map(|start| self.entry_at(*start))
+    }
+
+    fn entry_at(&self, start: u32) -> Option<Entry<Vec<u8>>> {
+        let mut reader = SliceReader::new(self.der.get(start as usize..)?).ok()?;
+        let raw = RawEntry::decode(&mut reader).ok()?;
+        Some(Entry {
+            serial: significant(raw.serial.as_bytes()).to_vec(),
+            revoked_at: unix_time(&raw.revoked_at),
+            reason: raw.extensions.and_then(reason_of).unwrap_or(UNSPECIFIED),
+        })
+    }
+
+    /// Whether `issuer` issued it: the name fits, its key may sign CRLs and made the signature. Says nothing
+    /// about times.
+    pub fn signed_by(&self, issuer: &Certificate) -> bool {
+        names::same(&self.issuer, issuer.subject())
+            && issuer.key_usage().is_none_or(|(_, usage)| usage.crl_sign())
+            && issuer.public_key().is_ok_and(|key| self.signed_with(&key))
+    }
+
+    /// Whether the key in the DER `SubjectPublicKeyInfo` made the signature.
+    pub fn signed_with(&self, public_key: &[u8]) -> bool {
+        let signed = || {
+            let algorithm = SignatureAlgorithm::by_oid(self.algorithm.oid)?;
+            let frame = Frame::from_der(&self.der).ok()?;
+            let signature = frame.signature.as_bytes()?;
+            algorithm.verify(public_key, Message::Raw(raw_tbs(&self.der)?), signature).ok()
+        };
+        signed().is_some()
+    }
+
+    fn extension_value(&self, oid: ObjectIdentifier) -> Option<&[u8]> {
+        let found = self.extensions.iter().find(|extension| extension.extn_id == oid)?;
+        Some(found.extn_value.as_bytes())
+    }
+}
+
+/// Reads every entry once and gives their places, ordered by serial number.
+fn index(
+    list: &[u8],
+    at: usize,
+    der: &[u8],
+    unusable: &mut Option<String>,
+) -> der::Result<Vec<u32>> {
+    let mut reader = SliceReader::new(list)?;
+    let mut entries = Vec::new();
+    let mut ordered = true;
+    let mut known: &[u8] = &[];
+    while !reader.is_finished() {
+        let start = at + usize::try_from(reader.position())?;
+        let entry = RawEntry::decode(&mut reader)?;
+        // The same few reasons come again and again.
+        if let Some(extensions) = entry.extensions.filter(|list| list.value() != known) {
+            check_entry_extensions(extensions, unusable)?;
+            known = extensions.value();
+        }
+        let start = u32::try_from(start).map_err(|_| der::ErrorKind::Overflow)?;
+        if let Some(last) = entries.last() {
+            ordered &= compare(serial_at(der, *last), serial_at(der, start)).is_lt();
+        }
+        entries.push(start);
+    }
+    if !ordered {
+        entries.sort_by(|a, b| compare(serial_at(der, *a), serial_at(der, *b)));
+    }
+    Ok(entries)
+}
+
+fn check_entry_extensions(list: AnyRef<'_>, unusable: &mut Option<String>) -> der::Result<()> {
+    for extension in list.decode_as::<Vec<Extension>>()? {
+        match extension.extn_id {
+            ID_CE_CRL_REASONS => {
+                CrlReasonCode::from_der(extension.extn_value.as_bytes())?;
+            }
+            CERTIFICATE_ISSUER => *unusable = Some("it is an indirect CRL".into()),
+            other if extension.critical => {
+                *unusable = Some(format!("it has the unknown critical entry extension {other}"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn reason_of(list: AnyRef<'_>) -> Option<&'static Reason> {
+    let list = list.decode_as::<Vec<Extension>>().ok()?;
+    let extension = list.iter().find(|extension| extension.extn_id == ID_CE_CRL_REASONS)?;
+    Reason::by_code(CrlReasonCode::from_der(extension.extn_value.as_bytes()).ok()?.0)
+}
+
+/// The significant bytes of the serial number of the entry that begins at `start`.
+fn serial_at(der: &[u8], start: u32) -> &[u8] {
+    let read = || {
+        let mut reader = SliceReader::new(der.get(start as usize..)?).ok()?;
+        let header = der::Header::decode(&mut reader).ok()?;
+        if header.tag() != Tag::Sequence {
+            return None;
+        }
+        IntRef::decode(&mut reader).ok().map(|serial| significant(serial.as_bytes()))
+    };
+    read().unwrap_or_default()
+}
+
+/// Without leading zeros.
+pub(crate) fn significant(serial: &[u8]) -> &[u8] {
+    let zeros = serial.iter().take_while(|byte| **byte == 0).count();
+    serial.get(zeros.min(serial.len().saturating_sub(1))..).unwrap_or_default()
+}
+
+fn compare(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+    a.len().cmp(&b.len()).then_with(|| a.cmp(b))
+}
+
+fn peek(reader: &SliceReader<'_>) -> der::Result<Option<Tag>> {
+    if reader.is_finished() { Ok(None) } else { Tag::peek(reader).map(Some) }
+}
+
+/// Where `part`, a piece of `whole`, begins in it.
+fn offset(whole: &[u8], part: &[u8]) -> usize {
+    (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize)
+}

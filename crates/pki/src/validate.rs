@@ -1,0 +1,2 @@
+//! Path validation.
+pub mod names;
