@@ -2,10 +2,17 @@
 
 mod access;
 mod authority;
+mod chain;
 pub mod crl;
 mod import;
 mod issue;
+mod lifecycle;
+mod names;
 pub mod ocsp;
+mod paired;
+pub mod permission;
+pub mod policy;
+pub mod report;
 mod revocation;
 mod subject;
 mod validity;
@@ -13,11 +20,12 @@ mod validity;
 pub use access::authorize;
 pub use authority::{Authority, Kind, NewAuthority, Status, authorities, create, find};
 pub use import::import_certificate;
-pub use issue::{Issued, NewCertificate, Passthrough, certificate, issue};
+pub use issue::{Issued, NewCertificate, Passthrough, Requester, certificate, issue, issue_for};
 pub use lifecycle::{ERASE_EXPIRED, Update, add_tags, delete, remove_tags, restore, set_status};
+pub use paired::{PARTNER_TAG, Pair, issue_pair, paired, partner};
 pub use revocation::{
-    Crl, Ocsp, REASONS as REVOCATION_REASONS, Revocation, Revoked, canonical_serial, crl_base_url,
-    ocsp_url, revoke, revoked,
+    Crl, Ocsp, REASONS as REVOCATION_REASONS, Revocation, Revoked, canonical_serial, revoke,
+    revoked,
 };
 pub use subject::Subject;
 pub use validity::{Validity, ValidityType};

@@ -22,6 +22,10 @@ pub const MAX_LOADED_KEYS: usize = 1024;
 pub const DELETION_WINDOW_DAYS: std::ops::RangeInclusive<i64> = 7..=30;
 /// How long an idempotency token of Private CA is remembered, in seconds.
 pub const IDEMPOTENCY_SECONDS: i64 = 300;
+/// Bytes of a certificate request. AWS takes 32,768; an SLH-DSA signature alone has 29,792, before base64.
+pub const MAX_CSR: usize = 65_536;
+/// Bytes of a CA's own certificate. AWS takes 32,768; see [`MAX_CSR`].
+pub const MAX_CA_CERTIFICATE: usize = 65_536;
 /// Longest life of a certificate from a short-lived-certificate CA, in seconds.
 pub const SHORT_LIVED_SECONDS: i64 = 7 * 86_400;
 /// How long before its issue a certificate begins to be valid, in seconds: clocks differ.

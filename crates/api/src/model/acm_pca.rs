@@ -1,7 +1,13 @@
 //! Private CA structures.
 
+mod extensions;
 mod revocation;
 
+pub use extensions::{
+    AccessDescription, AccessMethod, ApiPassthrough, CsrExtensions, CustomExtension, EdiPartyName,
+    ExtendedKeyUsage, Extensions, GeneralName, KeyUsage, OtherName, PolicyInformation,
+    PolicyQualifierInfo, Qualifier,
+};
 pub use revocation::{
     CrlConfiguration, CrlDistributionPointExtensionConfiguration, OcspConfiguration,
     RevocationConfiguration, check_bucket,
@@ -11,7 +17,6 @@ use std::collections::BTreeMap;
 
 use outlast_domain::ca::{self, Authority};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_with::skip_serializing_none;
 
 use crate::ops::Call;
@@ -108,8 +113,8 @@ pub struct Configuration {
     pub signing_algorithm: String,
     /// Name.
     pub subject: Subject,
-    /// Extensions for the request; not served.
-    pub csr_extensions: Option<Value>,
+    /// Extensions for the request.
+    pub csr_extensions: Option<CsrExtensions>,
 }
 
 /// `CertificateAuthority`
@@ -152,7 +157,10 @@ impl From<&Authority> for CertificateAuthority {
                 key_algorithm: authority.spec().pca_name.unwrap_or_default().to_owned(),
                 signing_algorithm: authority.algorithm().pca_name.unwrap_or_default().to_owned(),
                 subject: Subject::from(authority.subject()),
-                csr_extensions: None,
+                // What was given, and could be read when it was.
+                csr_extensions: authority
+                    .csr_extensions()
+                    .and_then(|shown| serde_json::from_value(shown.clone()).ok()),
             },
             revocation_configuration: authority.revocation().into(),
             restorable_until: authority.restorable_until_ms().map(Timestamp::from_ms),

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use outlast_crypto::keys::{Key, KeySpec};
 use outlast_crypto::signatures::{Message, SignatureAlgorithm};
-use outlast_pki::certificate::{Certificate, extension};
+use outlast_pki::certificate::{Certificate, Extension};
 use outlast_pki::csr;
-use outlast_pki::pem;
-use outlast_pki::templates::{CA_KEY_USAGE, Kind as TemplateKind, key_usage};
+use outlast_pki::templates::CA_KEY_USAGE;
+use outlast_pki::{extensions, pem};
 use serde::{Deserialize, Serialize};
 
 use super::{CaError, Revocation, Subject, earlier_result, remember, token_place};
@@ -88,6 +88,9 @@ pub(super) struct Record {
     #[serde(default)]
     pub(super) revocation_settings: Revocation,
     csr: String,
+    /// `CsrExtensions` as they were given, for display.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    csr_extensions: Option<serde_json::Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     certificate: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,6 +127,10 @@ pub struct NewAuthority {
     pub algorithm: &'static SignatureAlgorithm,
     /// Its name.
     pub subject: Subject,
+    /// Extensions for its certificate request. A key usage replaces the usual one.
+    pub csr_extensions: Vec<Extension>,
+    /// `CsrExtensions` as they were given; kept for display.
+    pub shown_csr_extensions: Option<serde_json::Value>,
     /// `UsageMode`, AWS's spelling.
     pub usage_mode: String,
     /// `KeyStorageSecurityStandard`, AWS's spelling; kept for display.
@@ -194,6 +201,11 @@ impl Authority {
     /// Its name, as given.
     pub fn subject(&self) -> &Subject {
         &self.record.subject
+    }
+
+    /// `CsrExtensions` as they were given.
+    pub fn csr_extensions(&self) -> Option<&serde_json::Value> {
+        self.record.csr_extensions.as_ref()
     }
 
     /// State.
@@ -350,15 +362,14 @@ pub fn create(
     let key = new.spec.load(&stored)?;
     let id = ids::uuid()?;
     let public_key = key.public_key().ok_or_else(|| Fault::Damaged(id.clone()))?;
-    let extensions = vec![
-        extension(
-            const_oid::db::rfc5280::ID_CE_BASIC_CONSTRAINTS,
-            true,
-            &outlast_pki::templates::basic_constraints(TemplateKind::Root),
-        )
-        .map_err(Fault::from)?,
-        key_usage(CA_KEY_USAGE).map_err(Fault::from)?,
+    let mut extensions = vec![
+        extensions::basic_constraints(true, None, true).map_err(Fault::from)?,
+        extensions::key_usage(CA_KEY_USAGE).map_err(Fault::from)?,
     ];
+    for extension in new.csr_extensions {
+        extensions.retain(|usual| usual.extn_id != extension.extn_id);
+        extensions.push(extension);
+    }
     let request = csr::Unsigned::new(name, public_key, extensions).map_err(Fault::from)?;
     let signature = key.sign(new.algorithm, Message::Raw(&request.to_be_signed))?;
     let csr = request.assemble(new.algorithm, &signature).map_err(Fault::from)?;
@@ -374,6 +385,7 @@ pub fn create(
         key_storage: new.key_storage,
         revocation_settings: new.revocation,
         csr: pem::certificate_request(&csr),
+        csr_extensions: new.shown_csr_extensions,
         certificate: None,
         chain: None,
         chain_id: None,

@@ -2,14 +2,14 @@
 
 use outlast_crypto::random;
 use outlast_crypto::signatures::{Message, SignatureAlgorithm};
-use outlast_pki::certificate::{Certificate, Content, SERIAL_LEN};
-use outlast_pki::csr::CertificateRequest;
+use outlast_pki::certificate::{Certificate, Content, Extension, SERIAL_LEN};
+use outlast_pki::csr::{CertificateRequest, Received};
 use outlast_pki::pem;
 use outlast_pki::templates::{Kind as TemplateKind, Requested, SUBJECT_ALT_NAME, Template};
 use serde::{Deserialize, Serialize};
 
 use super::authority::{Authority, Kind, Status};
-use super::{CaError, Subject, Validity, earlier_result, remember, token_place};
+use super::{CaError, Subject, Validity, crl, earlier_result, names, ocsp, remember, token_place};
 use crate::arn::Scope;
 use crate::identity::Allowed;
 use crate::keyring::KeyRing;
@@ -45,15 +45,25 @@ pub struct Passthrough {
     pub extensions: Vec<Extension>,
 }
 
+/// Who asks for a certificate, where that is not the authority's own account.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Requester<'a> {
+    /// The account; `None` for the authority's.
+    pub account: Option<&'a str>,
+    /// The service that asks by itself, as [`super::permission::CERTIFICATE_MANAGER`].
+    pub service: Option<&'a str>,
+}
+
 /// A certificate that was issued.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Issued {
     /// PEM.
     pub certificate: String,
-    /// Issuer first, root last; PEM. Absent for a root; filled in when the record is read.
+    /// Issuer first, root last; PEM. Absent for a root. Records have it only where the authority's certificate was
+    /// imported by the first version; [`certificate`] always gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<String>,
-    /// Where [`super::chain`] has it, unless the record itself does.
+    /// Where [`super::chain`] has it else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     chain_id: Option<String>,
     /// Template's name.
@@ -71,102 +81,37 @@ pub struct Issued {
     pub paired_with: Option<String>,
 }
 
-/// Issues a certificate and gives its ARN.
+/// Issues a certificate for the authority's own account, and gives its ARN.
 pub fn issue(
     work: &mut Work<'_>,
     ring: &KeyRing,
     authority: &Authority,
     new: NewCertificate<'_>,
+    allowed: &Allowed,
+) -> Result<String, CaError> {
+    issue_for(work, ring, authority, new, Requester::default(), allowed)
+}
+
+/// Issues a certificate and gives its ARN.
+pub fn issue_for(
+    work: &mut Work<'_>,
+    ring: &KeyRing,
+    authority: &Authority,
+    new: NewCertificate<'_>,
+    requester: Requester<'_>,
     _: &Allowed,
 ) -> Result<String, CaError> {
-    let template = new.template;
-    let own_root = authority.kind() == Kind::Root && template.kind == TemplateKind::Root;
-    let ready = match authority.status() {
-        Status::Active => true,
-        // A root signs its own certificate before it has one.
-        Status::PendingCertificate | Status::Expired => own_root,
-        Status::Disabled | Status::Deleted => false,
-    };
-    if !ready {
-        return Err(authority.state_error("cannot issue this certificate"));
-    }
-    if !authority.spec().signing.contains(&new.algorithm) {
-        return Err(CaError::InvalidArgs(format!(
-            "the signing algorithm {} does not fit the certificate authority's key ({})",
-            new.algorithm.pca_name.unwrap_or_default(),
-            authority.spec().pca_name.unwrap_or_default()
-        )));
-    }
-    let token = new
-        .token
-        .map(|token| token_place(authority.scope(), &format!("issue/{}", authority.id()), token));
+    check_ready(authority, &new)?;
+    let token = token(authority, &new, requester);
     if let Some(token) = &token
         && let Some(arn) = earlier_result(work, token, &new.request_digest)?
     {
         return Ok(arn);
     }
-    let request = CertificateRequest::parse_and_verify(new.request)
-        .map_err(|error| CaError::MalformedCsr(error.to_string()))?;
-    let key = authority.load_key(work, ring)?;
-    let own_key = key.public_key().ok_or_else(|| Fault::Damaged(authority.arn()))?;
-    check_template(authority, template, request.public_key == own_key)?;
-    let (not_before, not_after) = period(work, authority, &new, own_root)?;
-    let named = !request.subject.is_empty()
-        || request.extensions.iter().any(|extension| extension.extn_id == SUBJECT_ALT_NAME);
-    if !named || (request.subject.is_empty() && template.kind != TemplateKind::EndEntity) {
-        return Err(CaError::MalformedCsr("the request names no subject".into()));
-    }
-    let issuer = if own_root { None } else { authority.certificate() };
-    let issuer_key_id = match issuer {
-        Some(certificate) => Some(match certificate.subject_key_identifier() {
-            Some(id) => id,
-            None => outlast_pki::certificate::key_identifier(own_key).map_err(Fault::from)?,
-        }),
-        None => None,
-    };
-    let mut extensions = template
-        .extensions(&Requested {
-            public_key: &request.public_key,
-            issuer_key_id: issuer_key_id.as_deref(),
-            csr: &request.extensions,
-            api: &[],
-            authority: &[],
-        })
-        .map_err(|error| CaError::MalformedCsr(error.to_string()))?;
-    if request.subject.is_empty() {
-        // RFC 5280, section 4.2.1.6: without a subject the alternative name is critical.
-        for extension in &mut extensions {
-            extension.critical |= extension.extn_id == SUBJECT_ALT_NAME;
-        }
-    }
-    let serial = random::bytes::<SERIAL_LEN>()?;
-    let unsigned = Content {
-        serial,
-        issuer: issuer.map_or_else(|| request.subject.clone(), |found| found.subject().clone()),
-        subject: request.subject,
-        public_key: request.public_key,
-        not_before,
-        not_after,
-        extensions,
-    }
-    .prepare(new.algorithm, own_key)
-    .map_err(Fault::from)?;
-    let signature = key.sign(new.algorithm, Message::Raw(&unsigned.to_be_signed))?;
-    let der = unsigned.assemble(&signature).map_err(Fault::from)?;
-    let certificate = Certificate::parse(&der).map_err(Fault::from)?;
-    let serial = hex::encode(certificate.serial());
-    let issued = Issued {
-        certificate: pem::certificate(&der),
-        chain: if own_root { None } else { authority.chain_pem() },
-        template: template.name.to_owned(),
-        issued_ms: work.now_ms(),
-        account: None,
-        service: None,
-        paired_with: None,
-        chain_id: None,
-    };
-    work.put(&place(authority, &serial), &issued)?;
-    let arn = format!("{}/certificate/{serial}", authority.arn());
+    let request = read_request(work, authority, new.request)?;
+    let made = make(work, ring, authority, &new, request)?;
+    let arn = made.arn(authority);
+    made.save(work, authority, &new, requester, None)?;
     if let Some(token) = token {
         remember(work, &token, &new.request_digest, &arn)?;
     }
@@ -189,16 +134,214 @@ pub fn certificate(
     if owner != authority.arn() {
         return Err(missing());
     }
-    by_serial(work, authority, serial)?.ok_or_else(missing)
+    let mut issued = by_serial(work, authority, serial)?.ok_or_else(missing)?;
+    if let Some(id) = issued.chain_id.take() {
+        let chain = super::chain::read(work, authority.scope(), authority.id(), &id)?;
+        issued.chain = Some(chain);
+    }
+    Ok(issued)
 }
 
-/// The certificate with this serial number, in lower-case hexadecimal.
+/// The certificate with this serial number, in lower-case hexadecimal, as it is stored.
 pub(super) fn by_serial(
     work: &mut Work<'_>,
     authority: &Authority,
     serial: &str,
 ) -> Result<Option<Issued>, CaError> {
     Ok(work.get(&place(authority, serial))?)
+}
+
+/// Where the use of the request's token is recorded. Accounts do not see each other's.
+pub(super) fn token(
+    authority: &Authority,
+    new: &NewCertificate<'_>,
+    requester: Requester<'_>,
+) -> Option<String> {
+    let mut operation = format!("issue/{}", authority.id());
+    if let Some(account) = requester.account {
+        operation += &format!("/{account}");
+    }
+    new.token.map(|token| token_place(authority.scope(), &operation, token))
+}
+
+/// Whether it is a root's own certificate that is wanted.
+fn is_own_root(authority: &Authority, template: &Template) -> bool {
+    authority.kind() == Kind::Root && template.kind == TemplateKind::Root
+}
+
+/// Whether the authority can issue such a certificate now.
+pub(super) fn check_ready(authority: &Authority, new: &NewCertificate<'_>) -> Result<(), CaError> {
+    let ready = match authority.status() {
+        Status::Active => true,
+        // A root signs its own certificate before it has one.
+        Status::PendingCertificate | Status::Expired => is_own_root(authority, new.template),
+        Status::Disabled | Status::Deleted => false,
+    };
+    if !ready {
+        return Err(authority.state_error("cannot issue this certificate"));
+    }
+    if !authority.spec().signing.contains(&new.algorithm) {
+        return Err(CaError::InvalidArgs(format!(
+            "the signing algorithm {} does not fit the certificate authority's key ({})",
+            new.algorithm.pca_name.unwrap_or_default(),
+            authority.spec().pca_name.unwrap_or_default()
+        )));
+    }
+    let given = &new.passthrough;
+    if !new.template.takes_api() && (given.subject.is_some() || !given.extensions.is_empty()) {
+        return Err(CaError::InvalidArgs(format!(
+            "ApiPassthrough needs a template whose name ends with _APIPassthrough or _APICSRPassthrough; {} takes \
+             nothing from it.",
+            new.template.name
+        )));
+    }
+    Ok(())
+}
+
+/// Reads a request whose signer had the private key.
+pub(super) fn read_request(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    bytes: &[u8],
+) -> Result<CertificateRequest, CaError> {
+    let malformed = |error: outlast_pki::PkiError| CaError::MalformedCsr(error.to_string());
+    let statement = match Received::read(bytes).map_err(malformed)? {
+        Received::Verified(request) => return Ok(request),
+        Received::Statement(statement) => statement,
+    };
+    // RFC 9883, section 4: the certificate that the statement names must be valid. Here it must be this authority's,
+    // which knows whether it was revoked.
+    let refuse =
+        |text: &str| Err(CaError::MalformedCsr(format!("the statement of possession {text}")));
+    let possession = statement.possession();
+    let serial = hex::encode(&possession.serial);
+    if authority.certificate().is_none_or(|own| *own.subject() != possession.issuer) {
+        return refuse("names a certificate of another issuer");
+    }
+    let Some(issued) = by_serial(work, authority, &serial)? else {
+        return refuse("names a certificate that this certificate authority has not issued");
+    };
+    if super::revoked(work, authority, &serial)?.is_some() {
+        return refuse("names a certificate that is revoked");
+    }
+    let signer = Certificate::parse_one(issued.certificate.as_bytes())
+        .map_err(|_| Fault::Damaged(place(authority, &serial)))?;
+    if !(signer.not_before()..=signer.not_after()).contains(&work.now()) {
+        return refuse("names a certificate that is not valid now");
+    }
+    statement.verify_with(&signer).map_err(malformed)
+}
+
+/// A certificate that is signed and not kept yet.
+pub(super) struct Made {
+    serial: String,
+    der: Vec<u8>,
+    own_root: bool,
+}
+
+impl Made {
+    /// Its ARN.
+    pub(super) fn arn(&self, authority: &Authority) -> String {
+        format!("{}/certificate/{}", authority.arn(), self.serial)
+    }
+
+    /// Keeps it.
+    pub(super) fn save(
+        self,
+        work: &mut Work<'_>,
+        authority: &Authority,
+        new: &NewCertificate<'_>,
+        requester: Requester<'_>,
+        paired_with: Option<String>,
+    ) -> Result<(), Fault> {
+        let chain_id = authority.chain_id().filter(|_| !self.own_root);
+        let chain = if self.own_root || chain_id.is_some() { None } else { authority.chain_pem() };
+        let issued = Issued {
+            certificate: pem::certificate(&self.der),
+            chain,
+            chain_id: chain_id.map(str::to_owned),
+            template: new.template.name.to_owned(),
+            issued_ms: work.now_ms(),
+            account: requester.account.map(str::to_owned),
+            service: requester.service.map(str::to_owned),
+            paired_with,
+        };
+        work.put(&place(authority, &self.serial), &issued)
+    }
+}
+
+/// Makes and signs a certificate.
+pub(super) fn make(
+    work: &mut Work<'_>,
+    ring: &KeyRing,
+    authority: &Authority,
+    new: &NewCertificate<'_>,
+    request: CertificateRequest,
+) -> Result<Made, CaError> {
+    let template = new.template;
+    let own_root = is_own_root(authority, template);
+    let key = authority.load_key(work, ring)?;
+    let own_key = key.public_key().ok_or_else(|| Fault::Damaged(authority.arn()))?;
+    check_template(authority, template, request.public_key == own_key)?;
+    let (not_before, not_after) = period(work, authority, new, own_root)?;
+    let subject = match &new.passthrough.subject {
+        Some(subject) => subject.to_name()?,
+        None => request.subject,
+    };
+    let issuer = if own_root { None } else { authority.certificate() };
+    let issuer_key_id = match issuer {
+        Some(certificate) => Some(match certificate.subject_key_identifier() {
+            Some(id) => id,
+            None => outlast_pki::certificate::key_identifier(own_key).map_err(Fault::from)?,
+        }),
+        None => None,
+    };
+    let mut serial = random::bytes::<SERIAL_LEN>()?;
+    // RFC 5280, section 4.1.2.2: positive, and never shorter.
+    serial[0] = (serial[0] & 0x7f) | 0x40;
+    let revocation = if own_root { Vec::new() } else { revocation(authority, &serial)? };
+    let mut extensions = template
+        .extensions(&Requested {
+            public_key: &request.public_key,
+            issuer_key_id: issuer_key_id.as_deref(),
+            csr: &request.extensions,
+            api: &new.passthrough.extensions,
+            authority: &revocation,
+        })
+        .map_err(|error| CaError::MalformedCsr(error.to_string()))?;
+    let alternative = extensions.iter_mut().find(|found| found.extn_id == SUBJECT_ALT_NAME);
+    let ca = template.kind != TemplateKind::EndEntity;
+    match alternative {
+        _ if !subject.is_empty() => {}
+        // RFC 5280, section 4.2.1.6: without a subject the alternative name is critical.
+        Some(extension) if !ca => extension.critical = true,
+        _ => return Err(CaError::MalformedCsr("the request names no subject".into())),
+    }
+    let unsigned = Content {
+        serial,
+        issuer: issuer.map_or_else(|| subject.clone(), |found| found.subject().clone()),
+        subject,
+        public_key: request.public_key,
+        not_before,
+        not_after,
+        extensions,
+    }
+    .prepare(new.algorithm, own_key)
+    .map_err(Fault::from)?;
+    if !own_root {
+        names::check(authority, &unsigned.to_be_signed)?;
+    }
+    let signature = key.sign(new.algorithm, Message::Raw(&unsigned.to_be_signed))?;
+    let der = unsigned.assemble(&signature).map_err(Fault::from)?;
+    Ok(Made { serial: hex::encode(serial), der, own_root })
+}
+
+/// Where the certificate with this serial number is said to be revoked, as the authority is configured.
+fn revocation(authority: &Authority, serial: &[u8]) -> Result<Vec<Extension>, CaError> {
+    let mut extensions = Vec::new();
+    extensions.extend(crl::distribution_point(authority, serial)?);
+    extensions.extend(ocsp::access(authority)?);
+    Ok(extensions)
 }
 
 /// Whether the authority may issue from this template at all.

@@ -7,7 +7,6 @@ use super::CaError;
 use super::authority::{Authority, Status};
 use crate::arn::Scope;
 use crate::identity::Allowed;
-use crate::settings::Settings;
 use crate::work::Work;
 
 /// `RevocationConfiguration`: what is on.
@@ -89,33 +88,8 @@ pub(super) struct CrlDue {
     pub(super) due_ms: i64,
 }
 
-/// What [`Crl::base_url`] shall be for these `CustomCname` and `CustomPath`. `None` without a name if the server
-/// has no listener for plain HTTP.
-pub fn crl_base_url(
-    settings: &Settings,
-    custom_cname: Option<&str>,
-    custom_path: Option<&str>,
-) -> Option<String> {
-    let host = match custom_cname {
-        Some(name) => format!("http://{name}"),
-        None => settings.revocation_url.clone()?,
-    };
-    Some(match custom_path.unwrap_or("crl").trim_matches('/') {
-        "" => host,
-        path => format!("{host}/{path}"),
-    })
-}
-
-/// What [`Ocsp::url`] shall be for this `OcspCustomCname`. `None` without a name if the server has no listener for
-/// plain HTTP.
-pub fn ocsp_url(settings: &Settings, custom_cname: Option<&str>) -> Option<String> {
-    match custom_cname {
-        Some(name) => Some(format!("http://{name}")),
-        None => Some(format!("{}/ocsp", settings.revocation_url.as_ref()?)),
-    }
-}
-
-/// Revokes a certificate by its serial number, in hexadecimal with or without colons.
+/// Revokes a certificate by its serial number, in hexadecimal with or without colons; and with it the one that was
+/// issued together with it.
 pub fn revoke(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -132,20 +106,36 @@ pub fn revoke(
     let serial = canonical_serial(serial).ok_or_else(|| {
         CaError::InvalidRequest("The serial number is not valid: give it in hexadecimal.".into())
     })?;
-    let issued = super::issue::by_serial(work, authority, &serial)?.ok_or_else(|| {
-        CaError::NotFound(format!(
-            "Could not find a certificate with serial number {serial} issued by {}",
-            authority.arn()
-        ))
-    })?;
     if authority.certificate().is_some_and(|own| hex::encode(own.serial()) == serial) {
         return Err(CaError::InvalidRequest(
             "A certificate authority cannot revoke its own certificate.".into(),
         ));
     }
-    let place = revoked_place(authority.scope(), authority.id(), &serial);
-    if work.get::<Revoked>(&place)?.is_some() {
+    if !revoke_one(work, authority, &serial, reason)? {
         return Err(CaError::AlreadyProcessed("The certificate is revoked already.".into()));
+    }
+    if let Some((partner, serial)) = super::paired(work, authority, &serial)? {
+        revoke_one(work, &partner, &serial, reason)?;
+    }
+    Ok(())
+}
+
+/// Revokes a certificate, if it is not revoked already.
+fn revoke_one(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    serial: &str,
+    reason: &str,
+) -> Result<bool, CaError> {
+    let issued = super::issue::by_serial(work, authority, serial)?.ok_or_else(|| {
+        CaError::NotFound(format!(
+            "Could not find a certificate with serial number {serial} issued by {}",
+            authority.arn()
+        ))
+    })?;
+    let place = revoked_place(authority.scope(), authority.id(), serial);
+    if work.exists(&place)? {
+        return Ok(false);
     }
     let certificate = Certificate::parse_one(issued.certificate.as_bytes())
         .map_err(|_| crate::Fault::Damaged(place.clone()))?;
@@ -160,7 +150,7 @@ pub fn revoke(
         let due = CrlDue { due_ms: work.now_ms() };
         work.put(&crl_due_place(authority.scope(), authority.id()), &due)?;
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Whether, when and why a certificate was revoked; `serial` in lower-case hexadecimal.

@@ -114,7 +114,7 @@ impl CrlConfiguration {
                 "OmitExtension cannot be set together with CustomCname: there is no extension for the name.",
             ));
         }
-        let base_url = ca::crl_base_url(settings, custom_cname.as_deref(), custom_path.as_deref())
+        let base_url = ca::crl::base_url(settings, custom_cname.as_deref(), custom_path.as_deref())
             .ok_or_else(|| no_listener("CRLs"))?;
         Ok(Some(Crl {
             expiration_days,
@@ -141,7 +141,7 @@ impl OcspConfiguration {
         if let Some(name) = &custom_cname {
             check_cname("OcspCustomCname", name)?;
         }
-        let url = ca::ocsp_url(settings, custom_cname.as_deref());
+        let url = ca::ocsp::url(settings, custom_cname.as_deref());
         let url = url.ok_or_else(|| no_listener("OCSP"))?;
         Ok(Some(Ocsp { custom_cname, url }))
     }

@@ -51,12 +51,11 @@ impl Operation for CreateCertificateAuthority {
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let request_digest = input_digest(&input)?;
         let configuration = input.certificate_authority_configuration;
-        if configuration.csr_extensions.is_some() {
-            return Err(ApiError::new(
-                "InvalidArgsException",
-                "CsrExtensions is not supported by this version of outlast",
-            ));
-        }
+        let csr_extensions = match &configuration.csr_extensions {
+            None => Vec::new(),
+            Some(given) => given.read()?,
+        };
+        let shown = configuration.csr_extensions.as_ref().map(|given| serde_json::json!(given));
         let key_names: Vec<_> = KEY_SPECS.iter().filter_map(|row| row.pca_name).collect();
         validate::one_of("KeyAlgorithm", &configuration.key_algorithm, &key_names)?;
         let signing_names: Vec<_> = SIGNATURES.iter().filter_map(|row| row.pca_name).collect();
@@ -105,6 +104,8 @@ impl Operation for CreateCertificateAuthority {
             algorithm: SignatureAlgorithm::by_pca_name(&configuration.signing_algorithm)
                 .ok_or_else(unknown)?,
             subject: configuration.subject.into(),
+            csr_extensions,
+            shown_csr_extensions: shown,
             usage_mode,
             key_storage,
             revocation,

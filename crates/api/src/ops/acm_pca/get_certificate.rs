@@ -30,6 +30,10 @@ pub struct Input {
 pub struct Output {
     pub certificate: String,
     pub certificate_chain: Option<String>,
+    /// Beyond AWS: what was issued together with it, for callers who may read that, too.
+    pub paired_certificate_arn: Option<String>,
+    pub paired_certificate: Option<String>,
+    pub paired_certificate_chain: Option<String>,
 }
 
 impl Operation for GetCertificate {
@@ -43,9 +47,24 @@ impl Operation for GetCertificate {
         validate::length("CertificateArn", input.certificate_arn.chars().count(), 5, 200)?;
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("certificateArn", input.certificate_arn.as_str());
-        let allowed = call.authorize_authority("acm-pca:GetCertificate", &authority)?;
+        let action = "acm-pca:GetCertificate";
+        let allowed = call.authorize_authority(action, &authority)?;
         let arn = &input.certificate_arn;
         let issued = ca::certificate(&mut call.work, &authority, arn, &allowed)?;
-        Ok(Output { certificate: issued.certificate, certificate_chain: issued.chain })
+        let serial = arn.rsplit('/').next().unwrap_or_default();
+        let mut paired = None;
+        if let Some((partner, _)) = ca::paired(&mut call.work, &authority, serial)?
+            && let Some(arn) = &issued.paired_with
+            && let Ok(allowed) = call.authorize_authority(action, &partner)
+        {
+            paired = Some(ca::certificate(&mut call.work, &partner, arn, &allowed)?);
+        }
+        Ok(Output {
+            certificate: issued.certificate,
+            certificate_chain: issued.chain,
+            paired_certificate_arn: issued.paired_with.filter(|_| paired.is_some()),
+            paired_certificate_chain: paired.as_mut().and_then(|found| found.chain.take()),
+            paired_certificate: paired.map(|found| found.certificate),
+        })
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_ImportCertificateAuthorityCertificate.html>
 
-use outlast_domain::ca;
+use outlast_domain::{ca, limits};
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -32,7 +32,7 @@ impl Operation for ImportCertificateAuthorityCertificate {
     type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
-        validate::length("Certificate", input.certificate.0.len(), 1, 32_768)?;
+        validate::length("Certificate", input.certificate.0.len(), 1, limits::MAX_CA_CERTIFICATE)?;
         let chain = input.certificate_chain.as_ref().map(|chain| chain.0.as_slice());
         validate::length("CertificateChain", chain.map_or(0, <[u8]>::len), 0, 2_097_152)?;
         let authority = find_authority(call, &input.certificate_authority_arn)?;

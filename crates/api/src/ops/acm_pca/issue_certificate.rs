@@ -1,14 +1,15 @@
-//! `IssueCertificate`: issues a certificate for a request.
+//! `IssueCertificate`: issues a certificate for a request; beyond AWS, a pair of certificates.
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_IssueCertificate.html>
 
 use outlast_crypto::signatures::{SIGNATURES, SignatureAlgorithm};
 use outlast_domain::ca;
+use outlast_domain::limits::MAX_CSR;
 use outlast_pki::templates::Template;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::model::acm_pca::{Validity, check_token, find_authority};
+use crate::model::acm_pca::{ApiPassthrough, Validity, check_token, find_authority};
 use crate::ops::{ACM_PCA, Call, Operation, ServiceRow, input_digest};
 use crate::wire::{ApiError, Blob, validate};
 
@@ -21,7 +22,7 @@ pub struct IssueCertificate;
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Input {
-    pub api_passthrough: Option<serde_json::Value>,
+    pub api_passthrough: Option<ApiPassthrough>,
     pub certificate_authority_arn: String,
     pub csr: Blob,
     pub signing_algorithm: String,
@@ -29,14 +30,19 @@ pub struct Input {
     pub validity: Validity,
     pub validity_not_before: Option<Validity>,
     pub idempotency_token: Option<String>,
+    /// Beyond AWS: a second request for the same names, for the CA's partner.
+    pub paired_csr: Option<Blob>,
 }
 
 /// Response body.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Output {
     pub certificate_arn: String,
+    /// Beyond AWS: what the CA's partner has issued.
+    pub paired_certificate_arn: Option<String>,
 }
 
 impl Operation for IssueCertificate {
@@ -48,13 +54,9 @@ impl Operation for IssueCertificate {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let request_digest = input_digest(&input)?;
-        if input.api_passthrough.is_some() {
-            return Err(ApiError::new(
-                "InvalidArgsException",
-                "ApiPassthrough needs a passthrough template, and this version of outlast has none",
-            ));
-        }
-        validate::length("Csr", input.csr.0.len(), 1, 32_768)?;
+        validate::length("Csr", input.csr.0.len(), 1, MAX_CSR)?;
+        let paired_len = input.paired_csr.as_ref().map_or(1, |csr| csr.0.len());
+        validate::length("PairedCsr", paired_len, 1, MAX_CSR)?;
         check_token(input.idempotency_token.as_deref())?;
         let signing_names: Vec<_> = SIGNATURES.iter().filter_map(|row| row.pca_name).collect();
         validate::one_of("SigningAlgorithm", &input.signing_algorithm, &signing_names)?;
@@ -74,23 +76,54 @@ impl Operation for IssueCertificate {
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("templateName", template.name);
         call.notes.parameter("signingAlgorithm", input.signing_algorithm.as_str());
-        let allowed = call.authorize_authority("acm-pca:IssueCertificate", &authority)?;
-        let not_before = match &input.validity_not_before {
-            Some(start) => Some(ca::Validity::try_from(start)?),
-            None => None,
-        };
+        let action = "acm-pca:IssueCertificate";
+        let template_arn = format!("arn:aws:acm-pca:::template/{}/V1", template.name);
+        call.conditions.set("acm-pca:TemplateArn", template_arn);
+        let allowed = call.authorize_authority(action, &authority)?;
         let new = ca::NewCertificate {
             request: &input.csr.0,
             algorithm,
             template,
-            passthrough: ca::Passthrough::default(),
+            passthrough: match input.api_passthrough {
+                None => ca::Passthrough::default(),
+                Some(given) => given.read()?,
+            },
             validity: ca::Validity::try_from(&input.validity)?,
-            not_before,
+            not_before: input.validity_not_before.as_ref().map(start).transpose()?,
             token: input.idempotency_token.as_deref(),
             request_digest,
         };
-        let arn = ca::issue(&mut call.work, call.ring, &authority, new, &allowed)?;
-        call.notes.response("certificateArn", arn.as_str());
-        Ok(Output { certificate_arn: arn })
+        let account = call.scope.account.clone();
+        let other = (account != authority.scope().account).then_some(account);
+        let requester = ca::Requester { account: other.as_deref(), service: None };
+        let (certificate_arn, paired_certificate_arn) = match &input.paired_csr {
+            None => {
+                let (work, ring) = (&mut call.work, call.ring);
+                (ca::issue_for(work, ring, &authority, new, requester, &allowed)?, None)
+            }
+            Some(csr) => {
+                let partner = ca::partner(&mut call.work, &authority)?;
+                call.notes.resource(partner.arn(), "AWS::ACMPCA::CertificateAuthority");
+                let both = (&allowed, &call.authorize_authority(action, &partner)?);
+                let (work, ring, of) = (&mut call.work, call.ring, (&authority, &partner));
+                let pair = ca::issue_pair(work, ring, of, new, &csr.0, requester, both)?;
+                call.notes.response("pairedCertificateArn", pair.paired.as_str());
+                (pair.certificate, Some(pair.paired))
+            }
+        };
+        call.notes.response("certificateArn", certificate_arn.as_str());
+        Ok(Output { certificate_arn, paired_certificate_arn })
+    }
+}
+
+/// "expressed as an explicit date and time"
+fn start(validity: &Validity) -> Result<ca::Validity, ApiError> {
+    let start = ca::Validity::try_from(validity)?;
+    match start.kind {
+        ca::ValidityType::Absolute | ca::ValidityType::EndDate => Ok(start),
+        _ => Err(ApiError::new(
+            "InvalidArgsException",
+            "ValidityNotBefore must be a point in time, with the type ABSOLUTE.",
+        )),
     }
 }

@@ -35,7 +35,16 @@ impl Operation for RevokeCertificate {
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("certificateSerial", input.certificate_serial.as_str());
         call.notes.parameter("revocationReason", input.revocation_reason.as_str());
-        let allowed = call.authorize_authority("acm-pca:RevokeCertificate", &authority)?;
+        let action = "acm-pca:RevokeCertificate";
+        let allowed = call.authorize_authority(action, &authority)?;
+        // What was issued together is revoked together: that takes permission for both.
+        if let Some((partner, serial)) =
+            ca::paired(&mut call.work, &authority, &input.certificate_serial)?
+        {
+            call.authorize_authority(action, &partner)?;
+            call.notes.resource(partner.arn(), "AWS::ACMPCA::CertificateAuthority");
+            call.notes.parameter("pairedCertificateSerial", serial);
+        }
         let (serial, reason) = (&input.certificate_serial, &input.revocation_reason);
         ca::revoke(&mut call.work, &authority, serial, reason, &allowed)?;
         Ok(Empty {})
