@@ -121,6 +121,7 @@ pub struct KeySpec {
     import: fn(&[u8]) -> Result<Imported, CryptoError>,
     load: fn(&Secret) -> Result<Box<dyn Key>, CryptoError>,
     to_pkcs8: fn(&Secret) -> Result<Secret, CryptoError>,
+    to_form: fn(&Secret, Form) -> Result<Secret, CryptoError>,
 }
 
 impl std::fmt::Debug for KeySpec {
@@ -211,6 +212,7 @@ const NONE: KeySpec = KeySpec {
     import: |_| Err(CryptoError::UnsupportedAlgorithm),
     load: |_| Err(CryptoError::UnsupportedAlgorithm),
     to_pkcs8: |_| Err(CryptoError::UnsupportedAlgorithm),
+    to_form: |_, _| Err(CryptoError::UnsupportedAlgorithm),
 };
 
 /// Every key type.
@@ -233,6 +235,7 @@ pub static KEY_SPECS: &[KeySpec] = &[
         import: |pkcs8| ml_dsa::ML_DSA_44.import(pkcs8),
         load: |stored| ml_dsa::ML_DSA_44.load(stored),
         to_pkcs8: |stored| ml_dsa::ML_DSA_44.to_pkcs8(stored),
+        to_form: |stored, form| ml_dsa::ML_DSA_44.to_form(stored, form),
         ..NONE
     },
     KeySpec {
@@ -244,6 +247,7 @@ pub static KEY_SPECS: &[KeySpec] = &[
         import: |pkcs8| ml_dsa::ML_DSA_65.import(pkcs8),
         load: |stored| ml_dsa::ML_DSA_65.load(stored),
         to_pkcs8: |stored| ml_dsa::ML_DSA_65.to_pkcs8(stored),
+        to_form: |stored, form| ml_dsa::ML_DSA_65.to_form(stored, form),
         ..NONE
     },
     KeySpec {
@@ -255,6 +259,7 @@ pub static KEY_SPECS: &[KeySpec] = &[
         import: |pkcs8| ml_dsa::ML_DSA_87.import(pkcs8),
         load: |stored| ml_dsa::ML_DSA_87.load(stored),
         to_pkcs8: |stored| ml_dsa::ML_DSA_87.to_pkcs8(stored),
+        to_form: |stored, form| ml_dsa::ML_DSA_87.to_form(stored, form),
         ..NONE
     },
     KeySpec {
@@ -300,6 +305,7 @@ pub static KEY_SPECS: &[KeySpec] = &[
         import: |pkcs8| ml_kem::ML_KEM_512.import(pkcs8),
         load: |stored| ml_kem::ML_KEM_512.load(stored),
         to_pkcs8: |stored| ml_kem::ML_KEM_512.to_pkcs8(stored),
+        to_form: |stored, form| ml_kem::ML_KEM_512.to_form(stored, form),
         ..NONE
     },
     KeySpec {
@@ -311,6 +317,7 @@ pub static KEY_SPECS: &[KeySpec] = &[
         import: |pkcs8| ml_kem::ML_KEM_768.import(pkcs8),
         load: |stored| ml_kem::ML_KEM_768.load(stored),
         to_pkcs8: |stored| ml_kem::ML_KEM_768.to_pkcs8(stored),
+        to_form: |stored, form| ml_kem::ML_KEM_768.to_form(stored, form),
         ..NONE
     },
     KeySpec {
@@ -322,6 +329,7 @@ pub static KEY_SPECS: &[KeySpec] = &[
         import: |pkcs8| ml_kem::ML_KEM_1024.import(pkcs8),
         load: |stored| ml_kem::ML_KEM_1024.load(stored),
         to_pkcs8: |stored| ml_kem::ML_KEM_1024.to_pkcs8(stored),
+        to_form: |stored, form| ml_kem::ML_KEM_1024.to_form(stored, form),
         ..NONE
     },
     KeySpec {
@@ -498,6 +506,15 @@ impl KeySpec {
     /// only the expanded key is known.
     pub fn to_pkcs8(&self, stored: &Secret) -> Result<Secret, CryptoError> {
         (self.to_pkcs8)(stored)
+    }
+
+    /// The private key as PKCS #8 DER in this form. Only ML-DSA and ML-KEM have several, and an expanded key has no way
+    /// back to its seed: all else is [`CryptoError::UnsupportedAlgorithm`].
+    pub fn to_form(&self, stored: &Secret, form: Form) -> Result<Secret, CryptoError> {
+        match form {
+            Form::Pkcs8 => self.to_pkcs8(stored),
+            form => (self.to_form)(stored, form),
+        }
     }
 
     /// The row of this key type with the given KMS `SigningAlgorithm`.

@@ -7,10 +7,12 @@
 //!
 //! The cryptography itself is AWS-LC's (through `aws-lc-rs` and rustls). Others supply what its safe
 //! interface lacks: `ml-dsa` external mu, `ml-kem` keys from seeds, `slh-dsa` SLH-DSA, `ed25519-dalek`
-//! Ed25519ph, `sha3` SHAKE and `argon2` keys from passphrases. No primitive is written here.
+//! Ed25519ph, `sha3` SHAKE, `argon2` keys from
+//! passphrases and `pkcs8` private keys under a passphrase. No primitive is written here.
 
 pub mod aead;
 pub mod digests;
+pub mod encrypted;
 mod error;
 pub mod groups;
 pub mod hmac;

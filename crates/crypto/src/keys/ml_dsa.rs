@@ -20,7 +20,7 @@ use spki::SubjectPublicKeyInfoRef;
 use zeroize::Zeroizing;
 
 use super::pkcs8::{self, Expanded};
-use super::{Imported, Key};
+use super::{Form, Imported, Key};
 use crate::random::AwsLcRng;
 use crate::signatures::{Family, Message, SignatureAlgorithm};
 use crate::{CryptoError, Secret, random};
@@ -125,13 +125,23 @@ impl ParameterSet {
     }
 
     pub(super) fn import(&'static self, material: &[u8]) -> Result<Imported, CryptoError> {
-        pkcs8::import_seed_or_expanded(material, self.oid, SEED_LEN, |stored| {
-            let pair = self.pair(stored)?;
-            let private_key = pair.private_key().as_raw_bytes()?;
-            Ok(Expanded {
-                private_key: Secret::new(private_key.as_ref().to_vec()),
-                public_key: pair.public_key().as_ref().to_vec(),
-            })
+        pkcs8::import_seed_or_expanded(material, self.oid, SEED_LEN, |stored| self.expand(stored))
+    }
+
+    pub(super) fn to_form(
+        &'static self,
+        stored: &Secret,
+        form: Form,
+    ) -> Result<Secret, CryptoError> {
+        pkcs8::encode_form(self.oid, stored.expose(), SEED_LEN, form, |stored| self.expand(stored))
+    }
+
+    fn expand(&self, stored: &[u8]) -> Result<Expanded, CryptoError> {
+        let pair = self.pair(stored)?;
+        let private_key = pair.private_key().as_raw_bytes()?;
+        Ok(Expanded {
+            private_key: Secret::new(private_key.as_ref().to_vec()),
+            public_key: pair.public_key().as_ref().to_vec(),
         })
     }
 

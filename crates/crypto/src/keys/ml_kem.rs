@@ -10,7 +10,7 @@ use spki::SubjectPublicKeyInfoRef;
 
 use self::expanded::{check_expanded, expand_seed};
 use super::pkcs8::{self, Expanded};
-use super::{Imported, Key};
+use super::{Form, Imported, Key};
 use crate::{CryptoError, Secret, hmac, random};
 
 /// Length of the seed (d ‖ z of FIPS 203, algorithm 16), in bytes.
@@ -115,6 +115,14 @@ impl ParameterSet {
         } else {
             Err(CryptoError::InvalidKey)
         }
+    }
+
+    pub(super) fn to_form(
+        &'static self,
+        stored: &Secret,
+        form: Form,
+    ) -> Result<Secret, CryptoError> {
+        pkcs8::encode_form(self.oid, stored.expose(), SEED_LEN, form, |stored| self.expand(stored))
     }
 
     fn expand(&self, stored: &[u8]) -> Result<Expanded, CryptoError> {

@@ -116,6 +116,39 @@ pub(super) fn encode_expanded(oid: ObjectIdentifier, key: &[u8]) -> Result<Secre
     encode(oid, &Zeroizing::new(inner.map_err(|_| CryptoError::Library)?))
 }
 
+/// The form with the seed and the expanded key that it stands for.
+pub(super) fn encode_both(
+    oid: ObjectIdentifier,
+    seed: &[u8],
+    expanded: &[u8],
+) -> Result<Secret, CryptoError> {
+    let library = |_| CryptoError::Library;
+    let both = Both {
+        seed: OctetStringRef::new(seed).map_err(library)?,
+        expanded_key: OctetStringRef::new(expanded).map_err(library)?,
+    };
+    encode(oid, &Zeroizing::new(both.to_der().map_err(library)?))
+}
+
+/// Writes `stored` (a seed of `seed_len` bytes, or an expanded key) in a form of RFC 9881 or RFC 9935. There is no way
+/// from an expanded key to its seed.
+pub(super) fn encode_form(
+    oid: ObjectIdentifier,
+    stored: &[u8],
+    seed_len: usize,
+    form: Form,
+    expand: impl Fn(&[u8]) -> Result<Expanded, CryptoError>,
+) -> Result<Secret, CryptoError> {
+    let expanded = expand(stored)?.private_key;
+    let has_seed = stored.len() == seed_len;
+    match form {
+        Form::Seed if has_seed => encode_seed(oid, stored),
+        Form::Both if has_seed => encode_both(oid, stored, expanded.expose()),
+        Form::Expanded => encode_expanded(oid, expanded.expose()),
+        _ => Err(CryptoError::UnsupportedAlgorithm),
+    }
+}
+
 /// ```text
 /// both SEQUENCE { seed OCTET STRING, expandedKey OCTET STRING }
 /// ```

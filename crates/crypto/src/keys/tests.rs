@@ -188,3 +188,24 @@ fn names_and_usages_belong_together() {
         }
     }
 }
+
+#[test]
+fn every_form_of_a_key_reads_as_the_same_key() {
+    for spec in KEY_SPECS.iter().filter(|spec| spec.name.starts_with("ML_") && !spec.draft) {
+        let stored = spec.generate().unwrap();
+        let public = spec.load(&stored).unwrap().public_key().unwrap().to_vec();
+        for form in [Form::Seed, Form::Expanded, Form::Both] {
+            let written = spec.to_form(&stored, form).unwrap();
+            let read = spec.import(written.expose()).unwrap();
+            assert_eq!(read.form, form, "{}", spec.name);
+            assert_eq!(spec.load(&read.stored).unwrap().public_key().unwrap(), public);
+            if form == Form::Expanded {
+                assert!(spec.to_form(&read.stored, Form::Seed).is_err());
+                assert!(spec.to_form(&read.stored, Form::Both).is_err());
+                assert!(spec.to_form(&read.stored, Form::Expanded).is_ok());
+            }
+        }
+    }
+    let p256 = KeySpec::by_name("ECC_NIST_P256").unwrap();
+    assert!(p256.to_form(&p256.generate().unwrap(), Form::Seed).is_err());
+}

@@ -1,0 +1,117 @@
+//! Private keys under a passphrase: PKCS #8 `EncryptedPrivateKeyInfo` with PBES2 (RFC 5958, RFC 8018, RFC 7914).
+//!
+//! Written with scrypt and AES-256-CBC, which OpenSSL, Go's libraries and Java read. Read with scrypt or PBKDF2 and
+//! AES; not with the older schemes (PBES1, DES), whose passphrases fall to a search.
+
+use der::Decode;
+use pkcs8::pkcs5::EncryptionScheme;
+use pkcs8::pkcs5::pbes2::{Kdf, Parameters};
+use pkcs8::{EncryptedPrivateKeyInfoRef, PrivateKeyInfoRef};
+
+use crate::random::AwsLcRng;
+use crate::{CryptoError, Secret};
+
+/// Rounds of PBKDF2 at most: a file must not keep the machine busy for minutes.
+const MAX_ITERATIONS: u32 = 20_000_000;
+/// Memory of scrypt at most, in bytes (128 * N * r: RFC 7914, section 2).
+const MAX_SCRYPT_MEMORY: u64 = 1 << 30;
+/// Parallel lanes of scrypt at most; each costs as much as one alone.
+const MAX_SCRYPT_LANES: u16 = 16;
+
+/// Why an encrypted key was not opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DecryptError {
+    /// Not an `EncryptedPrivateKeyInfo`, or one of a scheme that is not read.
+    #[error("its encryption is damaged or of a scheme that is not read (PBES2 with AES is)")]
+    Scheme,
+    /// Its key derivation would take more time or memory than a key file may.
+    #[error("its key derivation asks for more time or memory than a key file may")]
+    Costs,
+    /// The passphrase is wrong, or the content is damaged.
+    #[error("the passphrase is wrong, or the key is damaged")]
+    Passphrase,
+}
+
+/// Encrypts a PKCS #8 key under a passphrase; gives the DER of the envelope.
+pub fn encrypt(pkcs8: &Secret, passphrase: &Secret) -> Result<Vec<u8>, CryptoError> {
+    let info = PrivateKeyInfoRef::from_der(pkcs8.expose()).map_err(|_| CryptoError::InvalidKey)?;
+    let envelope = info
+        .encrypt_with_rng(&mut AwsLcRng, passphrase.expose())
+        .map_err(|_| CryptoError::Library)?;
+    Ok(envelope.as_bytes().to_vec())
+}
+
+/// What protects an envelope, for people: `scrypt and AES-256-CBC`. `None` if it is no envelope at all.
+pub fn scheme(der: &[u8]) -> Option<String> {
+    let info = EncryptedPrivateKeyInfoRef::from_der(der).ok()?;
+    Some(match &info.encryption_algorithm {
+        EncryptionScheme::Pbes2(parameters) => {
+            let kdf = match &parameters.kdf {
+                Kdf::Pbkdf2(kdf) => format!("PBKDF2, {} rounds", kdf.iteration_count),
+                Kdf::Scrypt(kdf) => format!("scrypt, N = {}", kdf.cost_parameter),
+                _ => "an unknown key derivation".to_owned(),
+            };
+            let oid = parameters.encryption.oid();
+            let cipher = const_oid::db::DB.by_oid(&oid).map_or(oid.to_string(), str::to_owned);
+            format!("PBES2: {kdf}; {cipher}")
+        }
+        other => format!("PBES1 ({})", other.oid()),
+    })
+}
+
+/// Opens an envelope; gives PKCS #8 DER.
+pub fn decrypt(der: &[u8], passphrase: &Secret) -> Result<Secret, DecryptError> {
+    let info = EncryptedPrivateKeyInfoRef::from_der(der).map_err(|_| DecryptError::Scheme)?;
+    let parameters = info.encryption_algorithm.pbes2().ok_or(DecryptError::Scheme)?;
+    if !bearable(parameters) {
+        return Err(DecryptError::Costs);
+    }
+    let opened = info.decrypt(passphrase.expose()).map_err(|_| DecryptError::Passphrase)?;
+    Ok(Secret::new(opened.as_bytes().to_vec()))
+}
+
+fn bearable(parameters: &Parameters) -> bool {
+    match &parameters.kdf {
+        Kdf::Pbkdf2(kdf) => kdf.iteration_count <= MAX_ITERATIONS,
+        Kdf::Scrypt(kdf) => {
+            let memory = kdf.cost_parameter.saturating_mul(128 * u64::from(kdf.block_size));
+            memory <= MAX_SCRYPT_MEMORY && kdf.parallelization <= MAX_SCRYPT_LANES
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::KeySpec;
+
+    #[test]
+    fn what_was_encrypted_opens_with_its_passphrase_only() {
+        let spec = KeySpec::by_name("ML_DSA_65").unwrap();
+        let key = spec.to_pkcs8(&spec.generate().unwrap()).unwrap();
+        let passphrase = Secret::new(b"correct horse battery".to_vec());
+        let envelope = encrypt(&key, &passphrase).unwrap();
+        assert!(scheme(&envelope).unwrap().contains("scrypt"), "{:?}", scheme(&envelope));
+        assert_eq!(decrypt(&envelope, &passphrase).unwrap().expose(), key.expose());
+        let wrong = Secret::new(b"correct horse batterz".to_vec());
+        assert_eq!(decrypt(&envelope, &wrong).err(), Some(DecryptError::Passphrase));
+        assert_eq!(decrypt(&envelope[1..], &passphrase).err(), Some(DecryptError::Scheme));
+        assert_eq!(decrypt(key.expose(), &passphrase).err(), Some(DecryptError::Scheme));
+        assert!(encrypt(&Secret::new(b"no key".to_vec()), &passphrase).is_err());
+    }
+
+    #[test]
+    fn monstrous_costs_are_refused_before_they_are_paid() {
+        let salt = [7; 16];
+        let info = |parameters: Parameters| EncryptedPrivateKeyInfoRef {
+            encryption_algorithm: parameters.into(),
+            encrypted_data: der::asn1::OctetStringRef::new(&[0; 32]).unwrap(),
+        };
+        let parameters =
+            Parameters::generate_pbkdf2_sha256_aes256cbc(MAX_ITERATIONS + 1, &salt, [0; 16]);
+        let envelope = der::Encode::to_der(&info(parameters.unwrap())).unwrap();
+        let passphrase = Secret::new(b"x".to_vec());
+        assert_eq!(decrypt(&envelope, &passphrase).err(), Some(DecryptError::Costs));
+    }
+}
