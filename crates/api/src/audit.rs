@@ -22,6 +22,19 @@ pub struct TlsDetails {
     pub cipher_suite: String,
     /// IANA name of the key-exchange group; on a resumed TLS 1.2 session there is none.
     pub key_exchange: Option<String>,
+    /// The client's certificate, where it has shown one.
+    pub client_certificate: Option<ClientCertificate>,
+}
+
+/// What is recorded of a client's certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// Subject (RFC 4514).
+    pub subject: String,
+    /// Serial number in hexadecimal.
+    pub serial_number: String,
+    /// Issuer (RFC 4514).
+    pub issuer: String,
 }
 
 /// What an operation notes for the record while it runs. No plaintext and no key material goes here.
@@ -136,6 +149,13 @@ impl Event<'_> {
                 "clientProvidedHostHeader": capped(self.host),
                 "keyExchange": tls.key_exchange,
             });
+            if let Some(client) = &tls.client_certificate {
+                event["tlsDetails"]["clientCertificate"] = json!({
+                    "subject": capped(&client.subject),
+                    "serialNumber": client.serial_number,
+                    "issuer": capped(&client.issuer),
+                });
+            }
         }
         if let Some(error) = self.error {
             event["errorCode"] = error.code.into();

@@ -515,7 +515,8 @@ fn find_caller(
 }
 
 /// What policies can ask about any request (IAM user guide, "AWS global condition context keys"), and
-/// `outlast:KeyExchange` and `outlast:TlsVersion`, which say what the connection negotiated.
+/// `outlast:KeyExchange`, `outlast:TlsVersion` and `outlast:ClientCertificateSubject`, which say what the connection
+/// negotiated and who is at its other end.
 fn conditions(caller: &Caller, scope: &Scope, request: &Request<'_>) -> ConditionKeys {
     let principal = &caller.principal;
     let mut keys = ConditionKeys::new();
@@ -553,6 +554,9 @@ fn conditions(caller: &Caller, scope: &Scope, request: &Request<'_>) -> Conditio
         keys.set("outlast:TlsVersion", tls.version.as_str());
         if let Some(group) = &tls.key_exchange {
             keys.set("outlast:KeyExchange", group.as_str());
+        }
+        if let Some(client) = &tls.client_certificate {
+            keys.set("outlast:ClientCertificateSubject", client.subject.as_str());
         }
     }
     keys

@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod backup;
+pub(crate) mod cert;
 pub(crate) mod completions;
 pub(crate) mod init;
 pub(crate) mod inspect;

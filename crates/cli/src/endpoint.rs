@@ -1,13 +1,16 @@
 //! A session with a service: one kept connection, opened again when it breaks.
 
+use std::path::PathBuf;
+
 use outlast_api::client::{Client, ServiceError};
 use outlast_api::ops::Operation;
 use outlast_api::wire::sigv4::Credentials;
 use outlast_net::Negotiated;
-use outlast_net::client::{ClientError, Connection, Connector, HandshakeBytes};
+use outlast_net::client::{ClientError, ClientIdentity, Connection, Connector, HandshakeBytes};
 use outlast_net::policy::Policy;
 use outlast_net::server::system_clock;
-use outlast_pki::pem;
+use outlast_pki::key_forms::PrivateKey;
+use outlast_pki::{object, pem};
 
 use crate::failure::Failure;
 use crate::files;
@@ -73,7 +76,9 @@ impl Endpoint {
         }
         let roots = pem::read_certificates(&files::read(&settings.ca_bundle, 4 << 20)?)
             .map_err(|error| Failure::file(&settings.ca_bundle, &error))?;
-        let connector = Connector::new(policy, &roots).map_err(client_failure)?;
+        let identity = settings.client.as_ref().map(identity).transpose()?;
+        let connector =
+            Connector::with_identity(policy, &roots, identity.as_ref()).map_err(client_failure)?;
         Ok(Self {
             host: host.to_owned(),
             port,
@@ -132,6 +137,20 @@ impl Endpoint {
             }
         }
     }
+}
+
+/// Reads a client's certificate and key.
+fn identity((certificate, key): &(PathBuf, PathBuf)) -> Result<ClientIdentity, Failure> {
+    let chain = pem::read_certificates(&files::read(certificate, 4 << 20)?)
+        .map_err(|error| Failure::file(certificate, &error))?;
+    let wrong = |error: &dyn std::fmt::Display| Failure::file(key, error);
+    let objects = object::read(&files::read(key, 1 << 20)?).map_err(|error| wrong(&error))?;
+    let object = objects
+        .iter()
+        .find(|object| object.kind.is_bare_private_key())
+        .ok_or_else(|| wrong(&"there is no unencrypted private key in it"))?;
+    let pkcs8 = PrivateKey::read(object).and_then(|key| key.to_pkcs8());
+    Ok(ClientIdentity { chain, key: pkcs8.map_err(|error| wrong(&error))? })
 }
 
 /// The connection's errors with what to do about them.

@@ -35,6 +35,12 @@ impl Failure {
         self
     }
 
+    /// The same with what it is about in front.
+    pub(crate) fn prefixed(mut self, what: &str) -> Self {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+
     /// Another exit code.
     pub(crate) fn code(mut self, code: u8) -> Self {
         self.code = code;

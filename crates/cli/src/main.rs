@@ -3,6 +3,7 @@
 //! This crate reads arguments, environment, files and the clock, prints, and exits. All else is in the
 //! libraries.
 
+mod client_ca;
 mod commands;
 mod data;
 mod digest;
@@ -61,6 +62,8 @@ enum Command {
     Verify(commands::verify::Arguments),
     /// Show what is in a certificate, a certificate request or a CMS signature.
     Inspect(commands::inspect::Arguments),
+    /// Show, verify, lint and convert certificates and keys, and tell what a chain costs; needs no service.
+    Cert(commands::cert::Arguments),
     /// Print a completion script for a shell.
     Completions(commands::completions::Arguments),
 }
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
         Command::Sign(arguments) => commands::sign::run(&arguments, output),
         Command::Verify(arguments) => commands::verify::run(&arguments, output),
         Command::Inspect(arguments) => commands::inspect::run(&arguments, output),
+        Command::Cert(arguments) => commands::cert::run(arguments, output),
         Command::Completions(arguments) => commands::completions::run(&arguments),
     };
     match outcome {

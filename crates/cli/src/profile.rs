@@ -61,6 +61,13 @@ pub(crate) struct Connection {
     /// PEM file with the certificates to trust.
     #[arg(long, env = "AWS_CA_BUNDLE")]
     ca_bundle: Option<PathBuf>,
+    /// PEM file with the certificate, and those above it, to show to a server that asks for one
+    /// [default: the profile's outlast_client_cert].
+    #[arg(long, env = "OUTLAST_CLIENT_CERT", value_name = "FILE")]
+    client_cert: Option<PathBuf>,
+    /// Its private key, unencrypted [default: the profile's outlast_client_key].
+    #[arg(long, env = "OUTLAST_CLIENT_KEY", value_name = "FILE")]
+    client_key: Option<PathBuf>,
     /// AWS config file [default: ~/.aws/config].
     #[arg(long, env = "AWS_CONFIG_FILE", hide = true)]
     config_file: Option<PathBuf>,
@@ -77,6 +84,8 @@ pub(crate) struct Settings {
     pub(crate) region: String,
     /// PEM file with the certificates to trust.
     pub(crate) ca_bundle: PathBuf,
+    /// Files with the client's certificate and its key.
+    pub(crate) client: Option<(PathBuf, PathBuf)>,
     /// Access key id.
     pub(crate) access_key_id: String,
     /// Secret access key.
@@ -93,6 +102,8 @@ impl Connection {
             endpoint_url: Some(endpoint_url),
             region: None,
             ca_bundle: Some(folder.join("client/ca.pem")),
+            client_cert: None,
+            client_key: None,
             config_file: Some(folder.join("client/config")),
             credentials_file: Some(folder.join("client/credentials")),
         }
@@ -151,7 +162,22 @@ impl Connection {
         let (access_key_id, secret, token) = from_environment()
             .or_else(from_file)
             .ok_or_else(|| missing("access key", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"))?;
+        let path = |given: &Option<PathBuf>, key: &str| {
+            given.clone().or_else(|| configured(key).map(PathBuf::from))
+        };
+        let client = match (
+            path(&self.client_cert, "outlast_client_cert"),
+            path(&self.client_key, "outlast_client_key"),
+        ) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            _ => {
+                return Err(Failure::new("a client certificate and its key belong together")
+                    .hint("give both --client-cert and --client-key"));
+            }
+        };
         Ok(Settings {
+            client,
             endpoint_url: self
                 .endpoint_url
                 .clone()

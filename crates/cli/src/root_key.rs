@@ -223,6 +223,27 @@ impl Provider {
 }
 
 impl Source {
+    /// Reads `env:NAME`, `file:PATH`, or nothing, which is to ask on the terminal.
+    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
+        match text.split_once(':') {
+            Some(("env", name)) if !name.is_empty() => Ok(Self::Environment(name.to_owned())),
+            Some(("file", path)) if !path.is_empty() => Ok(Self::File(PathBuf::from(path))),
+            None if text.is_empty() => Ok(Self::Terminal),
+            // What was given may be the passphrase itself, by mistake: it is not repeated.
+            _ => Err(Failure::new("the passphrase's place is not understood")
+                .hint("known are env:NAME, file:PATH, and \"\" to be asked on the terminal")
+                .code(2)),
+        }
+    }
+
+    /// The passphrase of a private key in a file.
+    pub(crate) fn read_for_key(&self) -> Result<Secret, Failure> {
+        match self {
+            Self::Terminal => ask("passphrase of the private key: "),
+            other => other.read(),
+        }
+    }
+
     fn read(&self) -> Result<Secret, Failure> {
         let empty = |what: String| Failure::new(format!("{what} holds no passphrase"));
         match self {

@@ -11,7 +11,8 @@ use http::Request;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::{CertificateDer, ServerName};
+use outlast_crypto::Secret;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -28,6 +29,9 @@ pub enum ClientError {
     /// The endpoint's name is not one that TLS can check.
     #[error("{0} is not a host name or address")]
     Name(String),
+    /// The client's own certificate or key cannot be used.
+    #[error("the client certificate or its key cannot be used: {0}")]
+    Identity(String),
     /// A certificate of the trust list cannot be used.
     #[error("a certificate to trust cannot be used: {0}")]
     Trust(String),
@@ -71,20 +75,46 @@ pub struct Connector {
     config: Arc<ClientConfig>,
 }
 
+/// What a client shows to a server that asks for a certificate.
+pub struct ClientIdentity {
+    /// The certificate and those between it and the root, DER.
+    pub chain: Vec<Vec<u8>>,
+    /// Its private key, PKCS #8 DER.
+    pub key: Secret,
+}
+
 impl Connector {
     /// Offers the policy's groups, sends a share of the first, and trusts `roots` (DER).
     pub fn new(policy: &Policy, roots: &[Vec<u8>]) -> Result<Self, ClientError> {
+        Self::with_identity(policy, roots, None)
+    }
+
+    /// As [`Connector::new`], with a certificate for servers that ask for one.
+    pub fn with_identity(
+        policy: &Policy,
+        roots: &[Vec<u8>],
+        identity: Option<&ClientIdentity>,
+    ) -> Result<Self, ClientError> {
         let mut store = RootCertStore::empty();
         for der in roots {
             store
                 .add(CertificateDer::from(der.clone()))
                 .map_err(|error| ClientError::Trust(error.to_string()))?;
         }
-        let config = ClientConfig::builder_with_provider(policy.provider())
+        let builder = ClientConfig::builder_with_provider(policy.provider())
             .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
             .map_err(|error| ClientError::Trust(error.to_string()))?
-            .with_root_certificates(store)
-            .with_no_client_auth();
+            .with_root_certificates(store);
+        let config = match identity {
+            None => builder.with_no_client_auth(),
+            Some(identity) => {
+                let chain = identity.chain.iter().cloned().map(CertificateDer::from).collect();
+                let key = PrivatePkcs8KeyDer::from(identity.key.expose().to_vec());
+                builder
+                    .with_client_auth_cert(chain, PrivateKeyDer::from(key))
+                    .map_err(|error| ClientError::Identity(error.to_string()))?
+            }
+        };
         Ok(Self { config: Arc::new(config) })
     }
 

@@ -2,24 +2,34 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rustls::server::{Acceptor, ClientHello, ResolvesServerCert, ServerSessionMemoryCache};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::server::{
+    Acceptor, ClientHello, NoServerSessionStorage, ResolvesServerCert, ServerSessionMemoryCache,
+};
 use rustls::sign::CertifiedKey;
-use rustls::{ServerConfig, crypto::aws_lc_rs};
+use rustls::{NamedGroup, ServerConfig};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use crate::client_auth::{self, ClientAuth};
 use crate::policy::Policy;
 use crate::{Negotiated, limits};
 
 /// Accepts TLS connections under a policy.
 pub struct Door {
     policy: Policy,
+    configs: RwLock<Configs>,
+    certificate: Arc<CurrentCertificate>,
+    protocols: Vec<Vec<u8>>,
+}
+
+/// What is offered to a client, which the groups that it names decide.
+struct Configs {
     /// For clients that named a hybrid group.
     upgrade: Arc<ServerConfig>,
     /// For all others.
     classical: Arc<ServerConfig>,
-    certificate: Arc<CurrentCertificate>,
 }
 
 /// The certificate in use; it can be replaced while connections are open.
@@ -39,28 +49,28 @@ impl Door {
         certificate: Arc<CertifiedKey>,
         protocols: &[&str],
     ) -> Result<Self, rustls::Error> {
+        Self::with_clients(policy, certificate, protocols, None)
+    }
+
+    /// A door that asks clients for certificates as well.
+    pub fn with_clients(
+        policy: Policy,
+        certificate: Arc<CertifiedKey>,
+        protocols: &[&str],
+        clients: Option<&ClientAuth>,
+    ) -> Result<Self, rustls::Error> {
         let certificate = Arc::new(CurrentCertificate(RwLock::new(certificate)));
-        // Sessions and tickets are common, so that a session resumes whichever configuration it meets.
-        let tickets = aws_lc_rs::Ticketer::new()?;
-        let sessions = ServerSessionMemoryCache::new(limits::MAX_SESSIONS);
-        let configure = |provider| -> Result<_, rustls::Error> {
-            let mut config = ServerConfig::builder_with_provider(provider)
-                .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])?
-                .with_no_client_auth()
-                .with_cert_resolver(certificate.clone());
-            // AES-256 comes first in the provider's list; the client's order must not undo that.
-            config.ignore_client_order = true;
-            config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
-            config.ticketer = tickets.clone();
-            config.session_storage = sessions.clone();
-            Ok(Arc::new(config))
-        };
-        Ok(Self {
-            upgrade: configure(policy.upgrade_provider())?,
-            classical: configure(policy.provider())?,
-            policy,
-            certificate,
-        })
+        let protocols: Vec<_> = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let configs = Configs::new(&policy, &certificate, &protocols, clients)?;
+        Ok(Self { policy, configs: RwLock::new(configs), certificate, protocols })
+    }
+
+    /// Asks clients for certificates in another way from the next connection on: other roots, newer CRLs.
+    pub fn replace_clients(&self, clients: &ClientAuth) -> Result<(), rustls::Error> {
+        let configs =
+            Configs::new(&self.policy, &self.certificate, &self.protocols, Some(clients))?;
+        *self.configs.write().unwrap_or_else(PoisonError::into_inner) = configs;
+        Ok(())
     }
 
     /// Uses another certificate from the next connection on.
@@ -75,9 +85,59 @@ impl Door {
     {
         let start = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
         let offered = start.client_hello().named_groups().unwrap_or_default().to_vec();
-        let config = if self.policy.upgrades(&offered) { &self.upgrade } else { &self.classical };
-        let stream = start.into_stream(config.clone()).await?;
-        let negotiated = Negotiated::of(stream.get_ref().1);
+        let config = self.config(&offered);
+        let stream = start.into_stream(config).await?;
+        let mut negotiated = Negotiated::of(stream.get_ref().1);
+        negotiated.client_certificate =
+            stream.get_ref().1.peer_certificates().and_then(client_auth::described);
         Ok((stream, negotiated))
+    }
+
+    fn config(&self, offered: &[NamedGroup]) -> Arc<ServerConfig> {
+        let configs = self.configs.read().unwrap_or_else(PoisonError::into_inner);
+        if self.policy.upgrades(offered) {
+            configs.upgrade.clone()
+        } else {
+            configs.classical.clone()
+        }
+    }
+}
+
+impl Configs {
+    fn new(
+        policy: &Policy,
+        certificate: &Arc<CurrentCertificate>,
+        protocols: &[Vec<u8>],
+        clients: Option<&ClientAuth>,
+    ) -> Result<Self, rustls::Error> {
+        // Sessions and tickets are common, so that a session resumes whichever configuration it meets.
+        let tickets = aws_lc_rs::Ticketer::new()?;
+        let sessions = ServerSessionMemoryCache::new(limits::MAX_SESSIONS);
+        let configure = |provider: Arc<CryptoProvider>| -> Result<_, rustls::Error> {
+            let builder = ServerConfig::builder_with_provider(provider.clone())
+                .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])?;
+            let builder = match clients {
+                Some(clients) => builder.with_client_cert_verifier(clients.verifier(provider)?),
+                None => builder.with_no_client_auth(),
+            };
+            let mut config = builder.with_cert_resolver(certificate.clone());
+            // AES-256 comes first in the provider's list; the client's order must not undo that.
+            config.ignore_client_order = true;
+            config.alpn_protocols = protocols.to_vec();
+            if clients.is_some() {
+                // A resumed session carries the client's certificate of the first handshake, and nobody looks
+                // whether it has expired or been revoked since.
+                config.session_storage = Arc::new(NoServerSessionStorage {});
+                config.send_tls13_tickets = 0;
+            } else {
+                config.ticketer = tickets.clone();
+                config.session_storage = sessions.clone();
+            }
+            Ok(Arc::new(config))
+        };
+        Ok(Self {
+            upgrade: configure(policy.upgrade_provider())?,
+            classical: configure(policy.provider())?,
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! What a handshake ended with.
 
-use outlast_api::audit::TlsDetails;
+use outlast_api::audit::{ClientCertificate, TlsDetails};
 use outlast_crypto::groups::{Group, Strength};
 use rustls::{CommonState, ProtocolVersion};
 
@@ -29,6 +29,9 @@ pub struct Negotiated {
     pub post_quantum: bool,
     /// How the handshake went.
     pub handshake: HandshakeKind,
+    /// The certificate that a client has shown and that was verified; a server's knowledge only.
+    #[serde(skip)]
+    pub client_certificate: Option<ClientCertificate>,
 }
 
 impl Negotiated {
@@ -57,6 +60,7 @@ impl Negotiated {
                 }
                 _ => HandshakeKind::Full,
             },
+            client_certificate: None,
         }
     }
 
@@ -66,6 +70,7 @@ impl Negotiated {
             version: self.version.clone(),
             cipher_suite: self.cipher_suite.clone(),
             key_exchange: self.group.clone(),
+            client_certificate: self.client_certificate.clone(),
         }
     }
 }

@@ -220,7 +220,7 @@ fn signed_kind(tbs: &[u8]) -> Option<Kind> {
 }
 
 /// The elements of a SEQUENCE, each with its tag and its whole encoding.
-fn children(bytes: &[u8]) -> Option<Vec<(Tag, &[u8])>> {
+pub(crate) fn children(bytes: &[u8]) -> Option<Vec<(Tag, &[u8])>> {
     let mut reader = SliceReader::new(bytes).ok()?;
     let mut out = Vec::new();
     reader

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::client_ca::{self, Clients};
 use crate::data::{self, Data};
 use crate::failure::Failure;
 use crate::place::Place;
@@ -26,6 +27,9 @@ const CHORES: Duration = Duration::from_secs(3600);
 
 /// How often it is looked whether a checkpoint over the audit events is due.
 const CHECKPOINTS: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether the files with client CAs and CRLs have changed.
+const CLIENT_FILES: Duration = Duration::from_secs(10);
 
 /// Connections that wait to be accepted; the kernel may allow fewer.
 const BACKLOG: u32 = 4096;
@@ -60,6 +64,8 @@ pub(crate) struct Arguments {
     /// [default: info].
     #[arg(long, env = "OUTLAST_LOG")]
     log: Option<String>,
+    #[command(flatten)]
+    clients: client_ca::Arguments,
 }
 
 /// `outlast.toml`. Unknown keys are errors.
@@ -70,6 +76,9 @@ pub(crate) struct File {
     tls_cert: Option<String>,
     tls_names: Option<Vec<String>>,
     log: Option<String>,
+    client_ca: Option<PathBuf>,
+    client_auth: Option<String>,
+    client_crls: Option<Vec<PathBuf>>,
     /// Where the root key is.
     pub(crate) root_key: Option<String>,
     /// Where the records are.
@@ -109,6 +118,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     let provider =
         Provider::choose(arguments.root_key.as_deref(), file.root_key.as_deref(), &arguments.data)?;
     let place = Place::choose(&arguments.data, arguments.store.as_deref(), file.store.as_deref())?;
+    let settings = client_ca::Settings {
+        client_ca: file.client_ca,
+        client_auth: file.client_auth,
+        client_crls: file.client_crls,
+    };
+    let clients = Clients::choose(arguments.clients, settings, &arguments.data)?;
     let data = Data::open(&place, &provider)?;
     raise_open_files();
     let runtime = tokio::runtime::Runtime::new()
@@ -120,7 +135,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         };
         let mut terminate = receive(SignalKind::terminate())?;
         let mut interrupt = receive(SignalKind::interrupt())?;
-        let running = Running::start(data, listen, kind, names).await?;
+        let running = Running::start_for(data, listen, kind, names, clients).await?;
         if let Err(failure) = data::update_profile(&arguments.data, running.address) {
             tracing::warn!(error = failure.message(), "the AWS profile was not brought up to date");
         }
@@ -180,12 +195,25 @@ impl Running {
         kind: &'static Kind,
         names: Vec<String>,
     ) -> Result<Self, Failure> {
+        Self::start_for(data, listen, kind, names, None).await
+    }
+
+    /// Starts a server that may ask its clients for certificates.
+    pub(crate) async fn start_for(
+        data: Data,
+        listen: SocketAddr,
+        kind: &'static Kind,
+        names: Vec<String>,
+        clients: Option<Clients>,
+    ) -> Result<Self, Failure> {
         let unusable = |error: &dyn std::fmt::Display| Failure::new(format!("{listen}: {error}"));
         let listener = bind(listen)
             .map_err(|error| unusable(&error).hint("choose another address with --listen"))?;
         let address = listener.local_addr().map_err(|error| unusable(&error))?;
         let chain = data.certificate(kind, &names)?;
-        let door = Door::new(Policy::default(), chain.certified_key, PROTOCOLS)
+        let auth = clients.as_ref().map(Clients::load).transpose()?;
+        let key = chain.certified_key;
+        let door = Door::with_clients(Policy::default(), key, PROTOCOLS, auth.as_ref())
             .map_err(|error| Failure::new(format!("TLS cannot be configured: {error}")))?;
         let server = Arc::new(Server {
             service: data.service.clone(),
@@ -196,6 +224,7 @@ impl Running {
         let data = Arc::new(data);
         let chores = tokio::spawn(chores(data.clone(), server.clone(), kind, names));
         let checkpoints = tokio::spawn(checkpoints(data.clone()));
+        let watch = tokio::spawn(watch_clients(server.clone(), clients));
         let task = tokio::spawn(async move {
             server
                 .run(listener, async {
@@ -206,6 +235,7 @@ impl Running {
             let _ = chores.await;
             checkpoints.abort();
             let _ = checkpoints.await;
+            watch.abort();
             checkpoint(&data, true);
             drop(data);
         });
@@ -243,6 +273,30 @@ fn checkpoint(data: &Data, at_end: bool) {
             tracing::error!(%fault, "the audit events could not be signed");
         }
     });
+}
+
+/// Takes over changed CA files and CRLs of clients. Never ends, unless there are none.
+async fn watch_clients(server: Arc<Server>, clients: Option<Clients>) {
+    let Some(clients) = clients else { return };
+    let mut stamp = clients.stamp();
+    loop {
+        tokio::time::sleep(CLIENT_FILES).await;
+        let newer = clients.stamp();
+        if newer == stamp {
+            continue;
+        }
+        stamp = newer;
+        let taken = tokio::task::block_in_place(|| clients.load()).and_then(|auth| {
+            server.door.replace_clients(&auth).map_err(|error| Failure::new(error.to_string()))
+        });
+        match taken {
+            Ok(()) => tracing::info!("the client CAs and CRLs were read again"),
+            Err(failure) => tracing::error!(
+                error = failure.message(),
+                "the client CAs and CRLs have changed and cannot be used: those before stay"
+            ),
+        }
+    }
 }
 
 /// What must be done from time to time. Never ends.

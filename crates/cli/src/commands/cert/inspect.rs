@@ -1,0 +1,306 @@
+//! `outlast cert inspect`: what is in any certificate, request, CRL, OCSP response or key. Nothing is verified but a
+//! request's own signature and that a private key is sound; key material is never shown.
+
+use std::path::PathBuf;
+
+use outlast_crypto::{digests, encrypted};
+use outlast_net::server::system_clock;
+use outlast_pki::ObjectIdentifier;
+use outlast_pki::certificate::Certificate;
+use outlast_pki::crl::Crl;
+use outlast_pki::describe::{self, Described};
+use outlast_pki::key_forms::{Answer, PrivateKey, TAKERS};
+use outlast_pki::object::{Kind, Object};
+use outlast_pki::ocsp::{OcspError, Response, Status};
+use outlast_pki::time::rfc3339;
+use serde_json::{Map, Value, json};
+
+use super::show;
+use crate::failure::{Failure, PARTIAL};
+use crate::output::Output;
+use crate::root_key::Source;
+
+const DAY: i64 = 86_400;
+/// Entries of a CRL that are shown; the others are counted.
+const MAX_ENTRIES: usize = 100;
+
+/// Arguments of `cert inspect`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Files in PEM, with one or several objects, or DER.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Where the passphrase of encrypted keys is: env:NAME, file:PATH, or "" to be asked.
+    #[arg(long, value_parser = super::source, value_name = "SOURCE")]
+    passphrase: Option<Source>,
+    /// Show every entry of a CRL, however many there are.
+    #[arg(long)]
+    all: bool,
+}
+
+/// Prints what was found in each file.
+pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    let now = system_clock().div_euclid(1000);
+    let limit = if arguments.all { usize::MAX } else { MAX_ENTRIES };
+    let (mut list, mut text) = (Vec::new(), String::new());
+    let (mut failures, mut good) = (Vec::new(), 0);
+    for path in &arguments.files {
+        let objects = match super::objects(path) {
+            Ok(objects) => objects,
+            Err(failure) => {
+                failures.push(failure);
+                continue;
+            }
+        };
+        for (index, object) in objects.into_iter().enumerate() {
+            let kind = object.kind.name();
+            let described = super::opened(object, arguments.passphrase.as_ref())
+                .and_then(|object| describe(&object, now, limit));
+            match described {
+                Ok(found) => {
+                    good += 1;
+                    if !text.is_empty() {
+                        text.push('\n');
+                    }
+                    text.push_str(&format!("{}, object {}:\n", path.display(), index + 1));
+                    text.push_str(&show::text(&found));
+                    list.push(json!({ "file": path, "object": index + 1, "found": found }));
+                }
+                Err(failure) => {
+                    let reason = failure.message();
+                    let found = json!({ "type": kind, "refused": reason });
+                    list.push(json!({ "file": path, "object": index + 1, "found": found }));
+                    failures.push(Failure::file(path, &reason));
+                }
+            }
+        }
+    }
+    if good > 0 || output == Output::Json {
+        output.result(&text, &list);
+    }
+    match (failures.pop(), failures.len()) {
+        (None, _) => Ok(()),
+        (Some(last), 0) if good == 0 => Err(last),
+        (Some(last), _) => {
+            for failure in &failures {
+                failure.report();
+            }
+            Err(if good > 0 { last.code(PARTIAL) } else { last })
+        }
+    }
+}
+
+fn describe(object: &Object, now: i64, limit: usize) -> Result<Value, Failure> {
+    let der = object.der.expose();
+    Ok(match object.kind {
+        Kind::Certificate => certificate(&Certificate::parse(der)?, now)?,
+        Kind::CertificateRequest => request(der)?,
+        Kind::Crl => crl(&Crl::parse(der)?, now, limit),
+        Kind::OcspResponse => ocsp(der, now)?,
+        Kind::PublicKey => {
+            let mut found = json!({ "type": "public key" });
+            merge(&mut found, public_key(der)?);
+            found["bytes_with_structure"] = der.len().into();
+            found["fingerprint_sha256"] = hex::encode(digests::sha256(der)).into();
+            found
+        }
+        Kind::PrivateKey | Kind::EcPrivateKey | Kind::RsaPrivateKey => private_key(object)?,
+        Kind::EncryptedPrivateKey => json!({
+            "type": "encrypted private key",
+            "encryption": encrypted::scheme(der)
+                .ok_or_else(|| Failure::new("not a valid encrypted private key"))?,
+            "note": "give --passphrase to see what is inside",
+        }),
+        Kind::LegacyEncryptedKey => json!({
+            "type": "encrypted private key",
+            "encryption": "OpenSSL's older form, whose key a single MD5 makes",
+            "note": "write it anew with: openssl pkey -in FILE -aes256",
+        }),
+        Kind::Cms => json!({
+            "type": "CMS message",
+            "bytes": der.len(),
+            "note": "see outlast inspect FILE",
+        }),
+    })
+}
+
+fn merge(into: &mut Value, from: Map<String, Value>) {
+    if let Value::Object(map) = into {
+        map.extend(from);
+    }
+}
+
+fn public_key(spki: &[u8]) -> Result<Map<String, Value>, Failure> {
+    let key = describe::public_key(spki)?;
+    let mut out = Map::new();
+    out.insert("key".into(), key.name.into());
+    out.insert("key_bytes".into(), key.bytes.into());
+    out.insert("key_post_quantum".into(), key.post_quantum.into());
+    Ok(out)
+}
+
+fn signature(oid: ObjectIdentifier, der: &[u8]) -> Map<String, Value> {
+    let mut out = Map::new();
+    out.insert("signature".into(), describe::algorithm_name(oid).into());
+    out.insert("signature_bytes".into(), describe::signature_len(der).into());
+    out.insert("signature_post_quantum".into(), describe::is_post_quantum(oid).into());
+    out
+}
+
+fn extension(found: &Described) -> Value {
+    json!({ "name": found.name, "critical": found.critical, "values": found.values })
+}
+
+fn certificate(certificate: &Certificate, now: i64) -> Result<Value, Failure> {
+    let (begin, end) = (certificate.not_before(), certificate.not_after());
+    let state = match now {
+        now if now < begin => "not yet valid",
+        now if now > end => "expired",
+        _ => "valid",
+    };
+    let extensions: Vec<_> = certificate
+        .extensions()
+        .iter()
+        .map(|found| extension(&describe::extension(found)))
+        .collect();
+    let spki = certificate.public_key()?;
+    let mut found = json!({
+        "type": "certificate",
+        "subject": certificate.subject().to_string(),
+        "issuer": certificate.issuer().to_string(),
+        "self_signed": certificate.signed_by(certificate),
+        "serial": hex::encode(certificate.serial()),
+        "not_before": rfc3339(begin),
+        "not_after": rfc3339(end),
+        "state": state,
+        "days_left": (end - now).div_euclid(DAY).max(0),
+        "bytes": certificate.der().len(),
+    });
+    merge(&mut found, public_key(&spki)?);
+    merge(&mut found, signature(certificate.signature_algorithm(), certificate.der()));
+    found["extensions"] = extensions.into();
+    found["fingerprint_sha256"] = hex::encode(digests::sha256(certificate.der())).into();
+    found["public_key_sha256"] = hex::encode(digests::sha256(&spki)).into();
+    Ok(found)
+}
+
+fn request(der: &[u8]) -> Result<Value, Failure> {
+    let request = describe::request(der)?;
+    let mut found = json!({
+        "type": "certificate request",
+        "subject": request.subject,
+        "bytes": der.len(),
+    });
+    merge(&mut found, public_key(&request.public_key)?);
+    merge(&mut found, signature(request.signature_algorithm, der));
+    found["valid"] = request.refused.is_none().into();
+    found["refused"] = request.refused.map(|error| error.to_string()).into();
+    let extensions: Vec<_> =
+        request.extensions.iter().map(|found| extension(&describe::extension(found))).collect();
+    found["extensions"] = extensions.into();
+    Ok(found)
+}
+
+fn crl(crl: &Crl, now: i64, limit: usize) -> Value {
+    let state = match crl.next_update() {
+        Some(end) if end < now => "expired",
+        _ if crl.this_update() > now => "not yet valid",
+        _ => "current",
+    };
+    let entries: Vec<_> = crl
+        .entries()
+        .take(limit)
+        .map(|entry| {
+            json!({
+                "serial": hex::encode(&entry.serial),
+                "revoked_at": rfc3339(entry.revoked_at),
+                "reason": entry.reason.rfc_name,
+            })
+        })
+        .collect();
+    let mut found = json!({
+        "type": "CRL",
+        "issuer": crl.issuer().to_string(),
+        "this_update": rfc3339(crl.this_update()),
+        "next_update": crl.next_update().map(rfc3339),
+        "state": state,
+        "number": crl.number().map(hex::encode),
+        "bytes": crl.der().len(),
+        "unusable": crl.unusable(),
+    });
+    merge(&mut found, signature(crl.signature_algorithm(), crl.der()));
+    let extensions: Vec<_> =
+        crl.extensions().iter().map(|found| extension(&describe::extension(found))).collect();
+    found["extensions"] = extensions.into();
+    found["revoked"] = crl.len().into();
+    found["entries_shown"] = (entries.len() < crl.len()).then_some(entries.len()).into();
+    found["entries"] = entries.into();
+    found
+}
+
+fn ocsp(der: &[u8], now: i64) -> Result<Value, Failure> {
+    let response = match Response::parse(der) {
+        Ok(response) => response,
+        Err(OcspError::Failure(failure)) => {
+            return Ok(json!({
+                "type": "OCSP response",
+                "bytes": der.len(),
+                "status": format!("{failure:?}"),
+            }));
+        }
+        Err(error) => return Err(Failure::new(error.to_string())),
+    };
+    let answers: Vec<_> = response
+        .responses
+        .iter()
+        .map(|single| {
+            let (status, at, reason) = match single.status {
+                Status::Good => ("good", None, None),
+                Status::Unknown => ("unknown", None, None),
+                Status::Revoked { at, reason } => {
+                    ("revoked", Some(rfc3339(at)), Some(reason.rfc_name))
+                }
+            };
+            json!({
+                "serial": hex::encode(single.id.serial()),
+                "status": status,
+                "revoked_at": at,
+                "reason": reason,
+                "this_update": rfc3339(single.this_update),
+                "next_update": single.next_update.map(rfc3339),
+                "state": match single.next_update {
+                    Some(end) if end < now => "expired",
+                    _ => "current",
+                },
+            })
+        })
+        .collect();
+    let certificates: Vec<_> =
+        response.certificates.iter().map(|found| found.subject().to_string()).collect();
+    Ok(json!({
+        "type": "OCSP response",
+        "bytes": der.len(),
+        "status": "successful",
+        "produced_at": rfc3339(response.produced_at),
+        "nonce": response.nonce.as_ref().map(hex::encode),
+        "certificates": certificates,
+        "answers": answers,
+    }))
+}
+
+fn private_key(object: &Object) -> Result<Value, Failure> {
+    let key = PrivateKey::read(object).map_err(|error| Failure::new(error.to_string()))?;
+    let mut found = json!({ "type": "private key" });
+    merge(&mut found, public_key(&key.public_key)?);
+    found["form"] = key.form_name().into();
+    found["file_bytes"] = object.der.len().into();
+    found["public_key_sha256"] = hex::encode(digests::sha256(&key.public_key)).into();
+    for (name, answer) in
+        [("taken_by", Answer::Yes), ("not_taken_by", Answer::No), ("unknown", Answer::Unknown)]
+    {
+        let list: Vec<_> =
+            TAKERS.iter().filter(|row| row.takes(&key) == answer).map(|row| row.name).collect();
+        found[name] = list.into();
+    }
+    Ok(found)
+}

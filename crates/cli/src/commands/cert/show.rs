@@ -1,0 +1,121 @@
+//! Values as indented text: what JSON has with underscores has blanks here.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+/// Indented lines; nothing for what is absent or empty.
+pub(super) fn text(value: &Value) -> String {
+    let mut out = String::new();
+    print(value, 0, &mut out);
+    out
+}
+
+fn print(value: &Value, depth: usize, out: &mut String) {
+    let indent = "  ".repeat(depth);
+    let Value::Object(members) = value else { return };
+    for (name, member) in members {
+        let name = name.replace('_', " ");
+        match member {
+            Value::Null => {}
+            Value::Array(items) if items.is_empty() => {}
+            Value::Array(items) if name == "extensions" => {
+                let _ = writeln!(out, "{indent}{name}:");
+                for item in items {
+                    extension(item, &indent, out);
+                }
+            }
+            Value::Array(items) if items.iter().all(Value::is_object) => {
+                for (index, item) in items.iter().enumerate() {
+                    let _ = writeln!(out, "{indent}{name} {}:", index + 1);
+                    print(item, depth + 1, out);
+                }
+            }
+            Value::Array(items) => {
+                let texts: Vec<_> = items.iter().map(plain).collect();
+                let _ = writeln!(out, "{indent}{name}: {}", texts.join(", "));
+            }
+            Value::Object(_) => {
+                let _ = writeln!(out, "{indent}{name}:");
+                print(member, depth + 1, out);
+            }
+            other => {
+                let _ = writeln!(out, "{indent}{name}: {}", plain(other));
+            }
+        }
+    }
+}
+
+fn extension(item: &Value, indent: &str, out: &mut String) {
+    let critical = if item["critical"] == true { " (critical)" } else { "" };
+    let values: Vec<_> = item["values"].as_array().into_iter().flatten().map(plain).collect();
+    let _ = writeln!(out, "{indent}  {}{critical}: {}", plain(&item["name"]), values.join(", "));
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Rows in columns, the first to the left and numbers to the right; a rule under the head.
+pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        cells.chain(head.get(column).map(|cell| cell.chars().count())).max().unwrap_or(0)
+    };
+    let is_number = |column: usize| {
+        let is = |cell: &String| cell.chars().all(|c| c.is_ascii_digit() || "-,.x".contains(c));
+        column > 0 && rows.iter().filter_map(|row| row.get(column)).all(is)
+    };
+    let line = |cells: Vec<&str>| {
+        let mut out = String::new();
+        for (column, cell) in cells.iter().enumerate() {
+            let pad = width(column).saturating_sub(cell.chars().count());
+            let (before, after) = if is_number(column) { (pad, 0) } else { (0, pad) };
+            let gap = if column == 0 { "" } else { "  " };
+            let _ = write!(out, "{gap}{}{cell}{}", " ".repeat(before), " ".repeat(after));
+        }
+        out.trim_end().to_owned()
+    };
+    let mut out = format!("{}\n", line(head.to_vec()));
+    for row in rows {
+        out.push_str(&line(row.iter().map(String::as_str).collect()));
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nested_values_are_indented_and_the_empty_left_out() {
+        let value = json!({
+            "type": "certificate",
+            "not_after": null,
+            "public_key": { "type": "ML-DSA-65", "post_quantum": true },
+            "extensions": [{ "name": "key usage", "critical": true, "values": ["a", "b"] }],
+            "entries": [{ "serial": "01" }],
+            "none": [],
+        });
+        let expected = "type: certificate\npublic key:\n  type: ML-DSA-65\n  post quantum: yes\n\
+                        extensions:\n  key usage (critical): a, b\nentries 1:\n  serial: 01\n";
+        assert_eq!(text(&value), expected);
+    }
+
+    #[test]
+    fn numbers_stand_to_the_right() {
+        let rows = vec![vec!["a".into(), "5".into()], vec!["longer".into(), "1,234".into()]];
+        assert_eq!(
+            table(&["name", "bytes"], &rows),
+            "name    bytes\na           5\nlonger  1,234\n"
+        );
+    }
+}

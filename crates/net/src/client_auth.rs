@@ -1,0 +1,196 @@
+//! Client certificates: whom the door believes.
+//!
+//! rustls-webpki verifies path and purpose and looks into the CRLs. What it leaves out is checked here: that a root is a
+//! CA's and valid (webpki believes anchors blindly).
+
+use std::sync::Arc;
+
+use outlast_api::audit::ClientCertificate;
+use outlast_pki::certificate::Certificate;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore,
+    SignatureScheme,
+};
+
+use crate::limits;
+
+/// Whether a client must have a certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// There is no connection without one.
+    Require,
+    /// One that is shown must be valid; policies can ask for its subject.
+    Request,
+}
+
+/// Every mode with its name.
+pub const MODES: &[(&str, Mode)] = &[("require", Mode::Require), ("request", Mode::Request)];
+
+/// Why client certificates cannot be asked for as configured.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientAuthError {
+    /// None of the certificates is a CA's.
+    #[error("there is no CA certificate in it")]
+    NoCa,
+    /// More than a server takes.
+    #[error("there are more than {max} of them", max = limits::MAX_CLIENT_CAS)]
+    TooMany,
+    /// A certificate or CRL that cannot be used.
+    #[error("{0}")]
+    Unusable(String),
+}
+
+/// Whom to believe, as configured. CRLs, once there are any, must say of every client's certificate that it is not
+/// revoked, and must themselves not have expired.
+#[derive(Debug, Clone)]
+pub struct ClientAuth {
+    mode: Mode,
+    roots: Vec<Certificate>,
+    crls: Vec<CertificateRevocationListDer<'static>>,
+}
+
+impl ClientAuth {
+    /// Clients with a certificate below one of `roots`, looked up in `crls`; all DER.
+    pub fn new(mode: Mode, roots: &[Vec<u8>], crls: Vec<Vec<u8>>) -> Result<Self, ClientAuthError> {
+        if roots.len() > limits::MAX_CLIENT_CAS || crls.len() > limits::MAX_CLIENT_CAS {
+            return Err(ClientAuthError::TooMany);
+        }
+        let unusable = |error: &dyn std::fmt::Display| ClientAuthError::Unusable(error.to_string());
+        let mut usable = Vec::new();
+        for der in roots {
+            let root = Certificate::parse(der).map_err(|error| unusable(&error))?;
+            if root.may_issue() {
+                usable.push(root);
+            }
+        }
+        if usable.is_empty() {
+            return Err(ClientAuthError::NoCa);
+        }
+        let crls = crls.into_iter().map(CertificateRevocationListDer::from).collect();
+        let made = Self { mode, roots: usable, crls };
+        // Says now, and not at the first connection, what webpki cannot read.
+        made.verifier(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+            .map_err(|error| unusable(&error))?;
+        Ok(made)
+    }
+
+    /// For a server's configuration.
+    pub(crate) fn verifier(
+        &self,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Arc<dyn ClientCertVerifier>, Error> {
+        let mut store = RootCertStore::empty();
+        for root in &self.roots {
+            store.add(CertificateDer::from(root.der().to_vec()))?;
+        }
+        let store = Arc::new(store);
+        let failed =
+            |error: rustls::server::VerifierBuilderError| Error::General(error.to_string());
+        let builder = || {
+            let builder =
+                WebPkiClientVerifier::builder_with_provider(store.clone(), provider.clone())
+                    .with_crls(self.crls.iter().cloned())
+                    .enforce_revocation_expiration();
+            match self.mode {
+                Mode::Require => builder,
+                Mode::Request => builder.allow_unauthenticated(),
+            }
+        };
+        // The client's own certificate must be known to some CRL. Of the CAs above it that is not asked, since a root's
+        // CRL is rarely at hand; but one that is revoked ends the path.
+        let leaf = builder().only_check_end_entity_revocation().build().map_err(failed)?;
+        let chain = match self.crls.is_empty() {
+            true => None,
+            false => Some(builder().allow_unknown_revocation_status().build().map_err(failed)?),
+        };
+        Ok(Arc::new(Verifier { leaf, chain, roots: self.roots.clone() }))
+    }
+}
+
+/// A client's certificate for the audit record.
+pub(crate) fn described(chain: &[CertificateDer<'_>]) -> Option<ClientCertificate> {
+    let certificate = Certificate::parse(chain.first()?).ok()?;
+    Some(ClientCertificate {
+        subject: certificate.subject().to_string(),
+        serial_number: hex_text(certificate.serial()),
+        issuer: certificate.issuer().to_string(),
+    })
+}
+
+fn hex_text(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[derive(Debug)]
+struct Verifier {
+    leaf: Arc<dyn ClientCertVerifier>,
+    chain: Option<Arc<dyn ClientCertVerifier>>,
+    roots: Vec<Certificate>,
+}
+
+impl Verifier {
+    /// Some root that could be the path's must be valid now.
+    fn check_roots(&self, now: UnixTime) -> Result<(), Error> {
+        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        let valid = |root: &Certificate| root.not_before() <= now && now <= root.not_after();
+        if self.roots.iter().any(valid) {
+            return Ok(());
+        }
+        Err(Error::InvalidCertificate(CertificateError::UnknownIssuer))
+    }
+}
+
+impl ClientCertVerifier for Verifier {
+    fn offer_client_auth(&self) -> bool {
+        true
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        self.leaf.client_auth_mandatory()
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.leaf.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        self.check_roots(now)?;
+        if let Some(chain) = &self.chain {
+            chain.verify_client_cert(end_entity, intermediates, now)?;
+        }
+        self.leaf.verify_client_cert(end_entity, intermediates, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.leaf.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.leaf.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.leaf.supported_verify_schemes()
+    }
+}

@@ -1,0 +1,45 @@
+//! A certificate request as it is, its signature valid or not.
+
+use const_oid::ObjectIdentifier;
+use der::{Decode, Encode};
+use x509_cert::ext::Extension;
+use x509_cert::request::{CertReq, ExtensionReq};
+
+use crate::PkiError;
+use crate::csr::CertificateRequest;
+
+/// What a request asks for; nothing of it is verified but its signature, whose outcome is told.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Subject (RFC 4514).
+    pub subject: String,
+    /// DER `SubjectPublicKeyInfo`.
+    pub public_key: Vec<u8>,
+    /// Extensions asked for.
+    pub extensions: Vec<Extension>,
+    /// What it is signed with.
+    pub signature_algorithm: ObjectIdentifier,
+    /// Why the request as a whole would be refused, if it would: its signature, or what it asks for.
+    pub refused: Option<PkiError>,
+}
+
+/// Reads a request in DER.
+pub fn request(der: &[u8]) -> Result<Request, PkiError> {
+    let malformed = |error: der::Error| PkiError::malformed("certificate request", &error);
+    let parsed = CertReq::from_der(der).map_err(malformed)?;
+    let mut extensions = Vec::new();
+    for attribute in parsed.info.attributes.iter() {
+        if attribute.oid == const_oid::db::rfc5912::ID_EXTENSION_REQ {
+            for value in attribute.values.iter() {
+                extensions.extend(value.decode_as::<ExtensionReq>().map_err(malformed)?.0);
+            }
+        }
+    }
+    Ok(Request {
+        subject: parsed.info.subject.to_string(),
+        public_key: parsed.info.public_key.to_der().map_err(malformed)?,
+        extensions,
+        signature_algorithm: parsed.algorithm.oid,
+        refused: CertificateRequest::parse_and_verify(der).err(),
+    })
+}
