@@ -18,6 +18,7 @@ pub mod public_key;
 pub mod templates;
 pub mod time;
 pub mod validate;
+pub mod whatif;
 
 pub use error::PkiError;
 
