@@ -75,6 +75,23 @@ pub struct Connector {
     config: Arc<ClientConfig>,
 }
 
+/// Bytes of the ClientHello that a client with these groups sends to a host, with its record.
+pub fn client_hello_len(policy: &Policy, host: &str) -> Result<usize, ClientError> {
+    let name =
+        ServerName::try_from(host.to_owned()).map_err(|_| ClientError::Name(host.to_owned()))?;
+    let config = ClientConfig::builder_with_provider(policy.provider())
+        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
+        .map_err(|error| ClientError::Trust(error.to_string()))?
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth();
+    let mut hello = Vec::new();
+    rustls::ClientConnection::new(Arc::new(config), name)
+        .map_err(|error| ClientError::Trust(error.to_string()))?
+        .write_tls(&mut hello)
+        .map_err(|error| ClientError::Http(error.to_string()))?;
+    Ok(hello.len())
+}
+
 /// What a client shows to a server that asks for a certificate.
 pub struct ClientIdentity {
     /// The certificate and those between it and the root, DER.

@@ -4,8 +4,8 @@ mod extension;
 mod request;
 
 use const_oid::ObjectIdentifier;
-use der::Decode;
 use der::asn1::BitStringRef;
+use der::{Decode, Encode};
 use spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned};
 use x509_cert::ext::pkix::name::GeneralName;
 
@@ -79,6 +79,36 @@ pub fn signature_len(der: &[u8]) -> usize {
         .and_then(|(_, encoding)| BitStringRef::from_der(encoding).ok())
         .map_or(0, |bits| bits.raw_bytes().len())
 }
+
+/// Bytes of a TLS signature by the key in a `SubjectPublicKeyInfo`; for ECDSA about, since its DER varies by a few bytes.
+/// `None` for keys that do not sign.
+pub fn signature_bytes(spki: &[u8]) -> Option<usize> {
+    let key = public_key(spki).ok()?;
+    let known = |(name, bytes): &(&str, usize)| (*name == key.name).then_some(*bytes);
+    match key.name.strip_prefix("RSA ") {
+        Some(_) => Some(key.bytes),
+        None => SIGNATURE_BYTES.iter().find_map(known),
+    }
+}
+
+/// Bytes of a name's DER.
+pub fn name_len(name: &x509_cert::name::Name) -> usize {
+    name.to_der().map_or(0, |der| der.len())
+}
+
+/// FIPS 204, table 2; FIPS 205, table 2; RFC 8032; the most common length of a DER `ECDSA-Sig-Value`.
+static SIGNATURE_BYTES: &[(&str, usize)] = &[
+    ("ML-DSA-44", 2420),
+    ("ML-DSA-65", 3309),
+    ("ML-DSA-87", 4627),
+    ("SLH-DSA-SHA2-128s", 7856),
+    ("SLH-DSA-SHA2-128f", 17_088),
+    ("SLH-DSA-SHA2-256s", 29_792),
+    ("Ed25519", 64),
+    ("EC P-256", 71),
+    ("EC P-384", 103),
+    ("EC P-521", 138),
+];
 
 /// How people call an algorithm.
 pub fn algorithm_name(oid: ObjectIdentifier) -> String {
