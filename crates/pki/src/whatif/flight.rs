@@ -32,7 +32,7 @@ pub const HYBRID_SERVER_SHARE: usize = 1088 + 32;
 /// The same under X25519.
 pub const CLASSICAL_SERVER_SHARE: usize = 32;
 /// Bytes of an OCSP response besides its signature, made by the issuer itself for one certificate, without a nonce.
-pub const OCSP_BASE: usize = 207;
+pub const OCSP_BASE: usize = 213;
 
 /// What the size of a handshake depends on.
 #[derive(Debug, Clone)]
