@@ -30,8 +30,23 @@ pub fn run(root: &Path) -> Result<(), String> {
 }
 
 /// What the tests talk to.
-const PEERS: &[&str] =
-    &["openssl", "python", "java", "go", "javascript", "rust", "postgresql", "softhsm"];
+const PEERS: &[&str] = &[
+    "openssl",
+    "python",
+    "java",
+    "go",
+    "javascript",
+    "rust",
+    "postgresql",
+    "softhsm",
+    "go127",
+    "jdk",
+    "pkilint",
+    "lego",
+    "certbot",
+    "caddy",
+    "moto",
+];
 
 /// Installs the peers below `target/peers`, and PostgreSQL where it is missing.
 pub fn peers(root: &Path) -> Result<(), String> {

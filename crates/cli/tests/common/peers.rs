@@ -1,5 +1,6 @@
 //! The peers below `target/peers`, or where `OUTLAST_PEERS` says.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -31,4 +32,66 @@ pub fn java(peer: &Path, class: &str, arguments: &[&str]) -> Command {
     command.arg("-cp").arg(format!("{0}/classes:{0}/lib/*", peer.display()));
     command.arg(class).args(arguments);
     command
+}
+
+/// A program of `tests/interop/pki`, which says what others hold of certificates, CRLs and OCSP responses.
+pub struct Verifier {
+    pub name: &'static str,
+    start: Vec<OsString>,
+}
+
+/// What a verifier says of one step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    Accepted,
+    /// Nothing is wrong but that the certificate is revoked.
+    Revoked,
+    Refused(String),
+}
+
+/// OpenSSL, Go, the JDK and BouncyCastle, if they are all installed.
+pub fn verifiers() -> Option<Vec<Verifier>> {
+    let (openssl, go, jdk) = (peer("openssl")?, peer("go127")?, peer("jdk")?);
+    let script = checkout().join("tests/interop/pki/openssl.sh");
+    let classes = format!("{0}/classes:{0}/lib/*", jdk.display());
+    let jvm = |verifier: &str| {
+        let java = jdk.join("bin/java").into_os_string();
+        [java, "-cp".into(), classes.clone().into(), "outlast.pki.Check".into(), verifier.into()]
+            .to_vec()
+    };
+    Some(vec![
+        Verifier {
+            name: "OpenSSL",
+            start: vec![script.into(), openssl.join("bin/openssl").into()],
+        },
+        Verifier { name: "Go", start: vec![go.join("bin/pki-check").into()] },
+        Verifier { name: "JDK", start: jvm("jdk") },
+        Verifier { name: "BouncyCastle", start: jvm("bouncycastle") },
+    ])
+}
+
+impl Verifier {
+    /// Its verdicts on a folder, one for each step, in their order.
+    pub fn verdicts(&self, folder: &Path, steps: &[&str]) -> Vec<Verdict> {
+        let mut command = Command::new(&self.start[0]);
+        command.args(&self.start[1..]).arg(folder).args(steps);
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let lines: Vec<_> = text.lines().collect();
+        let said = || format!("{}: {text}{}", self.name, String::from_utf8_lossy(&output.stderr));
+        assert_eq!(lines.len(), steps.len() + 1, "{}", said());
+        steps
+            .iter()
+            .zip(lines)
+            .map(|(step, line)| match line.split_once(' ') {
+                Some(("ok", name)) if name == *step => Verdict::Accepted,
+                Some(("FAIL", rest)) => match rest.split_once(' ') {
+                    Some((name, "revoked")) if name == *step => Verdict::Revoked,
+                    Some((name, reason)) if name == *step => Verdict::Refused(reason.to_owned()),
+                    _ => panic!("{}", said()),
+                },
+                _ => panic!("{}", said()),
+            })
+            .collect()
+    }
 }
