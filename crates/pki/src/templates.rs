@@ -129,7 +129,8 @@ impl Template {
         if let Some(id) = input.issuer_key_id {
             out.push(authority_key_identifier(id)?);
         }
-        out.push(subject_key_identifier(&key_identifier(input.public_key)?)?);
+        let own_id = key_identifier(input.public_key)?;
+        out.push(subject_key_identifier(&own_id)?);
         let usage = self.usable(input.public_key)?;
         if !usage.is_empty() {
             out.push(key_usage(&usage)?);
@@ -150,6 +151,13 @@ impl Template {
             if !self.refuses(extension) && !is_there(&out, extension) {
                 out.push(extension.clone());
             }
+        }
+        // RFC 5280, section 4.2.1.1: optional in what is signed by itself. Who does not know the algorithm, and so cannot
+        // see that it is, finds it missing otherwise.
+        let identifies =
+            |extension: &Extension| extension.extn_id == id::ID_CE_AUTHORITY_KEY_IDENTIFIER;
+        if self.kind == Kind::Root && !out.iter().any(identifies) {
+            out.push(authority_key_identifier(&own_id)?);
         }
         if self.named && !out.iter().any(|extension| extension.extn_id == SUBJECT_ALT_NAME) {
             return Err(self.error("it needs a subject alternative name"));
