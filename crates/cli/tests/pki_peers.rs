@@ -10,10 +10,14 @@
 
 mod common;
 
+use std::path::Path;
 use std::process::Command;
 
+use common::authority::{Authority, Order, request, root, root_by};
 use common::peers::{Verdict, checkout, peer, verifiers};
-use common::succeed;
+use common::{Folder, run, stderr, stdout, succeed};
+use outlast_pki::templates::{Kind, TEMPLATES, Template};
+use serde_json::{Value, json};
 
 /// What a step must end with.
 #[derive(Clone, Copy)]
@@ -69,4 +73,106 @@ fn the_verifiers_tell_good_from_bad() {
             }
         }
     }
+}
+
+/// What pkilint finds at NOTICE or above; empty if nothing.
+fn lint(peer: &Path, tool: &str, options: &[&str], file: &Path) -> String {
+    let mut command = Command::new(peer.join("bin").join(tool));
+    let output = run(command.arg("lint").args(options).args(["-s", "NOTICE"]).arg(file));
+    let text = stdout(&output).trim().to_owned() + &stderr(&output);
+    assert_eq!(output.status.success(), text.is_empty(), "{text}");
+    text
+}
+
+/// What a caller of a passthrough template gives, and what a request has.
+fn passthrough(template: &Template) -> Option<Value> {
+    let ca = json!({
+        "Extensions": { "KeyUsage": { "KeyCertSign": true, "CRLSign": true } },
+    });
+    let leaf = json!({
+        "Extensions": {
+            "KeyUsage": { "DigitalSignature": true },
+            "CertificatePolicies": [{
+                "CertPolicyId": "2.16.840.1.101.3.2.1.48.1",
+                "PolicyQualifiers": [{
+                    "PolicyQualifierId": "CPS", "Qualifier": { "CpsUri": "http://cps.example/" },
+                }],
+            }],
+            "SubjectAlternativeNames": [
+                { "DnsName": "api.example" }, { "IpAddress": "192.0.2.7" },
+                { "Rfc822Name": "someone@api.example" },
+                { "UniformResourceIdentifier": "spiffe://api.example/service" },
+            ],
+        },
+    });
+    let given = if template.kind == Kind::EndEntity { leaf } else { ca };
+    template.takes_api().then_some(given)
+}
+
+/// The extensions of a request, as OpenSSL's `-addext`.
+fn requested(template: &Template) -> &'static [&'static str] {
+    match template.kind {
+        Kind::EndEntity => {
+            &["subjectAltName=DNS:csr.example", "keyUsage=critical,digitalSignature"]
+        }
+        _ => &["keyUsage=critical,keyCertSign,cRLSign"],
+    }
+}
+
+/// One root, and a certificate of each template below it; a root of its own for each root template.
+#[test]
+fn pkilint_has_nothing_to_say_of_any_template() {
+    let (Some(openssl), Some(pkilint)) = (peer("openssl"), peer("pkilint")) else { return };
+    let folder = Folder::new();
+    let server = folder.serve();
+    let mut found = Vec::new();
+    let mut count = 0;
+    common::runtime().block_on(async {
+        let mut session = server.session().await.unwrap();
+        for (algorithms, key, templates) in [
+            (("ML_DSA_65", "ML_DSA_65"), &["ML-DSA-65"][..], TEMPLATES),
+            (("EC_secp384r1", "SHA384WITHECDSA"), EC_KEY, &TEMPLATES[..10]),
+            (("RSA_3072", "SHA256WITHRSA"), RSA_KEY, &TEMPLATES[..10]),
+        ] {
+            let authority = root(&mut session, algorithms, "Root", None).await;
+            for template in templates {
+                let issued = certificate(&mut session, &authority, algorithms, template, |name| {
+                    // Nobody enciphers with a signature key.
+                    let enciphers = template.name.starts_with("KeyEncapsulation");
+                    let key = if enciphers { RSA_KEY } else { key };
+                    let extensions = if enciphers { &[][..] } else { requested(template) };
+                    request(&openssl, folder.temporary.path(), name, key, extensions)
+                });
+                let file = folder.write("linted.pem", issued.await.as_bytes());
+                let said = lint(&pkilint, "lint_pkix_cert", &[], &file);
+                count += 1;
+                if !said.is_empty() {
+                    found.push(format!("{algorithms:?}, {}: {said}", template.name));
+                }
+            }
+        }
+    });
+    assert!(found.is_empty(), "of {count}:\n{}", found.join("\n"));
+    println!("pkilint: {count} certificates, no finding");
+}
+
+const EC_KEY: &[&str] = &["EC", "-pkeyopt", "ec_paramgen_curve:P-256"];
+const RSA_KEY: &[&str] = &["RSA", "-pkeyopt", "rsa_keygen_bits:2048"];
+
+/// A certificate of this template, PEM. `request` makes a request for a new key.
+async fn certificate(
+    session: &mut common::Session,
+    authority: &Authority,
+    algorithms: (&str, &'static str),
+    template: &Template,
+    request: impl Fn(&str) -> Vec<u8>,
+) -> String {
+    let passthrough = passthrough(template);
+    if template.kind == Kind::Root {
+        let name = template.name;
+        return root_by(session, algorithms, name, None, name, passthrough).await.certificate;
+    }
+    let csr = request("applicant");
+    let order = Order { template: template.name, csr: &csr, passthrough, days: 30 };
+    authority.issue(session, order).await.certificate
 }

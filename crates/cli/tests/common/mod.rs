@@ -9,6 +9,8 @@
 )]
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod authority;
+
 pub mod cluster;
 
 pub mod peers;
