@@ -20,8 +20,8 @@ mod possession;
 
 pub use possession::{Possession, WithStatement};
 
-/// Longest request, in bytes of DER; the Private CA API has the same limit.
-pub const MAX_LEN: usize = 32_768;
+/// Longest request, in bytes of DER: as PEM it has the 65,536 that the Private CA API takes.
+pub const MAX_LEN: usize = 48_000;
 /// Extensions in one request at most.
 pub const MAX_EXTENSIONS: usize = 100;
 
