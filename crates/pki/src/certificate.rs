@@ -160,16 +160,21 @@ impl Certificate {
 
     /// Whether `issuer`'s key signed this certificate. Says nothing about validity or constraints.
     pub fn signed_by(&self, issuer: &Self) -> bool {
+        self.issuer() == issuer.subject()
+            && issuer.public_key().is_ok_and(|key| self.signed_with(&key))
+    }
+
+    /// Whether the key in the DER `SubjectPublicKeyInfo` made the signature.
+    pub fn signed_with(&self, public_key: &[u8]) -> bool {
+        let outer = self.parsed.signature_algorithm();
         let signed = || {
-            let algorithm = signature_row(self.parsed.signature_algorithm()).ok()?;
+            let algorithm = SignatureAlgorithm::by_oid(outer.oid)?;
             let tbs = raw_tbs(&self.der)?;
             let signature = self.parsed.signature().as_bytes()?;
-            algorithm.verify(&issuer.public_key().ok()?, Message::Raw(tbs), signature).ok()
+            algorithm.verify(public_key, Message::Raw(tbs), signature).ok()
         };
-        // RFC 5280, section 4.1.1.2: both fields MUST be the same.
-        self.parsed.signature_algorithm() == self.tbs().signature()
-            && self.issuer() == issuer.subject()
-            && signed().is_some()
+        // RFC 5280, section 4.1.1.2: what is signed says with what.
+        outer == self.tbs().signature() && signed().is_some()
     }
 }
 

@@ -1,2 +1,229 @@
-//! Path validation.
+//! Path validation for any purpose: RFC 5280, section 6, whole, over objects that the caller has.
+//!
+//! Trust anchors are certificates, and are not believed blindly: their validity, their right to issue, path
+//! length, name constraints and extended key usage count (RFC 5937); their own signature and policies do not.
+//! Why this is not a library is told in `docs/decisions/0009-path-validation.md`.
+//!
+//! Not done, and refused or left undetermined, never passed: delta and indirect CRLs, name constraints on forms of
+//! names other than directory, DNS, e-mail, URI and IP address when a certificate has such a name, and Unicode
+//! normalisation of names.
+
+mod build;
+mod check;
+mod constraints;
+mod facts;
+mod identity;
 pub mod names;
+mod policy;
+mod revocation;
+
+use const_oid::ObjectIdentifier;
+use x509_cert::ext::pkix::KeyUsages;
+
+use crate::certificate::Certificate;
+use crate::crl::{Crl, Reason};
+use crate::ocsp;
+use crate::time::rfc3339;
+
+pub use identity::Identity;
+
+/// Most CAs between the leaf and the trust anchor.
+pub const MAX_INTERMEDIATES: usize = 10;
+
+/// Most certificates, CRLs and OCSP responses of a kind that may be offered.
+pub const MAX_OFFERED: usize = 512;
+
+/// Most signatures that one validation verifies, those of CRLs and OCSP responses among them.
+pub const MAX_SIGNATURES: u32 = 100;
+
+/// Most steps of path building: candidates looked at.
+pub const MAX_STEPS: u32 = 2_000;
+
+/// Most comparisons of a name with a name constraint.
+pub const MAX_NAME_COMPARISONS: u32 = 100_000;
+
+/// Most policies or mappings in one certificate.
+pub const MAX_POLICIES: usize = 64;
+
+/// Whether revocation is checked, over the CRLs and OCSP responses that are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Revocation {
+    /// Not at all.
+    #[default]
+    Off,
+    /// What is known to be revoked is refused.
+    IfPresent,
+    /// The status of every certificate below the trust anchor must be known.
+    Required,
+}
+
+/// What a path must satisfy.
+#[derive(Debug, Clone)]
+pub struct Options<'a> {
+    /// Time of the check, seconds since 1970.
+    pub at: i64,
+    /// Purposes that the leaf, and every CA that restricts them, must allow. A leaf without extended key usage
+    /// allows all.
+    pub purposes: &'a [ObjectIdentifier],
+    /// A key usage that the leaf must have, if it restricts its usage.
+    pub key_usage: Option<KeyUsages>,
+    /// Who the leaf must be for (RFC 9525).
+    pub name: Option<Identity<'a>>,
+    /// The policies that are acceptable; `None` for any (`user-initial-policy-set`).
+    pub policies: Option<&'a [ObjectIdentifier]>,
+    /// `initial-explicit-policy`
+    pub explicit_policy: bool,
+    /// `initial-policy-mapping-inhibit`
+    pub inhibit_policy_mapping: bool,
+    /// `initial-any-policy-inhibit`
+    pub inhibit_any_policy: bool,
+    /// Revocation checks.
+    pub revocation: Revocation,
+}
+
+impl Options<'_> {
+    /// A check at `at` (seconds since 1970) for any purpose, name and policy, without revocation.
+    pub fn at(at: i64) -> Self {
+        Self {
+            at,
+            purposes: &[],
+            key_usage: None,
+            name: None,
+            policies: None,
+            explicit_policy: false,
+            inhibit_policy_mapping: false,
+            inhibit_any_policy: false,
+            revocation: Revocation::Off,
+        }
+    }
+}
+
+/// What there is to validate with.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Material<'a> {
+    /// Trust anchors.
+    pub roots: &'a [Certificate],
+    /// CA certificates in any order, and those of separate CRL signers.
+    pub intermediates: &'a [Certificate],
+    /// CRLs.
+    pub crls: &'a [Crl],
+    /// OCSP responses.
+    pub ocsp: &'a [ocsp::Response],
+}
+
+/// A path that holds.
+#[derive(Debug, Clone)]
+pub struct Validated<'a> {
+    /// From the leaf to the trust anchor.
+    pub path: Vec<&'a Certificate>,
+    /// The policies under which the path is valid (`user-constrained-policy-set`); anyPolicy for all.
+    pub policies: Vec<ObjectIdentifier>,
+}
+
+/// Why there is no valid path: the certificate that fails, and the rule that it breaks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("\"{subject}\": {rule}")]
+pub struct Refusal {
+    /// Subject of the certificate that fails.
+    pub subject: String,
+    /// Its serial number, big-endian.
+    pub serial: Vec<u8>,
+    /// The rule.
+    pub rule: Rule,
+}
+
+impl Refusal {
+    fn new(certificate: &Certificate, rule: Rule) -> Self {
+        Self {
+            subject: certificate.subject().to_string(),
+            serial: certificate.serial().to_vec(),
+            rule,
+        }
+    }
+}
+
+/// A rule that a path breaks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Rule {
+    /// No certificate of its issuer, or none that leads to a trust anchor.
+    #[error("no path to a trusted root (issuer \"{0}\")")]
+    UnknownIssuer(String),
+    /// RFC 5280, section 6.1.3 (a)(1).
+    #[error("its signature is not valid")]
+    Signature,
+    /// No row for the algorithm of its signature.
+    #[error("the signature algorithm {0} is not supported")]
+    Algorithm(String),
+    /// RFC 5280, section 6.1.3 (a)(2).
+    #[error("it is not valid before {}", rfc3339(*.0))]
+    NotYetValid(i64),
+    /// RFC 5280, section 6.1.3 (a)(2).
+    #[error("it expired at {}", rfc3339(*.0))]
+    Expired(i64),
+    /// RFC 5280, section 6.1.3 (a)(3).
+    #[error("it was revoked at {} ({})", rfc3339(*.at), .reason.rfc_name)]
+    Revoked {
+        /// When, seconds since 1970.
+        at: i64,
+        /// Why.
+        reason: &'static Reason,
+    },
+    /// RFC 5280, section 6.1.3 (a)(3), with revocation required.
+    #[error("its revocation status cannot be determined: {0}")]
+    RevocationUnknown(String),
+    /// RFC 5280, section 6.1.3 (b) and (c).
+    #[error("a name in it violates the name constraints of its issuers: {0}")]
+    NameConstraints(String),
+    /// RFC 5280, section 6.1.5 (g).
+    #[error("the path is valid under no acceptable certificate policy")]
+    Policy,
+    /// RFC 5280, section 6.1.4 (a).
+    #[error("a policy mapping from or to anyPolicy is not allowed")]
+    PolicyMapping,
+    /// RFC 5280, section 6.1.4 (k).
+    #[error("it is not a CA's certificate (basic constraints)")]
+    NotCa,
+    /// RFC 5280, section 6.1.4 (l).
+    #[error("a path length constraint is exceeded")]
+    PathLength,
+    /// RFC 5280, section 6.1.4 (n), and the leaf's.
+    #[error("its key usage does not allow {0}")]
+    KeyUsage(&'static str),
+    /// RFC 5280, section 4.2.1.12.
+    #[error("its extended key usage does not allow {0}")]
+    Purpose(String),
+    /// RFC 5280, section 6.1.5 (f).
+    #[error("it has the unknown critical extension {0}")]
+    CriticalExtension(ObjectIdentifier),
+    /// RFC 9525, section 6.
+    #[error("it is not for {0}")]
+    Identity(String),
+    /// An extension that cannot be read or breaks a rule of RFC 5280, section 4.
+    #[error("it is not well-formed: {0}")]
+    Malformed(String),
+    /// More work than a path is worth.
+    #[error("the search for a path was ended: {0}")]
+    Limit(&'static str),
+}
+
+/// Finds a path from `leaf` to a trust anchor that satisfies all rules.
+///
+/// If there are several paths, the first that holds is taken; if none holds, the refusal is that of the path
+/// that came furthest.
+pub fn validate<'a>(
+    leaf: &'a Certificate,
+    material: &Material<'a>,
+    options: &Options<'_>,
+) -> Result<Validated<'a>, Refusal> {
+    let most = [
+        material.roots.len(),
+        material.intermediates.len(),
+        material.crls.len(),
+        material.ocsp.len(),
+    ];
+    if most.iter().any(|count| *count > MAX_OFFERED) {
+        return Err(Refusal::new(leaf, Rule::Limit("too many objects are offered")));
+    }
+    build::find(leaf, material, options)
+}

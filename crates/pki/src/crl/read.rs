@@ -34,6 +34,7 @@ pub struct Crl {
     extensions: Vec<Extension>,
     distribution_point: Option<IssuingDistributionPoint>,
     algorithm: AlgorithmIdentifierOwned,
+    signed_algorithm: AlgorithmIdentifierOwned,
     /// Where the entries begin in `der`, ordered by serial number.
     entries: Vec<u32>,
     unusable: Option<String>,
@@ -92,10 +93,7 @@ impl Crl {
         if version > 1 {
             return Err(Tag::Integer.value_error().into());
         }
-        let inner = AlgorithmIdentifierOwned::decode(&mut tbs)?;
-        if inner != algorithm {
-            unusable = Some("its two signature algorithms differ".to_owned());
-        }
+        let signed_algorithm = AlgorithmIdentifierOwned::decode(&mut tbs)?;
         let issuer = Name::decode(&mut tbs)?;
         let this_update = unix_time(&Time::decode(&mut tbs)?);
         let next_update = match peek(&tbs)? {
@@ -117,6 +115,7 @@ impl Crl {
             next_update,
             extensions,
             distribution_point: None,
+            signed_algorithm,
             algorithm,
             entries,
             unusable,
@@ -217,6 +216,14 @@ impl Crl {
     /// OID of the algorithm that it is signed with.
     pub fn signature_algorithm(&self) -> ObjectIdentifier {
         self.algorithm.oid
+    }
+
+    /// Whether the algorithm in the signed part is the one outside, as it must be (RFC 5280, section 5.1.2.2).
+    ///
+    /// A CRL with two is used all the same, as OpenSSL does: the signature is checked with the one outside and the
+    /// issuer's key, and no weak algorithm has a row. The re-issued CRLs of PKITS are of this kind.
+    pub fn algorithms_agree(&self) -> bool {
+        self.algorithm == self.signed_algorithm
     }
 
     /// Why this CRL must not be used to tell the status of certificates, if so: an extension that is critical

@@ -1,0 +1,117 @@
+//! One path checked as a whole: RFC 5280, section 6.1.2 to 6.1.5. Names and signatures have been followed by the
+//! search that found it.
+
+use const_oid::ObjectIdentifier;
+use const_oid::db::rfc5280::ANY_EXTENDED_KEY_USAGE;
+
+use super::build::Pool;
+use super::facts::Facts;
+use super::policy::Policies;
+use super::{Options, Revocation, Rule, constraints, revocation};
+use crate::certificate::Certificate;
+
+/// Checks `path`, from the leaf to the trust anchor. An error names the certificate that fails.
+pub fn path(
+    pool: &Pool<'_>,
+    options: &Options<'_>,
+    path: &[usize],
+    busy: &[usize],
+) -> Result<Vec<ObjectIdentifier>, (usize, Rule)> {
+    let Some((anchor, below)) = path.split_last() else {
+        return Ok(Vec::new());
+    };
+    let trusted = pool.facts(*anchor).map_err(|rule| (*anchor, rule))?;
+    purposes(trusted, options).map_err(|rule| (*anchor, rule))?;
+    let mut policies = Policies::new(below.len(), options);
+    let mut above: Vec<_> = trusted.constraints.iter().collect();
+    let mut path_len = trusted.path_len().unwrap_or(usize::MAX).min(below.len());
+    for (place, index) in below.iter().enumerate().rev() {
+        let (index, last) = (*index, place == 0);
+        let fail = |rule| (index, rule);
+        let facts = pool.facts(index).map_err(fail)?;
+        let self_issued = pool.is_self_issued(index);
+        validity(pool.certificates[index], options.at).map_err(fail)?;
+        if let Some(oid) = facts.unknown_critical {
+            return Err(fail(Rule::CriticalExtension(oid)));
+        }
+        // RFC 5280, section 6.1.3 (b), (c): CAs that change their key are not held to their own constraints.
+        if last || !self_issued {
+            let mut left = pool.comparisons_left.get();
+            let outcome = constraints::check(pool.certificates[index], facts, &above, &mut left);
+            pool.comparisons_left.set(left);
+            outcome.map_err(fail)?;
+        }
+        policies.process(facts, last, self_issued).map_err(fail)?;
+        purposes(facts, options).map_err(fail)?;
+        if last {
+            continue;
+        }
+        policies.prepare(facts, self_issued).map_err(fail)?;
+        above.extend(&facts.constraints);
+        may_issue(facts).map_err(fail)?;
+        if !self_issued {
+            path_len = path_len.checked_sub(1).ok_or(fail(Rule::PathLength))?;
+        }
+        path_len = path_len.min(facts.path_len().unwrap_or(usize::MAX));
+    }
+    let Some(leaf) = below.first().copied() else { return Ok(Vec::new()) };
+    let facts = pool.facts(leaf).map_err(|rule| (leaf, rule))?;
+    check_leaf(facts, options).map_err(|rule| (leaf, rule))?;
+    let policies = policies.finish(facts, options.policies).map_err(|rule| (leaf, rule))?;
+    if options.revocation != Revocation::Off {
+        for place in (0..below.len()).rev() {
+            revocation::check(pool, options, path, place, busy)
+                .map_err(|rule| (path[place], rule))?;
+        }
+    }
+    Ok(policies)
+}
+
+/// RFC 5280, section 6.1.3 (a)(2).
+pub fn validity(certificate: &Certificate, at: i64) -> Result<(), Rule> {
+    if at < certificate.not_before() {
+        return Err(Rule::NotYetValid(certificate.not_before()));
+    }
+    if at > certificate.not_after() {
+        return Err(Rule::Expired(certificate.not_after()));
+    }
+    Ok(())
+}
+
+/// RFC 5280, section 6.1.4 (k) and (n). A certificate of version 1 or 2 has no basic constraints.
+pub fn may_issue(facts: &Facts) -> Result<(), Rule> {
+    if !facts.is_ca() {
+        return Err(Rule::NotCa);
+    }
+    if facts.key_usage.as_ref().is_some_and(|usage| !usage.key_cert_sign()) {
+        return Err(Rule::KeyUsage("keyCertSign"));
+    }
+    Ok(())
+}
+
+/// Every purpose that is asked for must be allowed wherever purposes are restricted: RFC 5280 says so of the leaf,
+/// and verifiers agree to read a CA's extended key usage in the same way.
+fn purposes(facts: &Facts, options: &Options<'_>) -> Result<(), Rule> {
+    let Some(allowed) = &facts.purposes else { return Ok(()) };
+    if allowed.contains(&ANY_EXTENDED_KEY_USAGE) {
+        return Ok(());
+    }
+    match options.purposes.iter().find(|wanted| !allowed.contains(wanted)) {
+        Some(missing) => Err(Rule::Purpose(
+            crate::oid_name(*missing).map_or_else(|| missing.to_string(), str::to_owned),
+        )),
+        None => Ok(()),
+    }
+}
+
+fn check_leaf(facts: &Facts, options: &Options<'_>) -> Result<(), Rule> {
+    if let (Some(wanted), Some(usage)) = (options.key_usage, &facts.key_usage)
+        && !usage.0.contains(wanted)
+    {
+        return Err(Rule::KeyUsage("what it is used for"));
+    }
+    match &options.name {
+        Some(name) if !name.is_among(&facts.names) => Err(Rule::Identity(name.to_string())),
+        _ => Ok(()),
+    }
+}

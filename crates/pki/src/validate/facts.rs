@@ -1,0 +1,149 @@
+//! What path validation needs to know of a certificate, read once.
+
+use const_oid::ObjectIdentifier;
+use const_oid::db::rfc5280 as ids;
+use der::Decode;
+use x509_cert::ext::Extension;
+use x509_cert::ext::pkix::crl::CrlDistributionPoints;
+use x509_cert::ext::pkix::crl::dp::DistributionPoint;
+use x509_cert::ext::pkix::name::GeneralNames;
+use x509_cert::ext::pkix::{
+    AuthorityKeyIdentifier, BasicConstraints, CertificatePolicies, ExtendedKeyUsage, KeyUsage,
+    NameConstraints, PolicyConstraints, PolicyMappings, SubjectAltName, SubjectKeyIdentifier,
+};
+
+use super::MAX_POLICIES;
+use super::constraints::Constraints;
+use crate::certificate::Certificate;
+
+/// `id-ce-noRevAvail` (RFC 9608): there will never be revocation information.
+const NO_REVOCATION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.56");
+const OCSP_NO_CHECK: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.48.1.5");
+
+/// The facts. Everything that is critical is in here, or is [`Facts::unknown_critical`].
+#[derive(Default)]
+pub struct Facts {
+    pub public_key: Vec<u8>,
+    pub basic_constraints: Option<BasicConstraints>,
+    pub key_usage: Option<KeyUsage>,
+    pub purposes: Option<Vec<ObjectIdentifier>>,
+    pub policies: Option<Vec<ObjectIdentifier>>,
+    /// (issuer's policy, subject's policy)
+    pub mappings: Vec<(ObjectIdentifier, ObjectIdentifier)>,
+    pub require_explicit_policy: Option<u32>,
+    pub inhibit_policy_mapping: Option<u32>,
+    pub inhibit_any_policy: Option<u32>,
+    pub constraints: Option<Constraints>,
+    pub names: GeneralNames,
+    pub key_id: Option<Vec<u8>>,
+    pub authority_key_id: Option<Vec<u8>>,
+    pub crl_points: Vec<DistributionPoint>,
+    pub no_revocation: bool,
+    pub unknown_critical: Option<ObjectIdentifier>,
+}
+
+impl Facts {
+    /// Reads all extensions that path validation knows. The error is for people.
+    pub fn read(certificate: &Certificate) -> Result<Self, String> {
+        let mut facts = Self {
+            public_key: certificate.public_key().map_err(|error| error.to_string())?,
+            ..Self::default()
+        };
+        let extensions = certificate.extensions();
+        for (place, extension) in extensions.iter().enumerate() {
+            let oid = extension.extn_id;
+            // RFC 5280, section 4.2.
+            if extensions.iter().take(place).any(|other| other.extn_id == oid) {
+                return Err(format!("the extension {oid} is there twice"));
+            }
+            if !facts.take(extension).map_err(|reason| format!("extension {oid}: {reason}"))?
+                && extension.critical
+            {
+                facts.unknown_critical = Some(oid);
+            }
+        }
+        Ok(facts)
+    }
+
+    /// Takes one extension in, and says whether it is known.
+    fn take(&mut self, extension: &Extension) -> Result<bool, String> {
+        let value = extension.extn_value.as_bytes();
+        match extension.extn_id {
+            ids::ID_CE_BASIC_CONSTRAINTS => {
+                self.basic_constraints = Some(read::<BasicConstraints>(value)?);
+            }
+            ids::ID_CE_KEY_USAGE => self.key_usage = Some(read::<KeyUsage>(value)?),
+            ids::ID_CE_EXT_KEY_USAGE => self.purposes = Some(read::<ExtendedKeyUsage>(value)?.0),
+            ids::ID_CE_SUBJECT_ALT_NAME => {
+                self.names = read::<SubjectAltName>(value)?.0;
+                if self.names.is_empty() {
+                    return Err("it has no names".into());
+                }
+            }
+            ids::ID_CE_SUBJECT_KEY_IDENTIFIER => {
+                self.key_id = Some(read::<SubjectKeyIdentifier>(value)?.0.as_bytes().to_vec());
+            }
+            ids::ID_CE_AUTHORITY_KEY_IDENTIFIER => {
+                let identifier = read::<AuthorityKeyIdentifier>(value)?.key_identifier;
+                self.authority_key_id = identifier.map(|id| id.as_bytes().to_vec());
+            }
+            ids::ID_CE_CERTIFICATE_POLICIES => self.take_policies(value)?,
+            ids::ID_CE_POLICY_MAPPINGS => {
+                let list = read::<PolicyMappings>(value)?.0;
+                if list.is_empty() || list.len() > MAX_POLICIES {
+                    return Err(format!("it must have 1 to {MAX_POLICIES} mappings"));
+                }
+                let pair = |one: &x509_cert::ext::pkix::PolicyMapping| {
+                    (one.issuer_domain_policy, one.subject_domain_policy)
+                };
+                self.mappings = list.iter().map(pair).collect();
+            }
+            ids::ID_CE_POLICY_CONSTRAINTS => {
+                let constraints = read::<PolicyConstraints>(value)?;
+                self.require_explicit_policy = constraints.require_explicit_policy;
+                self.inhibit_policy_mapping = constraints.inhibit_policy_mapping;
+            }
+            ids::ID_CE_INHIBIT_ANY_POLICY => self.inhibit_any_policy = Some(read::<u32>(value)?),
+            ids::ID_CE_NAME_CONSTRAINTS => {
+                self.constraints = Some(Constraints::new(&read::<NameConstraints>(value)?)?);
+            }
+            ids::ID_CE_CRL_DISTRIBUTION_POINTS => {
+                self.crl_points = read::<CrlDistributionPoints>(value)?.0;
+            }
+            NO_REVOCATION => self.no_revocation = true,
+            OCSP_NO_CHECK => {}
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn take_policies(&mut self, value: &[u8]) -> Result<(), String> {
+        let list = read::<CertificatePolicies>(value)?.0;
+        if list.is_empty() || list.len() > MAX_POLICIES {
+            return Err(format!("it must have 1 to {MAX_POLICIES} policies"));
+        }
+        let policies: Vec<_> = list.iter().map(|policy| policy.policy_identifier).collect();
+        // RFC 5280, section 4.2.1.4.
+        for (place, policy) in policies.iter().enumerate() {
+            if policies.iter().take(place).any(|other| other == policy) {
+                return Err(format!("the policy {policy} is there twice"));
+            }
+        }
+        self.policies = Some(policies);
+        Ok(())
+    }
+
+    /// Whether it is a CA's certificate.
+    pub fn is_ca(&self) -> bool {
+        self.basic_constraints.as_ref().is_some_and(|constraints| constraints.ca)
+    }
+
+    /// How many CAs may follow, if that is limited.
+    pub fn path_len(&self) -> Option<usize> {
+        self.basic_constraints.as_ref()?.path_len_constraint.map(usize::from)
+    }
+}
+
+fn read<'a, T: Decode<'a, Error = der::Error>>(value: &'a [u8]) -> Result<T, String> {
+    T::from_der(value).map_err(|error| error.to_string())
+}

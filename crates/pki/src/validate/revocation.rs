@@ -1,0 +1,259 @@
+//! Revocation over the CRLs and OCSP responses that the caller has: RFC 5280, section 6.3, and RFC 6960.
+//!
+//! What any of them calls revoked is revoked. Delta and indirect CRLs are not used; CRLs for some reasons only
+//! count for those reasons.
+
+use der::flagset::Flags;
+use x509_cert::ext::pkix::crl::dp::{DistributionPoint, IssuingDistributionPoint, Reasons};
+use x509_cert::ext::pkix::name::{DistributionPointName, GeneralName};
+use x509_cert::name::{Name, RdnSequence};
+
+use super::build::{Pool, Search};
+use super::facts::Facts;
+use super::names::{self, Comparable};
+use super::{Options, Revocation, Rule, check as rules};
+use crate::crl::Crl;
+use crate::ocsp::verify::CLOCK_SKEW_SECONDS;
+use crate::ocsp::{OcspError, Status};
+
+/// How many CRL signers may stand behind each other.
+const MAX_SIGNER_DEPTH: usize = 2;
+
+/// Checks the certificate at `place` of `path` (leaf first, trust anchor last).
+pub fn check(
+    pool: &Pool<'_>,
+    options: &Options<'_>,
+    path: &[usize],
+    place: usize,
+    busy: &[usize],
+) -> Result<(), Rule> {
+    let (Some(index), Some(issuer)) = (path.get(place), path.get(place + 1)) else {
+        return Ok(());
+    };
+    let target = Target { pool, options, path, index: *index, issuer: *issuer, busy };
+    let facts = pool.facts(*index)?;
+    // RFC 9608, section 4: only for certificates that are no CA's.
+    if facts.no_revocation && !facts.is_ca() {
+        return Ok(());
+    }
+    let mut why = "there is no CRL or OCSP response for it".to_owned();
+    let by_ocsp = target.ocsp(&mut why)?;
+    let by_crls = target.crls(facts, &mut why)?;
+    if by_ocsp || by_crls || options.revocation != Revocation::Required {
+        return Ok(());
+    }
+    Err(Rule::RevocationUnknown(why))
+}
+
+struct Target<'p, 'a> {
+    pool: &'p Pool<'a>,
+    options: &'p Options<'p>,
+    path: &'p [usize],
+    index: usize,
+    issuer: usize,
+    busy: &'p [usize],
+}
+
+impl Target<'_, '_> {
+    /// Whether an OCSP response says that it is good.
+    fn ocsp(&self, why: &mut String) -> Result<bool, Rule> {
+        let certificate = self.pool.certificates[self.index];
+        let issuer = self.pool.certificates[self.issuer];
+        let mut known = false;
+        for response in self.pool.material.ocsp {
+            if response.responses.iter().all(|single| single.id.serial() != certificate.serial()) {
+                continue;
+            }
+            // The response's and the delegate's.
+            self.pool.spend_signatures(2)?;
+            match response.verify(issuer, certificate, None, self.options.at) {
+                Ok(verified) => match verified.status {
+                    Status::Good => known = true,
+                    Status::Revoked { at, reason } => return Err(Rule::Revoked { at, reason }),
+                    Status::Unknown => *why = "the OCSP responder does not know it".into(),
+                },
+                Err(OcspError::OtherCertificate) => {}
+                Err(error) => *why = error.to_string(),
+            }
+        }
+        Ok(known)
+    }
+
+    /// Whether CRLs that cover it for all reasons do not list it.
+    fn crls(&self, facts: &Facts, why: &mut String) -> Result<bool, Rule> {
+        let certificate = self.pool.certificates[self.index];
+        let mut covered = 0;
+        for (place, crl) in self.pool.material.crls.iter().enumerate() {
+            if !names::same(crl.issuer(), certificate.issuer()) {
+                continue;
+            }
+            match self.usable(crl, facts) {
+                Err(reason) => *why = reason,
+                Ok(reasons) => {
+                    if !self.is_signed(place, crl)? {
+                        *why = "its CRL is not signed by a valid CRL signer".into();
+                        continue;
+                    }
+                    if let Some(entry) = crl.entry(certificate.serial()) {
+                        return Err(Rule::Revoked { at: entry.revoked_at, reason: entry.reason });
+                    }
+                    covered |= reasons;
+                }
+            }
+        }
+        let all = all_reasons();
+        if covered != 0 && covered & all != all {
+            *why = "its CRLs do not cover all reasons".into();
+        }
+        Ok(covered & all == all)
+    }
+
+    /// The reasons for which the CRL is about the certificate, at the time of the check.
+    fn usable(&self, crl: &Crl, facts: &Facts) -> Result<u16, String> {
+        if let Some(reason) = crl.unusable() {
+            return Err(format!("its CRL cannot be used: {reason}"));
+        }
+        let at = self.options.at;
+        if crl.this_update() > at + CLOCK_SKEW_SECONDS {
+            return Err("its CRL is not valid yet".into());
+        }
+        // RFC 5280, section 5.1.2.5: nextUpdate is always there.
+        if crl.next_update().is_none_or(|next| next < at) {
+            return Err("its CRL is too old".into());
+        }
+        let issuer = self.pool.certificates[self.index].issuer();
+        scope(crl.issuing_distribution_point(), facts, issuer)
+            .ok_or_else(|| "its CRL is about other certificates".to_owned())
+    }
+
+    /// RFC 5280, section 6.3.3 (f), (g): the CRL is signed by the CA or by a signer of the same name that has a
+    /// valid path to the same trust anchor.
+    fn is_signed(&self, place: usize, crl: &Crl) -> Result<bool, Rule> {
+        let pool = self.pool;
+        let name = Comparable::new(crl.issuer());
+        let mut signers: Vec<_> = (1..pool.certificates.len())
+            .filter(|index| *index != self.index && *index != self.issuer)
+            .filter(|index| *pool.subject(*index) == name)
+            .collect();
+        let wanted = crl.authority_key_identifier();
+        let key_id = |index: usize| pool.facts(index).ok().and_then(|facts| facts.key_id.clone());
+        signers.sort_by_key(|index| wanted.is_some() && key_id(*index) != wanted);
+        signers.insert(0, self.issuer);
+        for signer in signers {
+            let Ok(facts) = pool.facts(signer) else { continue };
+            if facts.key_usage.as_ref().is_some_and(|usage| !usage.crl_sign())
+                || !self.signature(place, crl, signer)?
+            {
+                continue;
+            }
+            // What is in the path is being checked anyway, and another certificate of the same key is no better.
+            if self.path.contains(&signer)
+                || facts.public_key == pool.facts(self.issuer)?.public_key
+                || self.has_own_path(signer)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn signature(&self, place: usize, crl: &Crl, signer: usize) -> Result<bool, Rule> {
+        let known = self.pool.crl_signatures.borrow().get(&(place, signer)).copied();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        self.pool.spend_signatures(1)?;
+        let valid = crl.signed_with(&self.pool.facts(signer)?.public_key);
+        self.pool.crl_signatures.borrow_mut().insert((place, signer), valid);
+        Ok(valid)
+    }
+
+    fn has_own_path(&self, signer: usize) -> Result<bool, Rule> {
+        if self.busy.contains(&signer) || self.busy.len() >= MAX_SIGNER_DEPTH {
+            return Ok(false);
+        }
+        let pool = self.pool;
+        if pool.is_root(signer) {
+            // Only the anchor of this path, and that was looked at before.
+            return Ok(false);
+        }
+        let options =
+            Options { revocation: self.options.revocation, ..Options::at(self.options.at) };
+        let busy: Vec<_> = self.busy.iter().copied().chain([signer]).collect();
+        let anchor = self.path.last().copied();
+        match Search::new(pool, &options, anchor, &busy).run(signer) {
+            Ok(_) => Ok(rules::validity(pool.certificates[signer], self.options.at).is_ok()),
+            Err(refusal) => match refusal.rule {
+                limit @ Rule::Limit(_) => Err(limit),
+                _ => Ok(false),
+            },
+        }
+    }
+}
+
+/// All reasons that there are (RFC 5280, section 5.2.5: bit 0 is unused).
+fn all_reasons() -> u16 {
+    Reasons::LIST.iter().map(|one| *one as u16).fold(0, |bits, one| bits | one)
+        & !(Reasons::Unused as u16)
+}
+
+/// RFC 5280, section 6.3.3 (b)(2), (d): for which reasons a CRL with this issuing distribution point is about the
+/// certificate.
+fn scope(point: Option<&IssuingDistributionPoint>, facts: &Facts, issuer: &Name) -> Option<u16> {
+    let Some(idp) = point else { return Some(all_reasons()) };
+    if idp.only_contains_attribute_certs
+        || (idp.only_contains_user_certs && facts.is_ca())
+        || (idp.only_contains_ca_certs && !facts.is_ca())
+    {
+        return None;
+    }
+    let reasons = idp.only_some_reasons.map_or(all_reasons(), |some| some.bits());
+    let Some(name) = &idp.distribution_point else { return Some(reasons) };
+    let published = full_names(name, issuer);
+    if facts.crl_points.is_empty() {
+        // As if there were a point with the issuer's name (RFC 5280, section 6.3.3, last paragraph).
+        let own = GeneralName::DirectoryName(issuer.clone());
+        return published.iter().any(|name| same_name(name, &own)).then_some(reasons);
+    }
+    facts
+        .crl_points
+        .iter()
+        .filter(|point| is_of(point, issuer))
+        .filter(|point| {
+            let named = match (&point.distribution_point, &point.crl_issuer) {
+                (Some(name), _) => full_names(name, issuer),
+                (None, Some(issuers)) => issuers.clone(),
+                (None, None) => Vec::new(),
+            };
+            named.iter().any(|name| published.iter().any(|other| same_name(name, other)))
+        })
+        .map(|point| reasons & point.reasons.map_or(all_reasons(), |some| some.bits()))
+        .reduce(|all, one| all | one)
+}
+
+/// Whether CRLs of the point are issued by the certificate's own issuer.
+fn is_of(point: &DistributionPoint, issuer: &Name) -> bool {
+    let own = GeneralName::DirectoryName(issuer.clone());
+    point.crl_issuer.as_ref().is_none_or(|issuers| issuers.iter().any(|one| same_name(one, &own)))
+}
+
+/// The full names of a distribution point; a relative one is below the CRL's issuer.
+fn full_names(name: &DistributionPointName, issuer: &Name) -> Vec<GeneralName> {
+    match name {
+        DistributionPointName::FullName(names) => names.clone(),
+        DistributionPointName::NameRelativeToCRLIssuer(relative) => {
+            let mut sequence = RdnSequence::from(issuer.clone());
+            sequence.push(relative.clone());
+            use der::{Decode, Encode};
+            let whole = sequence.to_der().and_then(|der| Name::from_der(&der));
+            whole.map(GeneralName::DirectoryName).into_iter().collect()
+        }
+    }
+}
+
+fn same_name(a: &GeneralName, b: &GeneralName) -> bool {
+    match (a, b) {
+        (GeneralName::DirectoryName(a), GeneralName::DirectoryName(b)) => names::same(a, b),
+        _ => a == b,
+    }
+}
