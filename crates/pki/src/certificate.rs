@@ -168,7 +168,7 @@ impl Certificate {
     pub fn signed_with(&self, public_key: &[u8]) -> bool {
         let outer = self.parsed.signature_algorithm();
         let signed = || {
-            let algorithm = SignatureAlgorithm::by_oid(outer.oid)?;
+            let algorithm = signature_row(outer).ok()?;
             let tbs = raw_tbs(&self.der)?;
             let signature = self.parsed.signature().as_bytes()?;
             algorithm.verify(public_key, Message::Raw(tbs), signature).ok()
