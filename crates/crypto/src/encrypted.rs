@@ -9,8 +9,10 @@ use pkcs8::pkcs5::pbes2::{Kdf, Parameters};
 use pkcs8::{EncryptedPrivateKeyInfoRef, PrivateKeyInfoRef};
 
 use crate::random::AwsLcRng;
-use crate::{CryptoError, Secret};
+use crate::{CryptoError, Secret, random};
 
+/// Rounds of PBKDF2 that are written (OWASP's password storage cheat sheet, for HMAC-SHA256).
+const PBKDF2_ITERATIONS: u32 = 600_000;
 /// Rounds of PBKDF2 at most: a file must not keep the machine busy for minutes.
 const MAX_ITERATIONS: u32 = 20_000_000;
 /// Memory of scrypt at most, in bytes (128 * N * r: RFC 7914, section 2).
@@ -37,6 +39,18 @@ pub fn encrypt(pkcs8: &Secret, passphrase: &Secret) -> Result<Vec<u8>, CryptoErr
     let info = PrivateKeyInfoRef::from_der(pkcs8.expose()).map_err(|_| CryptoError::InvalidKey)?;
     let envelope = info
         .encrypt_with_rng(&mut AwsLcRng, passphrase.expose())
+        .map_err(|_| CryptoError::Library)?;
+    Ok(envelope.as_bytes().to_vec())
+}
+
+/// As [`encrypt`], with PBKDF2-HMAC-SHA256 in place of scrypt: for files that older software is to read.
+pub fn encrypt_pbkdf2(pkcs8: &Secret, passphrase: &Secret) -> Result<Vec<u8>, CryptoError> {
+    let info = PrivateKeyInfoRef::from_der(pkcs8.expose()).map_err(|_| CryptoError::InvalidKey)?;
+    let (salt, iv) = (random::bytes::<16>()?, random::bytes::<16>()?);
+    let parameters = Parameters::generate_pbkdf2_sha256_aes256cbc(PBKDF2_ITERATIONS, &salt, iv)
+        .map_err(|_| CryptoError::Library)?;
+    let envelope = info
+        .encrypt_with_params(parameters, passphrase.expose())
         .map_err(|_| CryptoError::Library)?;
     Ok(envelope.as_bytes().to_vec())
 }
@@ -99,6 +113,9 @@ mod tests {
         assert_eq!(decrypt(&envelope[1..], &passphrase).err(), Some(DecryptError::Scheme));
         assert_eq!(decrypt(key.expose(), &passphrase).err(), Some(DecryptError::Scheme));
         assert!(encrypt(&Secret::new(b"no key".to_vec()), &passphrase).is_err());
+        let envelope = encrypt_pbkdf2(&key, &passphrase).unwrap();
+        assert!(scheme(&envelope).unwrap().contains("PBKDF2"), "{:?}", scheme(&envelope));
+        assert_eq!(decrypt(&envelope, &passphrase).unwrap().expose(), key.expose());
     }
 
     #[test]

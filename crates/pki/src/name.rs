@@ -1,9 +1,10 @@
 //! Distinguished names from the fields that AWS's `ASN1Subject` has.
 
 use const_oid::ObjectIdentifier;
-use der::asn1::{Any, PrintableStringRef, SetOfVec, Utf8StringRef};
+use der::asn1::{Any, Ia5StringRef, PrintableStringRef, SetOfVec, Utf8StringRef};
 use der::{Decode, Encode};
 use x509_cert::attr::AttributeTypeAndValue;
+use x509_cert::ext::pkix::name::DirectoryString;
 pub use x509_cert::name::Name;
 use x509_cert::name::{RdnSequence, RelativeDistinguishedName};
 
@@ -70,6 +71,20 @@ pub fn common_name(value: &str) -> Result<Name, PkiError> {
     name(&[("CommonName", value)], &[])
 }
 
+/// The attributes of a name in their order, with the values that are text.
+pub fn attributes(name: &Name) -> Vec<(ObjectIdentifier, String)> {
+    name.iter()
+        .filter_map(|attribute| {
+            let value = match DirectoryString::try_from(&attribute.value) {
+                Ok(text) => text.value().into_owned(),
+                // Domain components and e-mail addresses are IA5 (RFC 4519, 2.4; RFC 2985, 5.2.1).
+                Err(_) => attribute.value.decode_as::<Ia5StringRef<'_>>().ok()?.as_str().to_owned(),
+            };
+            Some((attribute.oid, value))
+        })
+        .collect()
+}
+
 fn attribute(
     field: &str,
     oid: ObjectIdentifier,
@@ -93,4 +108,28 @@ fn attribute(
     let set = SetOfVec::try_from(vec![AttributeTypeAndValue { oid, value }])
         .map_err(|error| failed(&error.to_string()))?;
     RelativeDistinguishedName::try_from(set.into_vec()).map_err(|error| failed(&error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_read_back() {
+        let fields: Vec<_> = FIELDS.iter().map(|row| (row.name, "DE")).collect();
+        let custom = [("2.5.4.17".to_owned(), "20095 Hamburg".to_owned())];
+        let read = attributes(&name(&fields, &custom).unwrap());
+        let expected = FIELDS.iter().map(|row| (row.oid, "DE".to_owned()));
+        assert_eq!(read[..FIELDS.len()], expected.collect::<Vec<_>>());
+        assert_eq!(read[FIELDS.len()], (oid("2.5.4.17"), "20095 Hamburg".to_owned()));
+        let component = Name::from_der(
+            &hex::decode(
+                "30133111300f060a0992268993f22c6401191601\
+             61"
+                .replace(' ', ""),
+            )
+            .unwrap(),
+        );
+        assert_eq!(attributes(&component.unwrap())[0].1, "a");
+    }
 }

@@ -196,6 +196,14 @@ fn rsa_fault(key: &[u8]) -> Option<String> {
     None
 }
 
+/// Bits of the modulus of an RSA key in a DER `SubjectPublicKeyInfo`; `None` for other kinds.
+pub fn rsa_bits(spki: &[u8]) -> Option<usize> {
+    let parsed = parse(spki).ok()?;
+    let key = parsed.subject_public_key.as_bytes()?;
+    (parsed.algorithm.oid == const_oid::db::rfc5912::RSA_ENCRYPTION).then_some(())?;
+    RsaPublicKey::from_der(key).ok().map(|key| bits(key.modulus.as_bytes()))
+}
+
 fn bits(number: &[u8]) -> usize {
     let zeros = number.iter().take_while(|byte| **byte == 0).count();
     number.get(zeros).map_or(0, |first| {
@@ -235,6 +243,8 @@ mod tests {
             if let Some(algorithm) = spec.signing.first() {
                 assert_eq!(kind.family, Some(algorithm.family));
             }
+            let size = spec.name.strip_prefix("RSA_").and_then(|bits| bits.parse().ok());
+            assert_eq!(rsa_bits(spki), size, "{}", spec.name);
             let mut longer = SubjectPublicKeyInfoRef::from_der(spki).unwrap();
             let bytes = [longer.subject_public_key.raw_bytes(), &[0]].concat();
             longer.subject_public_key = der::asn1::BitStringRef::from_bytes(&bytes).unwrap();
