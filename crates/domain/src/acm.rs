@@ -1,8 +1,21 @@
 //! Certificate Manager: certificates that renew themselves, and the ACME endpoints that hand them out.
 
 pub mod account;
+pub mod certificate;
+pub mod details;
+pub mod export;
+pub mod import;
+pub mod renew;
+pub mod request;
+pub mod search;
+pub mod tags;
 
-use crate::Fault;
+use serde::{Deserialize, Serialize};
+
+use crate::arn::Scope;
+use crate::ca::CaError;
+use crate::work::{Sweep, Work};
+use crate::{Fault, limits};
 
 /// Why Certificate Manager refuses. Each variant is one AWS error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -63,3 +76,94 @@ impl From<outlast_crypto::CryptoError> for AcmError {
         Self::Fault(error.into())
     }
 }
+
+/// AWS's `FailureReason` for a private CA that did not do what was asked.
+pub fn failure_reason(error: &CaError) -> &'static str {
+    match error {
+        CaError::NotFound(_) => "PCA_RESOURCE_NOT_FOUND",
+        CaError::InvalidArn(_) => "PCA_INVALID_ARN",
+        CaError::InvalidState(_) => "PCA_INVALID_STATE",
+        CaError::Validation(_) => "PCA_INVALID_DURATION",
+        CaError::InvalidArgs(_) | CaError::InvalidRequest(_) | CaError::MalformedCsr(_) => {
+            "PCA_INVALID_ARGS"
+        }
+        _ => "PCA_REQUEST_FAILED",
+    }
+}
+
+/// A refusal by a private CA in answer to a request: with AWS's reason in front. A fault stays one.
+pub fn refused_by_authority(error: CaError) -> AcmError {
+    match error {
+        CaError::Fault(fault) => AcmError::Fault(fault),
+        CaError::NotFound(_) | CaError::InvalidArn(_) => AcmError::InvalidArn(error.to_string()),
+        error => AcmError::InvalidParameter(format!("{}: {error}", failure_reason(&error))),
+    }
+}
+
+/// An idempotency token that was used.
+#[derive(Serialize, Deserialize)]
+struct Token {
+    /// Digest of the whole request.
+    request: String,
+    /// What the request made, if it made something.
+    arn: String,
+    used_ms: i64,
+}
+
+impl Token {
+    /// Whether it no longer counts.
+    fn is_old(&self, now_ms: i64) -> bool {
+        self.used_ms + limits::ACM_IDEMPOTENCY_SECONDS * 1000 < now_ms
+    }
+}
+
+/// The use of a token in one operation of an account in a region.
+pub(crate) struct TokenUse {
+    place: String,
+    request: String,
+}
+
+impl TokenUse {
+    /// `request` is a digest of the whole request, to tell apart two uses.
+    pub(crate) fn new(scope: &Scope, operation: &str, token: &str, request: &str) -> Self {
+        let digest = hex::encode(outlast_crypto::digests::sha256(token.as_bytes()));
+        let place = format!("acm/token/{}/{}/{operation}/{digest}", scope.account, scope.region);
+        Self { place, request: request.to_owned() }
+    }
+
+    /// What the same request made before with the same token, within the hour. Another request with the token is
+    /// an error, which `conflict` makes.
+    pub(crate) fn earlier(
+        &self,
+        work: &mut Work<'_>,
+        conflict: fn(String) -> AcmError,
+    ) -> Result<Option<String>, AcmError> {
+        let now_ms = work.now_ms();
+        match work.get::<Token>(&self.place)?.filter(|token| !token.is_old(now_ms)) {
+            None => Ok(None),
+            Some(token) if token.request == self.request => Ok(Some(token.arn)),
+            Some(_) => Err(conflict(
+                "The idempotency token was used with other parameters within the last hour; use another token."
+                    .into(),
+            )),
+        }
+    }
+
+    /// Notes what the request has made.
+    pub(crate) fn remember(self, work: &mut Work<'_>, arn: &str) -> Result<(), Fault> {
+        let used_ms = work.now_ms();
+        work.put(&self.place, &Token { request: self.request, arn: arn.to_owned(), used_ms })
+    }
+}
+
+/// Forgets idempotency tokens that are too old to count.
+pub const FORGET_TOKENS: Sweep = Sweep {
+    find: |work, after, limit| work.due("acm/token/", after, limit, Token::is_old),
+    handle: |work, place, _| {
+        // Read as part of the work, so that a token used again meanwhile stays.
+        if work.get::<Token>(place)?.is_some_and(|token| token.is_old(work.now_ms())) {
+            work.delete(place);
+        }
+        Ok(())
+    },
+};

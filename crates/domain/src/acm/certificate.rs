@@ -1,0 +1,594 @@
+//! The certificates that Certificate Manager keeps: their records, what happens to all kinds of them, and what ACME
+//! needs of them.
+
+use std::collections::BTreeMap;
+
+use outlast_pki::certificate::Certificate as X509;
+use outlast_pki::templates::Template;
+use serde::{Deserialize, Serialize};
+
+use super::details::Details;
+use super::tags::check_tags;
+use super::{AcmError, renew};
+use crate::arn::{Arn, Scope};
+use crate::ca::{self, Authority, CaError, Issued, Validity, ValidityType};
+use crate::identity::Allowed;
+use crate::keyring::KeyRing;
+use crate::work::{Sweep, Work};
+use crate::{Fault, ids, limits};
+
+/// Where a certificate and its key come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Origin {
+    /// Certificate Manager made the key and had a private CA certify it.
+    #[serde(rename = "AWS_MANAGED")]
+    Managed,
+    /// Both were imported.
+    #[serde(rename = "CUSTOMER_PROVIDED")]
+    Imported,
+    /// An ACME client made the key and keeps it.
+    #[serde(rename = "ACME")]
+    Acme,
+}
+
+impl Origin {
+    /// Every origin.
+    pub const ALL: &[Self] = &[Self::Managed, Self::Imported, Self::Acme];
+
+    /// `CertificateKeyPairOrigin`
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Managed => "AWS_MANAGED",
+            Self::Imported => "CUSTOMER_PROVIDED",
+            Self::Acme => "ACME",
+        }
+    }
+
+    /// `Type` of a certificate
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Managed | Self::Acme => "PRIVATE",
+            Self::Imported => "IMPORTED",
+        }
+    }
+}
+
+/// `Status` of a certificate, as far as Outlast's have it: they are issued at once or not at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    /// Its time is over.
+    Expired,
+    /// In force.
+    Issued,
+    /// Revoked at its CA.
+    Revoked,
+}
+
+impl Status {
+    /// AWS's spelling.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Expired => "EXPIRED",
+            Self::Issued => "ISSUED",
+            Self::Revoked => "REVOKED",
+        }
+    }
+}
+
+/// The revocation of a certificate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revoked {
+    /// Milliseconds since 1970.
+    pub at_ms: i64,
+    /// `RevocationReason` in Certificate Manager's spelling.
+    pub reason: String,
+}
+
+/// Through which endpoint and account ACME has handed a certificate out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acme {
+    /// `AcmeEndpointArn`
+    pub endpoint_arn: String,
+    /// `AcmeAccountId`
+    pub account_id: String,
+}
+
+/// A certificate as stored, without its text and its key.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Record {
+    /// Id, a UUID.
+    pub id: String,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// `DomainName`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
+    /// `CertificateAuthorityArn`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authority: Option<String>,
+    /// Id of the private key, if it is here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub material: Option<String>,
+    /// What the certificate says.
+    pub details: Details,
+    /// Milliseconds since 1970.
+    pub created_ms: i64,
+    /// Milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issued_ms: Option<i64>,
+    /// Milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported_ms: Option<i64>,
+    /// `Options.Export`: whether the key may be exported.
+    pub exportable: bool,
+    /// Whether the key has been exported.
+    pub exported: bool,
+    /// `Options.CertificateTransparencyLoggingPreference`: kept for display.
+    pub transparency: bool,
+    /// If it is revoked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked: Option<Revoked>,
+    /// `RenewalSummary`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renewal: Option<renew::Summary>,
+    /// If ACME has handed it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acme: Option<Acme>,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// The text of a certificate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Text {
+    /// PEM.
+    pub certificate: String,
+    /// Issuer first, root last; PEM. Absent if it was imported without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<String>,
+}
+
+/// A certificate that was found.
+#[derive(Debug, Clone)]
+pub struct Certificate {
+    pub(super) scope: Scope,
+    pub(super) record: Record,
+}
+
+impl Certificate {
+    /// ARN.
+    pub fn arn(&self) -> String {
+        arn(&self.scope, &self.record.id)
+    }
+
+    /// Where it lives.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// All that is known of it.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Its state at a time, milliseconds since 1970.
+    pub fn status(&self, now_ms: i64) -> Status {
+        self.record.status(now_ms)
+    }
+
+    /// Its text.
+    pub fn text(&self, work: &mut Work<'_>, _: &Allowed) -> Result<Text, AcmError> {
+        Ok(text(work, &self.scope, &self.record.id)?)
+    }
+
+    pub(super) fn material_place(&self) -> Option<String> {
+        let id = self.record.material.as_ref()?;
+        Some(material_place(&self.scope, &self.record.id, id))
+    }
+
+    pub(super) fn save(&self, work: &mut Work<'_>) -> Result<(), Fault> {
+        work.put(&place(&self.scope, &self.record.id), &self.record)
+    }
+}
+
+impl Record {
+    /// Its state at a time, milliseconds since 1970.
+    pub fn status(&self, now_ms: i64) -> Status {
+        if self.revoked.is_some() {
+            Status::Revoked
+        } else if self.details.not_after < now_ms.div_euclid(1000) {
+            Status::Expired
+        } else {
+            Status::Issued
+        }
+    }
+
+    /// `DomainName`, and what else is in `SubjectAlternativeNames`.
+    pub fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.domain.as_deref().into_iter().collect();
+        for name in &self.details.dns_names {
+            if !names.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// `RenewalEligibility`: whether Certificate Manager renews it by itself. AWS wants a private certificate to be
+    /// exported or in use first; here every one that it has the key of is renewed.
+    pub fn is_renewable(&self) -> bool {
+        self.origin == Origin::Managed && self.revoked.is_none()
+    }
+}
+
+/// Finds a certificate by ARN.
+pub fn find(work: &mut Work<'_>, scope: &Scope, text: &str) -> Result<Certificate, AcmError> {
+    let id = id_of(text)?;
+    let missing = || AcmError::NotFound(format!("Could not find certificate {text}."));
+    if !Arn::parse(text).is_some_and(|arn| arn.is_in(scope)) {
+        return Err(missing());
+    }
+    let record = work.get::<Record>(&place(scope, id))?.ok_or_else(missing)?;
+    Ok(Certificate { scope: scope.clone(), record })
+}
+
+/// The id in the ARN of a certificate.
+fn id_of(text: &str) -> Result<&str, AcmError> {
+    let parsed = Arn::parse(text).filter(|arn| arn.service == "acm");
+    parsed
+        .and_then(|arn| arn.resource.strip_prefix("certificate/"))
+        .filter(|id| ids::uuid_bytes(id).is_some())
+        .ok_or_else(|| {
+            AcmError::InvalidArn(format!("The ARN {text} is not that of a certificate."))
+        })
+}
+
+/// Deletes a certificate with its key. It stays valid, and stays on record at its CA.
+pub fn delete(work: &mut Work<'_>, certificate: &Certificate, _: &Allowed) -> Result<(), AcmError> {
+    if certificate.record.origin == Origin::Acme {
+        return Err(AcmError::Conflict(
+            "A certificate that an ACME client has the key of cannot be deleted; it is deleted by itself a year \
+             after its end."
+                .into(),
+        ));
+    }
+    erase(work, certificate);
+    Ok(())
+}
+
+fn erase(work: &mut Work<'_>, certificate: &Certificate) {
+    let (scope, record) = (&certificate.scope, &certificate.record);
+    if let Some(material) = certificate.material_place() {
+        work.delete(&material);
+    }
+    if let Some(authority) = &record.authority {
+        work.delete(&serial_place(authority, &record.details.serial));
+    }
+    work.delete(&renew::due_place(scope, &record.id));
+    work.delete(&ended_place(scope, &record.id));
+    work.delete(&text_place(scope, &record.id));
+    work.delete(&place(scope, &record.id));
+}
+
+/// When the record of a certificate that ACME has handed out is to go.
+#[derive(Serialize, Deserialize)]
+struct Ended {
+    at_ms: i64,
+}
+
+/// Forgets certificates that ACME has handed out a year after their end.
+pub const FORGET_ENDED: Sweep = Sweep {
+    find: |work, after, limit| {
+        work.due("acm/ended/", after, limit, |ended: &Ended, now_ms| ended.at_ms <= now_ms)
+    },
+    handle: |work, place, swept| {
+        let now_ms = work.now_ms();
+        if work.get::<Ended>(place)?.is_none_or(|ended| ended.at_ms > now_ms) {
+            return Ok(());
+        }
+        match at(work, place, "acm/ended/")? {
+            Some(certificate) => {
+                erase(work, &certificate);
+                swept.done(&certificate.scope, certificate.arn(), "DeleteCertificate");
+            }
+            None => work.delete(place),
+        }
+        Ok(())
+    },
+};
+
+/// The certificate that a record below `prefix` belongs to, which is filed as the certificate is.
+pub(super) fn at(
+    work: &mut Work<'_>,
+    key: &str,
+    prefix: &str,
+) -> Result<Option<Certificate>, Fault> {
+    let damaged = || Fault::Damaged(key.to_owned());
+    let parts: Vec<_> = key.strip_prefix(prefix).ok_or_else(damaged)?.split('/').collect();
+    let [account, region, id] = parts.as_slice() else { return Err(damaged()) };
+    let scope = Scope { account: (*account).to_owned(), region: (*region).to_owned() };
+    let record = work.get::<Record>(&place(&scope, id))?;
+    Ok(record.map(|record| Certificate { scope, record }))
+}
+
+/// What Certificate Manager calls the reasons for a revocation, and what Private CA does.
+pub const REASONS: &[(&str, &str)] = &[
+    ("UNSPECIFIED", "UNSPECIFIED"),
+    ("KEY_COMPROMISE", "KEY_COMPROMISE"),
+    ("CA_COMPROMISE", "CERTIFICATE_AUTHORITY_COMPROMISE"),
+    ("AFFILIATION_CHANGED", "AFFILIATION_CHANGED"),
+    // AWS has both spellings.
+    ("SUPERSEDED", "SUPERSEDED"),
+    ("SUPERCEDED", "SUPERSEDED"),
+    ("CESSATION_OF_OPERATION", "CESSATION_OF_OPERATION"),
+    ("PRIVILEGE_WITHDRAWN", "PRIVILEGE_WITHDRAWN"),
+    ("A_A_COMPROMISE", "A_A_COMPROMISE"),
+];
+
+/// Revokes a certificate at its private CA. `reason` is in Certificate Manager's spelling.
+pub fn revoke(
+    work: &mut Work<'_>,
+    mut certificate: Certificate,
+    authority: &Authority,
+    reason: &str,
+    _: &Allowed,
+    at_authority: &Allowed,
+) -> Result<(), AcmError> {
+    let Some((_, name)) = REASONS.iter().find(|(name, _)| *name == reason) else {
+        return Err(AcmError::Validation(format!(
+            "A private CA does not revoke for the reason {reason}: its certificates are not put on hold."
+        )));
+    };
+    if certificate.record.revoked.is_some() {
+        return Err(AcmError::Conflict(format!(
+            "The certificate {} is revoked already.",
+            certificate.arn()
+        )));
+    }
+    let serial = certificate.record.details.serial.clone();
+    match ca::revoke(work, authority, &serial, name, at_authority) {
+        // Revoked there before it was noted here.
+        Ok(()) | Err(CaError::AlreadyProcessed(_)) => {}
+        Err(CaError::Fault(fault)) => return Err(fault.into()),
+        Err(error) => return Err(AcmError::Conflict(error.to_string())),
+    }
+    mark_revoked(work, &mut certificate, reason)?;
+    Ok(())
+}
+
+fn mark_revoked(
+    work: &mut Work<'_>,
+    certificate: &mut Certificate,
+    reason: &str,
+) -> Result<(), Fault> {
+    let at_ms = work.now_ms();
+    certificate.record.revoked = Some(Revoked { at_ms, reason: reason.to_owned() });
+    // What is revoked is not renewed.
+    work.delete(&renew::due_place(&certificate.scope, &certificate.record.id));
+    certificate.save(work)
+}
+
+/// Notes that a private CA has revoked a certificate; nothing, if it is none of Certificate Manager's. `reason` is in
+/// Private CA's spelling, `serial` in lower-case hexadecimal.
+pub fn note_revocation(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    serial: &str,
+    reason: &str,
+) -> Result<(), AcmError> {
+    let Some(mut certificate) = by_serial(work, authority, serial)? else { return Ok(()) };
+    if certificate.record.revoked.is_some() {
+        return Ok(());
+    }
+    let name =
+        REASONS.iter().find(|(_, known)| *known == reason).map_or("UNSPECIFIED", |row| row.0);
+    Ok(mark_revoked(work, &mut certificate, name)?)
+}
+
+/// The certificate that a private CA has issued under this serial number (in lower-case hexadecimal), if Certificate
+/// Manager has it. After a renewal it is found by the new number only.
+pub fn by_serial(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    serial: &str,
+) -> Result<Option<Certificate>, AcmError> {
+    let Some(owner) = work.get::<Owner>(&serial_place(&authority.arn(), serial))? else {
+        return Ok(None);
+    };
+    let scope = Scope { account: owner.account, region: owner.region };
+    let record = work.get::<Record>(&place(&scope, &owner.id))?;
+    Ok(record.map(|record| Certificate { scope, record }))
+}
+
+/// What an ACME client has ordered and proven to be its own.
+pub struct AcmeOrder<'a> {
+    /// Who issues it.
+    pub authority: &'a Authority,
+    /// The client's certificate request, PEM or DER.
+    pub csr: &'a [u8],
+    /// Names of the order; the first becomes `DomainName`. That they are those of the request is for the caller to
+    /// see to.
+    pub names: &'a [String],
+    /// Seconds since 1970; an hour ago when absent.
+    pub not_before: Option<i64>,
+    /// Seconds since 1970; as long as Certificate Manager's certificates last when absent. Cut to what the CA can
+    /// give.
+    pub not_after: Option<i64>,
+    /// ARN of the endpoint.
+    pub endpoint_arn: &'a str,
+    /// Id of the account, a UUID.
+    pub account_id: &'a str,
+    /// Tags of the certificate.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// A certificate that ACME hands out.
+#[derive(Debug, Clone)]
+pub struct Handed {
+    /// The certificate as kept.
+    pub certificate: Certificate,
+    /// Its text and chain.
+    pub text: Text,
+}
+
+/// Issues a certificate for an ACME client, who keeps the key.
+pub fn issue_for_acme(
+    work: &mut Work<'_>,
+    ring: &KeyRing,
+    scope: &Scope,
+    order: AcmeOrder<'_>,
+    allowed: &Allowed,
+) -> Result<Handed, AcmError> {
+    check_tags(&order.tags)?;
+    let authority = order.authority;
+    let until =
+        Validity { value: end(work, authority, order.not_after), kind: ValidityType::Absolute };
+    let from = order.not_before.map(|value| Validity { value, kind: ValidityType::Absolute });
+    let issued = issue(work, ring, authority, order.csr, (from, until), allowed)
+        .map_err(super::refused_by_authority)?;
+    let (x509, text) = read(authority, issued)?;
+    let record = Record {
+        id: ids::uuid()?,
+        origin: Origin::Acme,
+        domain: order.names.first().cloned(),
+        authority: Some(authority.arn()),
+        material: None,
+        details: Details::of(&x509),
+        created_ms: work.now_ms(),
+        issued_ms: Some(work.now_ms()),
+        imported_ms: None,
+        exportable: false,
+        exported: false,
+        transparency: true,
+        revoked: None,
+        renewal: None,
+        acme: Some(Acme {
+            endpoint_arn: order.endpoint_arn.to_owned(),
+            account_id: order.account_id.to_owned(),
+        }),
+        tags: order.tags,
+    };
+    let ended = Ended { at_ms: record.details.not_after * 1000 + limits::KEEP_ENDED_ACME_MS };
+    work.put(&ended_place(scope, &record.id), &ended)?;
+    let certificate = Certificate { scope: scope.clone(), record };
+    file(work, &certificate, &text)?;
+    Ok(Handed { certificate, text })
+}
+
+/// Revokes a certificate that ACME has handed out. `reason` is in Private CA's spelling.
+pub fn revoke_for_acme(
+    work: &mut Work<'_>,
+    certificate: Certificate,
+    authority: &Authority,
+    reason: &str,
+    allowed: &Allowed,
+) -> Result<(), AcmError> {
+    let name =
+        REASONS.iter().find(|(_, known)| *known == reason).map_or("UNSPECIFIED", |row| row.0);
+    revoke(work, certificate, authority, name, allowed, allowed)
+}
+
+/// Has an authority issue a certificate for a request, and gives it with its chain.
+pub(super) fn issue(
+    work: &mut Work<'_>,
+    ring: &KeyRing,
+    authority: &Authority,
+    request: &[u8],
+    (not_before, validity): (Option<Validity>, Validity),
+    allowed: &Allowed,
+) -> Result<Issued, CaError> {
+    let new = ca::NewCertificate {
+        request,
+        algorithm: authority.algorithm(),
+        template: Template::default_row(),
+        passthrough: ca::Passthrough::default(),
+        validity,
+        not_before,
+        token: None,
+        request_digest: String::new(),
+    };
+    let arn = ca::issue(work, ring, authority, new, allowed)?;
+    ca::certificate(work, authority, &arn, allowed)
+}
+
+/// When a certificate from this authority ends, seconds since 1970: as `asked` or in 13 months, but not after the
+/// authority, and as soon as it must where certificates are short-lived.
+pub(super) fn end(work: &Work<'_>, authority: &Authority, asked: Option<i64>) -> i64 {
+    let mut end = asked.unwrap_or(work.now() + limits::MANAGED_SECONDS);
+    if authority.usage_mode() == "SHORT_LIVED_CERTIFICATE" {
+        end = end.min(work.now() + limits::SHORT_LIVED_SECONDS);
+    }
+    authority.certificate().map_or(end, |own| end.min(own.not_after()))
+}
+
+/// A certificate as its authority gave it.
+pub(super) fn read(authority: &Authority, issued: Issued) -> Result<(X509, Text), Fault> {
+    let certificate = X509::parse_one(issued.certificate.as_bytes())
+        .map_err(|_| Fault::Damaged(authority.arn()))?;
+    Ok((certificate, Text { certificate: issued.certificate, chain: issued.chain }))
+}
+
+/// Writes a certificate, its text and where it is found by its serial number.
+pub(super) fn file(
+    work: &mut Work<'_>,
+    certificate: &Certificate,
+    text: &Text,
+) -> Result<(), Fault> {
+    let (scope, record) = (&certificate.scope, &certificate.record);
+    if let Some(authority) = &record.authority {
+        let owner = Owner {
+            account: scope.account.clone(),
+            region: scope.region.clone(),
+            id: record.id.clone(),
+        };
+        work.put(&serial_place(authority, &record.details.serial), &owner)?;
+    }
+    work.put(&text_place(scope, &record.id), text)?;
+    certificate.save(work)
+}
+
+/// Whose certificate a serial number is.
+#[derive(Serialize, Deserialize)]
+struct Owner {
+    account: String,
+    region: String,
+    id: String,
+}
+
+pub(super) fn text(work: &mut Work<'_>, scope: &Scope, id: &str) -> Result<Text, Fault> {
+    let place = text_place(scope, id);
+    work.get(&place)?.ok_or(Fault::Damaged(place))
+}
+
+pub(super) fn arn(scope: &Scope, id: &str) -> String {
+    scope.arn("acm", &format!("certificate/{id}"))
+}
+
+pub(super) fn prefix(scope: &Scope) -> String {
+    format!("acm/certificate/{}/{}/", scope.account, scope.region)
+}
+
+fn place(scope: &Scope, id: &str) -> String {
+    format!("{}{id}", prefix(scope))
+}
+
+fn text_place(scope: &Scope, id: &str) -> String {
+    format!("acm/text/{}/{}/{id}", scope.account, scope.region)
+}
+
+fn ended_place(scope: &Scope, id: &str) -> String {
+    format!("acm/ended/{}/{}/{id}", scope.account, scope.region)
+}
+
+pub(super) fn material_place(scope: &Scope, id: &str, material: &str) -> String {
+    format!("acm/material/{}/{}/{id}/{material}", scope.account, scope.region)
+}
+
+/// By the authority's account, region and id.
+pub(super) fn serial_place(authority: &str, serial: &str) -> String {
+    let (region, account, id) = Arn::parse(authority).map_or(("", "", ""), |arn| {
+        let id = arn.resource.rsplit('/').next().unwrap_or_default();
+        (arn.region, arn.account, id)
+    });
+    format!("acm/serial/{account}/{region}/{id}/{serial}")
+}

@@ -1,0 +1,200 @@
+//! Managed renewal: a certificate gets a new key and a new end before its own comes, and keeps its ARN.
+//!
+//! The old certificate stays until the new one is there: both are one write. A renewal that fails changes nothing but
+//! the summary, and is tried again every hour until the certificate ends.
+
+use outlast_crypto::keys::KeySpec;
+use serde::{Deserialize, Serialize};
+
+use super::certificate::{self, Certificate, Origin, Status};
+use super::details::{Details, requestable};
+use super::request::leaf;
+use super::{AcmError, failure_reason};
+use crate::arn::Scope;
+use crate::ca::{self, Authority, CaError};
+use crate::identity::Allowed;
+use crate::keyring::KeyRing;
+use crate::work::{Due, Sweep, Swept, Work};
+use crate::{Fault, ids, limits};
+
+/// `RenewalSummary`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Whether the last renewal succeeded.
+    pub succeeded: bool,
+    /// `RenewalStatusReason` of one that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Milliseconds since 1970.
+    pub updated_ms: i64,
+}
+
+impl Summary {
+    /// `RenewalStatus`
+    pub const fn status(&self) -> &'static str {
+        if self.succeeded { "SUCCESS" } else { "FAILED" }
+    }
+}
+
+/// When a certificate is to be renewed: a small record, so that looking for what is due reads little.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct RenewalDue {
+    /// Milliseconds since 1970.
+    at_ms: i64,
+}
+
+/// When a certificate with this validity is renewed, seconds since 1970: 60 days before its end, or at two thirds of a
+/// shorter life.
+pub fn renewal_time(not_before: i64, not_after: i64) -> i64 {
+    let two_thirds = not_before + (not_after - not_before) / 3 * 2;
+    two_thirds.max(not_after - limits::RENEW_BEFORE_SECONDS)
+}
+
+/// Notes when a certificate is to be renewed.
+pub(super) fn schedule(work: &mut Work<'_>, certificate: &Certificate) -> Result<(), Fault> {
+    let details = &certificate.record.details;
+    let at_ms = renewal_time(details.not_before, details.not_after) * 1000;
+    work.put(&due_place(&certificate.scope, &certificate.record.id), &RenewalDue { at_ms })
+}
+
+pub(super) fn due_place(scope: &Scope, id: &str) -> String {
+    format!("acm/renewal/{}/{}/{id}", scope.account, scope.region)
+}
+
+/// Renews a certificate now. `at_authority` is for issuing at its CA.
+pub fn renew(
+    work: &mut Work<'_>,
+    ring: &KeyRing,
+    mut certificate: Certificate,
+    authority: &Authority,
+    _: &Allowed,
+    at_authority: &Allowed,
+) -> Result<(), AcmError> {
+    check_renewable(&certificate, work.now_ms())?;
+    match replace(work, ring, &mut certificate, authority, at_authority) {
+        Ok(()) => Ok(()),
+        Err(CaError::Fault(fault)) => Err(fault.into()),
+        Err(error) => Err(AcmError::Validation(format!(
+            "The certificate was not renewed: {}: {error}",
+            failure_reason(&error)
+        ))),
+    }
+}
+
+/// Whether a certificate can be renewed at all.
+pub fn check_renewable(certificate: &Certificate, now_ms: i64) -> Result<(), AcmError> {
+    let refuse = |why: &str| {
+        Err(AcmError::Validation(format!(
+            "Certificate {} cannot be renewed: {why}.",
+            certificate.arn()
+        )))
+    };
+    match (certificate.record.origin, certificate.status(now_ms)) {
+        (Origin::Imported, _) => refuse("it was imported; import it again in place of it"),
+        (Origin::Acme, _) => refuse("its key is with an ACME client, which renews it"),
+        (Origin::Managed, Status::Revoked) => refuse("it is revoked"),
+        (Origin::Managed, Status::Expired) => refuse("it has expired"),
+        (Origin::Managed, Status::Issued) => Ok(()),
+    }
+}
+
+/// A new key and certificate in place of the old.
+fn replace(
+    work: &mut Work<'_>,
+    ring: &KeyRing,
+    certificate: &mut Certificate,
+    authority: &Authority,
+    allowed: &Allowed,
+) -> Result<(), CaError> {
+    let now_ms = work.now_ms();
+    let old = &certificate.record.details;
+    if certificate::end(work, authority, None) <= old.not_after {
+        return Err(CaError::Validation(
+            "The certificate authority ends too soon for the certificate to be renewed.".into(),
+        ));
+    }
+    let spec = key_spec(&certificate.record.details)?;
+    let names: Vec<_> = certificate.record.names().into_iter().map(str::to_owned).collect();
+    let leaf = leaf(work, ring, authority, spec, &names, allowed)?;
+    if let Some(material) = certificate.material_place() {
+        work.delete(&material);
+    }
+    let old_serial = std::mem::take(&mut certificate.record.details.serial);
+    work.delete(&certificate::serial_place(&authority.arn(), &old_serial));
+    let record = &mut certificate.record;
+    record.details = Details::of(&leaf.certificate);
+    record.material = Some(ids::hex::<8>()?);
+    record.issued_ms = Some(now_ms);
+    record.exported = false;
+    record.renewal = Some(Summary { succeeded: true, reason: None, updated_ms: now_ms });
+    if let Some(place) = certificate.material_place() {
+        work.put_secret(&place, &leaf.stored)?;
+    }
+    certificate::file(work, certificate, &leaf.text)?;
+    Ok(schedule(work, certificate)?)
+}
+
+fn key_spec(details: &Details) -> Result<&'static KeySpec, Fault> {
+    requestable(&details.key_algorithm).ok_or_else(|| Fault::Damaged(details.serial.clone()))
+}
+
+/// Renews what is due in all accounts and regions.
+pub const RENEW_DUE: Sweep = Sweep { find: find_due, handle: renew_due };
+
+fn find_due(work: &Work<'_>, after: &str, limit: usize) -> Result<Due, Fault> {
+    let mut due =
+        work.due("acm/renewal/", after, limit, |due: &RenewalDue, now| due.at_ms <= now)?;
+    // Making keys takes long, and what is found in one step is committed together.
+    if due.places.len() > limits::RENEWALS_AT_ONCE {
+        due.places.truncate(limits::RENEWALS_AT_ONCE);
+        due.next = due.places.last().cloned();
+        due.damaged.retain(|place| due.next.as_ref().is_some_and(|last| place <= last));
+    }
+    Ok(due)
+}
+
+fn renew_due(work: &mut Work<'_>, place: &str, swept: &mut Swept) -> Result<(), Fault> {
+    let now_ms = work.now_ms();
+    // Read as part of the work, so that another server's renewal wins.
+    if work.get::<RenewalDue>(place)?.is_none_or(|due| due.at_ms > now_ms) {
+        return Ok(());
+    }
+    let found = certificate::at(work, place, "acm/renewal/")?;
+    let Some(mut certificate) = found.filter(|found| check_renewable(found, now_ms).is_ok()) else {
+        // Deleted, revoked or at its end: there is nothing to be renewed any more.
+        work.delete(place);
+        return Ok(());
+    };
+    match by_itself(work, &mut certificate)? {
+        None => swept.done(&certificate.scope, certificate.arn(), "RenewCertificate"),
+        Some(reason) => {
+            let reason = Some(reason.to_owned());
+            certificate.record.renewal =
+                Some(Summary { succeeded: false, reason, updated_ms: now_ms });
+            certificate.save(work)?;
+            work.put(place, &RenewalDue { at_ms: now_ms + limits::RENEWAL_RETRY_MS })?;
+        }
+    }
+    Ok(())
+}
+
+/// Renews with what the CA lets Certificate Manager do; or says why not.
+fn by_itself(
+    work: &mut Work<'_>,
+    certificate: &mut Certificate,
+) -> Result<Option<&'static str>, Fault> {
+    let arn = certificate.record.authority.clone().unwrap_or_default();
+    let outcome = attempt(work, certificate, &arn);
+    match outcome {
+        Ok(true) => Ok(None),
+        Ok(false) => Ok(Some("PCA_ACCESS_DENIED")),
+        Err(CaError::Fault(fault)) => Err(fault),
+        Err(error) => Ok(Some(failure_reason(&error))),
+    }
+}
+
+/// Whether the CA's permission was there.
+fn attempt(work: &mut Work<'_>, certificate: &mut Certificate, arn: &str) -> Result<bool, CaError> {
+    let _ = (ca::find, arn, certificate, work, KeyRing::default);
+    Ok(false)
+}

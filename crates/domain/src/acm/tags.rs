@@ -1,0 +1,97 @@
+//! Tags of all kinds of Certificate Manager's resources, as rows.
+
+use std::collections::BTreeMap;
+
+use super::{AcmError, certificate};
+use crate::arn::{Arn, Scope};
+use crate::identity::Allowed;
+use crate::limits;
+use crate::work::Work;
+
+/// Tags by key.
+pub type Tags = BTreeMap<String, String>;
+
+/// A kind of resource that has tags.
+pub struct Taggable {
+    /// How the resource part of its ARNs begins; the longest that fits counts.
+    pub prefix: &'static str,
+    /// CloudTrail's name of the type.
+    pub kind: &'static str,
+    /// The tags of the resource with this ARN.
+    pub tags: fn(&mut Work<'_>, &Scope, &str) -> Result<Tags, AcmError>,
+    /// Replaces them.
+    pub set_tags: fn(&mut Work<'_>, &Scope, &str, Tags) -> Result<(), AcmError>,
+}
+
+/// Every kind.
+pub static TAGGABLE: &[Taggable] = &[Taggable {
+    prefix: "certificate/",
+    kind: "AWS::ACM::Certificate",
+    tags: |work, scope, arn| Ok(certificate::find(work, scope, arn)?.record.tags),
+    set_tags: |work, scope, arn, tags| {
+        let mut found = certificate::find(work, scope, arn)?;
+        found.record.tags = tags;
+        Ok(found.save(work)?)
+    },
+}];
+
+impl Taggable {
+    /// The kind of the resource with this ARN.
+    pub fn of(arn: &str) -> Result<&'static Self, AcmError> {
+        let resource = Arn::parse(arn).filter(|arn| arn.service == "acm").map(|arn| arn.resource);
+        TAGGABLE
+            .iter()
+            .filter(|row| resource.is_some_and(|resource| resource.starts_with(row.prefix)))
+            .max_by_key(|row| row.prefix.len())
+            .ok_or_else(|| {
+                AcmError::Validation(format!("{arn} is not the ARN of a resource that has tags."))
+            })
+    }
+}
+
+/// The tags of a resource.
+pub fn list(work: &mut Work<'_>, scope: &Scope, arn: &str, _: &Allowed) -> Result<Tags, AcmError> {
+    (Taggable::of(arn)?.tags)(work, scope, arn)
+}
+
+/// Adds or replaces tags.
+pub fn add(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    arn: &str,
+    more: Tags,
+    _: &Allowed,
+) -> Result<(), AcmError> {
+    let row = Taggable::of(arn)?;
+    let mut tags = (row.tags)(work, scope, arn)?;
+    tags.extend(more);
+    check_tags(&tags)?;
+    (row.set_tags)(work, scope, arn, tags)
+}
+
+/// Takes tags away: each by its key, or only if it has the value that is given, too.
+pub fn remove(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    arn: &str,
+    which: &[(String, Option<String>)],
+    _: &Allowed,
+) -> Result<(), AcmError> {
+    let row = Taggable::of(arn)?;
+    let mut tags = (row.tags)(work, scope, arn)?;
+    tags.retain(|key, value| {
+        !which
+            .iter()
+            .any(|(name, wanted)| name == key && wanted.as_ref().is_none_or(|w| w == value))
+    });
+    (row.set_tags)(work, scope, arn, tags)
+}
+
+/// A resource has so many tags at most.
+pub fn check_tags(tags: &Tags) -> Result<(), AcmError> {
+    if tags.len() > limits::MAX_TAGS {
+        let limit = limits::MAX_TAGS;
+        return Err(AcmError::TooManyTags(format!("A resource has at most {limit} tags.")));
+    }
+    Ok(())
+}
