@@ -4,6 +4,7 @@
 //! noisy. CPU is measured on one thread without sockets; whole programs are measured as processes.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line of its own")]
 
+mod authority;
 mod files;
 mod handshake;
 mod keys;
@@ -29,10 +30,11 @@ fn main() -> ExitCode {
     let quick = std::env::args().any(|argument| argument == "--quick");
     let only: Vec<String> =
         std::env::args().skip(1).filter(|text| !text.starts_with("--")).collect();
-    let cases: [(&str, Case); 5] = [
+    let cases: [(&str, Case); 6] = [
         ("handshake", handshake::measure),
         ("requests", requests::measure),
         ("keys", keys::measure),
+        ("authority", authority::measure),
         ("files", files::measure),
         ("process", process::measure),
     ];

@@ -184,3 +184,18 @@ pub(crate) fn status_kib(pid: u32, name: &str) -> Result<u64, String> {
         .and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok())
         .ok_or_else(|| format!("{name} is not in the status of the process"))
 }
+
+/// CPU time that a process has used, in its own code and the kernel's, from `/proc/PID/stat` (fields 14 and 15).
+pub(crate) fn cpu_time(pid: u32) -> Result<Duration, String> {
+    let text =
+        std::fs::read_to_string(format!("/proc/{pid}/stat")).map_err(|error| error.to_string())?;
+    // The name in parentheses may contain anything; what follows begins with the third field.
+    let rest = text.rsplit_once(')').ok_or("the process's statistics cannot be read")?.1;
+    let ticks: u64 = rest
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .map(|field| field.parse::<u64>().unwrap_or_default())
+        .sum();
+    Ok(Duration::from_micros(ticks * 1_000_000 / rustix::param::clock_ticks_per_second()))
+}

@@ -385,6 +385,7 @@ async fn issue(
             validity: Validity { value: years, kind: "YEARS".into() },
             validity_not_before: None,
             idempotency_token: None,
+            paired_csr: None,
         })
         .await?
         .certificate_arn)
