@@ -379,7 +379,7 @@ async fn many(server: &Server, authority: &Hierarchy, quick: bool) -> Result<Vec
     // From a revocation to the CRL that has it.
     let leaf = issue_one(&mut sessions[1], authority, &requests[1]).await?;
     let urls = revocation_urls(&leaf);
-    let crl_url = urls.crls.first().ok_or("no CRL in the certificate")?.clone();
+    let crl_url = urls.crl.first().ok_or("no CRL in the certificate")?.clone();
     let begun = Instant::now();
     let revoke = json!({
         "CertificateAuthorityArn": authority.sub,

@@ -1,12 +1,15 @@
 //! Client certificates: whom the door believes.
 //!
-//! rustls-webpki verifies path and purpose and looks into the CRLs. What it leaves out is checked here: that a root is a
-//! CA's and valid (webpki believes anchors blindly).
+//! rustls-webpki verifies path, purpose and revocation, and then `outlast_pki::validate` the whole of RFC 5280: webpki
+//! believes roots blindly and looks at no key usage. Both must agree.
 
 use std::sync::Arc;
 
 use outlast_api::audit::ClientCertificate;
 use outlast_pki::certificate::Certificate;
+use outlast_pki::crl::Crl;
+use outlast_pki::templates::CLIENT_AUTH;
+use outlast_pki::validate::{Material, Options, Revocation, Rule, validate};
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
@@ -16,6 +19,7 @@ use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore,
     SignatureScheme,
 };
+use x509_cert::ext::pkix::KeyUsages;
 
 use crate::limits;
 
@@ -109,7 +113,11 @@ impl ClientAuth {
             true => None,
             false => Some(builder().allow_unknown_revocation_status().build().map_err(failed)?),
         };
-        Ok(Arc::new(Verifier { leaf, chain, roots: self.roots.clone() }))
+        let parse = |der: &CertificateRevocationListDer<'_>| {
+            Crl::parse(der.as_ref()).map_err(|error| Error::General(error.to_string()))
+        };
+        let crls = self.crls.iter().map(parse).collect::<Result<_, _>>()?;
+        Ok(Arc::new(Verifier { leaf, chain, roots: self.roots.clone(), crls }))
     }
 }
 
@@ -132,17 +140,46 @@ struct Verifier {
     leaf: Arc<dyn ClientCertVerifier>,
     chain: Option<Arc<dyn ClientCertVerifier>>,
     roots: Vec<Certificate>,
+    crls: Vec<Crl>,
 }
 
 impl Verifier {
-    /// Some root that could be the path's must be valid now.
-    fn check_roots(&self, now: UnixTime) -> Result<(), Error> {
-        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        let valid = |root: &Certificate| root.not_before() <= now && now <= root.not_after();
-        if self.roots.iter().any(valid) {
-            return Ok(());
-        }
-        Err(Error::InvalidCertificate(CertificateError::UnknownIssuer))
+    /// The rules of RFC 5280 that webpki leaves out.
+    fn check_path(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<(), Error> {
+        let parse = |der: &CertificateDer<'_>| {
+            Certificate::parse(der)
+                .map_err(|_| Error::InvalidCertificate(CertificateError::BadEncoding))
+        };
+        let leaf = parse(end_entity)?;
+        let intermediates = intermediates.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+        let material = Material {
+            roots: &self.roots,
+            intermediates: &intermediates,
+            crls: &self.crls,
+            ocsp: &[],
+        };
+        let options = Options {
+            purposes: &[CLIENT_AUTH],
+            key_usage: Some(KeyUsages::DigitalSignature),
+            revocation: Revocation::IfPresent,
+            ..Options::at(i64::try_from(now.as_secs()).unwrap_or(i64::MAX))
+        };
+        validate(&leaf, &material, &options).map(|_| ()).map_err(|refusal| {
+            tracing::debug!(%refusal, "a client certificate was refused");
+            Error::InvalidCertificate(match refusal.rule {
+                Rule::Expired(_) => CertificateError::Expired,
+                Rule::NotYetValid(_) => CertificateError::NotValidYet,
+                Rule::Revoked { .. } => CertificateError::Revoked,
+                Rule::Purpose(_) | Rule::KeyUsage(_) => CertificateError::InvalidPurpose,
+                Rule::UnknownIssuer(_) => CertificateError::UnknownIssuer,
+                _ => CertificateError::ApplicationVerificationFailure,
+            })
+        })
     }
 }
 
@@ -165,11 +202,12 @@ impl ClientCertVerifier for Verifier {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        self.check_roots(now)?;
         if let Some(chain) = &self.chain {
             chain.verify_client_cert(end_entity, intermediates, now)?;
         }
-        self.leaf.verify_client_cert(end_entity, intermediates, now)
+        let verified = self.leaf.verify_client_cert(end_entity, intermediates, now)?;
+        self.check_path(end_entity, intermediates, now)?;
+        Ok(verified)
     }
 
     fn verify_tls12_signature(

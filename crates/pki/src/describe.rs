@@ -10,6 +10,7 @@ use spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned};
 use x509_cert::ext::pkix::name::GeneralName;
 
 use crate::PkiError;
+use crate::certificate::Certificate;
 
 pub use extension::{Described, extension};
 pub use request::{Request, request};
@@ -109,6 +110,33 @@ static SIGNATURE_BYTES: &[(&str, usize)] = &[
     ("EC P-384", 103),
     ("EC P-521", 138),
 ];
+
+/// Where a certificate says that its revocation can be looked up, over plain HTTP.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RevocationUrls {
+    /// OCSP responders.
+    pub ocsp: Vec<String>,
+    /// CRLs.
+    pub crl: Vec<String>,
+}
+
+/// RFC 5280, sections 4.2.1.13 and 4.2.2.1: the http URLs only.
+pub fn revocation_urls(certificate: &Certificate) -> RevocationUrls {
+    let mut out = RevocationUrls::default();
+    for found in certificate.extensions() {
+        let words = extension(found);
+        let list = match words.name.as_str() {
+            "CRL distribution points" => &mut out.crl,
+            "authority information access" => &mut out.ocsp,
+            _ => continue,
+        };
+        for value in words.values {
+            let url = value.strip_prefix("OCSP ").unwrap_or(&value).strip_prefix("URI:");
+            list.extend(url.filter(|url| url.starts_with("http://")).map(str::to_owned));
+        }
+    }
+    out
+}
 
 /// How people call an algorithm.
 pub fn algorithm_name(oid: ObjectIdentifier) -> String {

@@ -280,17 +280,21 @@ pub fn name_constraints(extension: &Extension) -> Result<NameConstraints, PkiErr
 /// Checks that the value is DER, and of its kind's syntax where that is known.
 pub fn check(extension: &Extension) -> Result<(), PkiError> {
     let value = extension.extn_value.as_bytes();
-    let what = || crate::oid_name(extension.extn_id).unwrap_or("extension").to_owned();
+    if matches!(extension.extn_id, SUBJECT_ALT_NAME | id::ID_CE_ISSUER_ALT_NAME) {
+        for name in decode_names(value)? {
+            name.check()?;
+        }
+    }
+    check_value(extension.extn_id, value)
+}
+
+/// As [`check`], without a look at names.
+pub(crate) fn check_value(oid: ObjectIdentifier, value: &[u8]) -> Result<(), PkiError> {
+    let what = || crate::oid_name(oid).unwrap_or("extension").to_owned();
     if !is_der(value) {
         return Err(refused(&what(), "the value is not DER"));
     }
-    let result = match extension.extn_id {
-        id::ID_CE_SUBJECT_ALT_NAME | id::ID_CE_ISSUER_ALT_NAME => {
-            for name in decode_names(value)? {
-                name.check()?;
-            }
-            Ok(())
-        }
+    let result = match oid {
         id::ID_CE_BASIC_CONSTRAINTS => BasicConstraints::from_der(value).map(drop),
         id::ID_CE_KEY_USAGE => KeyUsage::from_der(value).map(drop),
         id::ID_CE_EXT_KEY_USAGE => ExtendedKeyUsage::from_der(value).map(drop),
@@ -298,11 +302,15 @@ pub fn check(extension: &Extension) -> Result<(), PkiError> {
         id::ID_CE_CERTIFICATE_POLICIES => CertificatePolicies::from_der(value).map(drop),
         id::ID_CE_POLICY_CONSTRAINTS => PolicyConstraints::from_der(value).map(drop),
         id::ID_CE_POLICY_MAPPINGS => PolicyMappings::from_der(value).map(drop),
-        id::ID_CE_CRL_DISTRIBUTION_POINTS => CrlDistributionPoints::from_der(value).map(drop),
+        id::ID_CE_INHIBIT_ANY_POLICY => u32::from_der(value).map(drop),
+        id::ID_CE_CRL_DISTRIBUTION_POINTS | id::ID_CE_FRESHEST_CRL => {
+            CrlDistributionPoints::from_der(value).map(drop)
+        }
         id::ID_PE_AUTHORITY_INFO_ACCESS => AuthorityInfoAccessSyntax::from_der(value).map(drop),
         id::ID_PE_SUBJECT_INFO_ACCESS => SubjectInfoAccessSyntax::from_der(value).map(drop),
         id::ID_CE_SUBJECT_KEY_IDENTIFIER => SubjectKeyIdentifier::from_der(value).map(drop),
         id::ID_CE_AUTHORITY_KEY_IDENTIFIER => AuthorityKeyIdentifier::from_der(value).map(drop),
+        OCSP_NO_CHECK => der::asn1::Null::from_der(value).map(drop),
         _ => Ok(()),
     };
     result.map_err(|error| refused(&what(), &error.to_string()))

@@ -13,6 +13,7 @@ mod error;
 pub mod extensions;
 pub mod general_name;
 pub mod key_forms;
+pub mod lint;
 pub mod name;
 pub mod object;
 pub mod ocsp;

@@ -1,5 +1,10 @@
 //! Chains made for a look at their costs.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test may fail and print")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test may fail and print"
+)]
 
 use outlast_crypto::keys::KeySpec;
 use outlast_crypto::signatures::{Message, SignatureAlgorithm};

@@ -9,6 +9,8 @@
     reason = "a test may fail and print, and need a part only"
 )]
 
+pub mod raw;
+
 use outlast_crypto::keys::{Key, KeySpec};
 use outlast_crypto::signatures::{Message, SignatureAlgorithm};
 use outlast_pki::certificate::{Certificate, Content, key_identifier};

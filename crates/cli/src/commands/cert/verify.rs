@@ -1,8 +1,427 @@
-//! lint
-use crate::failure::Failure;
-use crate::output::Output;
+//! `outlast cert verify`: validates a certificate as RFC 5280 has it, and prints the path and what was checked.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use outlast_net::fetch;
+use outlast_net::server::system_clock;
+use outlast_pki::ObjectIdentifier;
+use outlast_pki::certificate::Certificate;
+use outlast_pki::crl::Crl;
+use outlast_pki::describe;
+use outlast_pki::object::{self, Kind};
+use outlast_pki::ocsp::{CertId, Request, Response};
+use outlast_pki::templates::{CLIENT_AUTH, CODE_SIGNING, OCSP_SIGNING, SERVER_AUTH};
+use outlast_pki::time::rfc3339;
+use outlast_pki::validate::{Identity, Material, Options, Revocation, Rule, Validated, validate};
+use serde_json::json;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::failure::{Failure, REFUSED};
+use crate::output::{self, Output};
+use crate::trust;
+
+/// id-kp-emailProtection
+const EMAIL: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.4");
+/// id-kp-timeStamping
+const TIME: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.8");
+/// URLs of one certificate that are fetched at most.
+const MAX_URLS: usize = 4;
+
+/// What a certificate shall be good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Purpose {
+    /// TLS server.
+    Server,
+    /// TLS client.
+    Client,
+    /// Code signing.
+    Code,
+    /// E-mail.
+    Email,
+    /// Timestamps.
+    Time,
+    /// OCSP responses.
+    Ocsp,
+    /// Anything.
+    Any,
+}
+
+impl Purpose {
+    fn oids(self) -> &'static [ObjectIdentifier] {
+        match self {
+            Self::Server => &[SERVER_AUTH],
+            Self::Client => &[CLIENT_AUTH],
+            Self::Code => &[CODE_SIGNING],
+            Self::Email => &[EMAIL],
+            Self::Time => &[TIME],
+            Self::Ocsp => &[OCSP_SIGNING],
+            Self::Any => &[],
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Server => "TLS server",
+            Self::Client => "TLS client",
+            Self::Code => "code signing",
+            Self::Email => "e-mail",
+            Self::Time => "timestamps",
+            Self::Ocsp => "OCSP responses",
+            Self::Any => "any purpose",
+        }
+    }
+}
+
+/// How revocation counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Check {
+    /// Not at all.
+    Off,
+    /// What is known to be revoked is refused.
+    IfPresent,
+    /// The status of every certificate below the root must be known.
+    Required,
+}
+
+/// Arguments of `cert verify`.
 #[derive(clap::Args)]
-pub(crate) struct Arguments {}
-pub(crate) fn run(_: &Arguments, _: Output) -> Result<(), Failure> {
-    Ok(())
+pub(crate) struct Arguments {
+    /// The certificate; further ones in the file are taken as its chain.
+    file: PathBuf,
+    /// Trusted roots: a PEM or DER file, or a folder of them.
+    #[arg(long, env = "OUTLAST_TRUST")]
+    trust: PathBuf,
+    /// Further certificates between it and a root: a file or a folder; may be repeated.
+    #[arg(long, value_name = "PATH")]
+    chain: Vec<PathBuf>,
+    /// File with CRLs; may be repeated.
+    #[arg(long, value_name = "FILE")]
+    crl: Vec<PathBuf>,
+    /// File with an OCSP response; may be repeated.
+    #[arg(long, value_name = "FILE")]
+    ocsp: Vec<PathBuf>,
+    /// What it shall be good for.
+    #[arg(long, value_enum, default_value_t = Purpose::Any)]
+    purpose: Purpose,
+    /// Who it must be for: a DNS name, an IP address or an e-mail address.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Time of the check, such as 2026-11-21T12:00:00Z [default: now].
+    #[arg(long, value_name = "TIME")]
+    at: Option<String>,
+    /// How revocation counts [default: if-present where --crl, --ocsp or --fetch is given, else off].
+    #[arg(long, value_enum)]
+    revocation: Option<Check>,
+    /// Fetch OCSP responses and CRLs over http from where the certificates say they are.
+    #[arg(long)]
+    fetch: bool,
+}
+
+#[derive(Default)]
+struct Evidence {
+    crls: Vec<Crl>,
+    ocsp: Vec<Response>,
+    /// What was read or fetched, for the output.
+    sources: Vec<String>,
+}
+
+/// Validates; prints the path and what was checked.
+pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    let now = system_clock().div_euclid(1000);
+    let at = arguments.at.as_deref().map_or(Ok(now), time_of)?;
+    let ders = super::certificates(&arguments.file)?;
+    let parse = |der: &Vec<u8>| Certificate::parse(der);
+    let mut offered = ders.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+    let leaf = offered.remove(0);
+    for path in &arguments.chain {
+        for der in trust::load(path)? {
+            offered.push(Certificate::parse(&der)?);
+        }
+    }
+    let roots = trust::load(&arguments.trust)?.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+    let mut evidence = Evidence::default();
+    evidence.read(arguments)?;
+    if arguments.fetch {
+        evidence.fetch_all(&leaf, &offered, &roots, at)?;
+    }
+    let given = arguments.fetch || !arguments.crl.is_empty() || !arguments.ocsp.is_empty();
+    let check = arguments.revocation.unwrap_or(if given { Check::IfPresent } else { Check::Off });
+    let options = Options {
+        purposes: arguments.purpose.oids(),
+        name: arguments.name.as_deref().map(identity),
+        revocation: match check {
+            Check::Off => Revocation::Off,
+            Check::IfPresent => Revocation::IfPresent,
+            Check::Required => Revocation::Required,
+        },
+        ..Options::at(at)
+    };
+    let material = Material {
+        roots: &roots,
+        intermediates: &offered,
+        crls: &evidence.crls,
+        ocsp: &evidence.ocsp,
+    };
+    let checked = Checked { arguments, at, check, evidence: &evidence };
+    match validate(&leaf, &material, &options) {
+        Ok(validated) => {
+            checked.print(&validated, output);
+            Ok(())
+        }
+        Err(refusal) => {
+            let reason = refusal.to_string();
+            if output == Output::Json {
+                let value = json!({
+                    "file": arguments.file,
+                    "valid": false,
+                    "certificate": refusal.subject,
+                    "serial": hex::encode(&refusal.serial),
+                    "reason": refusal.rule.to_string(),
+                    "checked": checked.json(),
+                });
+                output.result("", &value);
+            }
+            let failure = Failure::file(&arguments.file, &reason).code(REFUSED);
+            Err(match hint(&refusal.rule) {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            })
+        }
+    }
+}
+
+fn hint(rule: &Rule) -> Option<&'static str> {
+    match rule {
+        Rule::UnknownIssuer(_) => {
+            Some("give the certificates in between with --chain, the roots with --trust")
+        }
+        Rule::RevocationUnknown(_) => {
+            Some("give CRLs with --crl or OCSP responses with --ocsp, or get them with --fetch")
+        }
+        _ => None,
+    }
+}
+
+struct Checked<'a> {
+    arguments: &'a Arguments,
+    at: i64,
+    check: Check,
+    evidence: &'a Evidence,
+}
+
+impl Checked<'_> {
+    fn json(&self) -> serde_json::Value {
+        json!({
+            "at": rfc3339(self.at),
+            "purpose": self.arguments.purpose.name(),
+            "name": self.arguments.name,
+            "revocation": match self.check {
+                Check::Off => "off",
+                Check::IfPresent => "if-present",
+                Check::Required => "required",
+            },
+            "crls": self.evidence.crls.len(),
+            "ocsp_responses": self.evidence.ocsp.len(),
+            "sources": self.evidence.sources,
+        })
+    }
+
+    fn print(&self, validated: &Validated<'_>, output: Output) {
+        let mut text = format!("{}: valid\n", self.arguments.file.display());
+        let mut path = Vec::new();
+        for (index, certificate) in validated.path.iter().enumerate() {
+            let signature = describe::algorithm_name(certificate.signature_algorithm());
+            let role = match index {
+                0 => "certificate",
+                index if index + 1 == validated.path.len() => "trusted root",
+                _ => "issued by",
+            };
+            text.push_str(&format!(
+                "  {role}: \"{}\", until {}, signed with {signature}\n",
+                certificate.subject(),
+                rfc3339(certificate.not_after()),
+            ));
+            path.push(json!({
+                "subject": certificate.subject().to_string(),
+                "serial": hex::encode(certificate.serial()),
+                "not_after": rfc3339(certificate.not_after()),
+                "signature": signature,
+            }));
+        }
+        let mut what = vec![
+            format!("at {}", rfc3339(self.at)),
+            format!("for {}", self.arguments.purpose.name()),
+        ];
+        what.extend(self.arguments.name.as_ref().map(|name| format!("name {name}")));
+        what.push(match self.check {
+            Check::Off => "revocation not checked".to_owned(),
+            _ => format!(
+                "revocation by {} CRLs and {} OCSP responses{}",
+                self.evidence.crls.len(),
+                self.evidence.ocsp.len(),
+                if self.check == Check::Required { ", every status known" } else { "" }
+            ),
+        });
+        text.push_str(&format!("checked: {}\n", what.join("; ")));
+        let value = json!({
+            "file": self.arguments.file,
+            "valid": true,
+            "path": path,
+            "policies": validated.policies.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "checked": self.json(),
+        });
+        output.result(&text, &value);
+    }
+}
+
+impl Evidence {
+    fn read(&mut self, arguments: &Arguments) -> Result<(), Failure> {
+        for path in arguments.crl.iter().chain(&arguments.ocsp) {
+            for object in super::objects(path)? {
+                let taken = self.take(object.kind, object.der.expose());
+                taken.map_err(|failure| failure.prefixed(&path.display().to_string()))?;
+            }
+            self.sources.push(path.display().to_string());
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, kind: Kind, der: &[u8]) -> Result<(), Failure> {
+        match kind {
+            Kind::Crl => self.crls.push(Crl::parse(der)?),
+            Kind::OcspResponse => {
+                let read = Response::parse(der).map_err(|error| Failure::new(error.to_string()))?;
+                self.ocsp.push(read);
+            }
+            // A responder's certificate may lie beside its response.
+            Kind::Certificate => {}
+            other => {
+                return Err(Failure::new(format!("a {} says nothing of revocation", other.name())));
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the responders and distribution points that the certificates name. What cannot be had is told, and left to
+    /// --revocation to judge.
+    fn fetch_all(
+        &mut self,
+        leaf: &Certificate,
+        intermediates: &[Certificate],
+        roots: &[Certificate],
+        now: i64,
+    ) -> Result<(), Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
+        let issuers: Vec<_> = intermediates.iter().chain(roots).collect();
+        let below_root = |found: &&Certificate| found.issuer() != found.subject();
+        let mut seen = BTreeSet::new();
+        for certificate in std::iter::once(leaf).chain(intermediates).filter(below_root) {
+            let urls = describe::revocation_urls(certificate);
+            let issuer = issuers.iter().find(|issuer| certificate.signed_by(issuer));
+            let mut known = false;
+            if let Some(issuer) = issuer {
+                for url in urls.ocsp.iter().take(MAX_URLS) {
+                    known = runtime.block_on(self.ask(url, certificate, issuer, now));
+                    if known {
+                        break;
+                    }
+                }
+            }
+            if known {
+                continue;
+            }
+            for url in urls.crl.iter().take(MAX_URLS).filter(|url| seen.insert((*url).clone())) {
+                if runtime.block_on(self.get(url)) {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One OCSP request, by POST (RFC 6960, appendix A.1); whether the answer can be used.
+    async fn ask(
+        &mut self,
+        url: &str,
+        certificate: &Certificate,
+        issuer: &Certificate,
+        now: i64,
+    ) -> bool {
+        let request = || {
+            let key = issuer.public_key()?;
+            // What responders understand everywhere is SHA-1 (RFC 5019, section 2.1.1); it hides nothing here.
+            let hash = &outlast_crypto::digests::SHA1_FOR_IDENTIFIERS;
+            let id = CertId::new(hash, issuer.subject(), &key, certificate.serial())?;
+            Request::new(vec![id], None)?.to_der()
+        };
+        let outcome = match request() {
+            Ok(body) => fetch::post(url, "application/ocsp-request", body)
+                .await
+                .map_err(|error| error.to_string())
+                .and_then(|der| {
+                    let read = Response::parse(&der).map_err(|error| format!("{url}: {error}"))?;
+                    read.verify(issuer, certificate, None, now)
+                        .map_err(|error| format!("{url}: {error}"))?;
+                    Ok(read)
+                }),
+            Err(error) => Err(error.to_string()),
+        };
+        match outcome {
+            Ok(response) => {
+                self.ocsp.push(response);
+                self.sources.push(url.to_owned());
+                true
+            }
+            Err(reason) => {
+                output::warning(&reason);
+                false
+            }
+        }
+    }
+
+    async fn get(&mut self, url: &str) -> bool {
+        let outcome = match fetch::get(url).await {
+            Ok(bytes) => object::read(&bytes).map_err(|error| format!("{url}: {error}")),
+            Err(error) => Err(error.to_string()),
+        };
+        let outcome = outcome.and_then(|objects| {
+            for object in &objects {
+                self.take(object.kind, object.der.expose())
+                    .map_err(|failure| format!("{url}: {}", failure.message()))?;
+            }
+            Ok(())
+        });
+        match outcome {
+            Ok(()) => {
+                self.sources.push(url.to_owned());
+                true
+            }
+            Err(reason) => {
+                output::warning(&reason);
+                false
+            }
+        }
+    }
+}
+
+fn identity(text: &str) -> Identity<'_> {
+    match text.parse::<IpAddr>() {
+        Ok(address) => Identity::Ip(address),
+        Err(_) if text.contains('@') => Identity::Email(text),
+        Err(_) => Identity::Dns(text),
+    }
+}
+
+fn time_of(text: &str) -> Result<i64, Failure> {
+    OffsetDateTime::parse(text, &Rfc3339).map(OffsetDateTime::unix_timestamp).map_err(|_| {
+        Failure::new(format!("{text} is not a time"))
+            .hint("use a time such as 2026-11-21T12:00:00Z")
+            .code(2)
+    })
 }
