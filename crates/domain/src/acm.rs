@@ -84,6 +84,7 @@ pub fn failure_reason(error: &CaError) -> &'static str {
         CaError::InvalidArn(_) => "PCA_INVALID_ARN",
         CaError::InvalidState(_) => "PCA_INVALID_STATE",
         CaError::Validation(_) => "PCA_INVALID_DURATION",
+        CaError::Denied(_) => "PCA_ACCESS_DENIED",
         CaError::InvalidArgs(_) | CaError::InvalidRequest(_) | CaError::MalformedCsr(_) => {
             "PCA_INVALID_ARGS"
         }
@@ -95,6 +96,7 @@ pub fn failure_reason(error: &CaError) -> &'static str {
 pub fn refused_by_authority(error: CaError) -> AcmError {
     match error {
         CaError::Fault(fault) => AcmError::Fault(fault),
+        CaError::Denied(denied) => AcmError::AccessDenied(denied.to_string()),
         CaError::NotFound(_) | CaError::InvalidArn(_) => AcmError::InvalidArn(error.to_string()),
         error => AcmError::InvalidParameter(format!("{}: {error}", failure_reason(&error))),
     }

@@ -15,6 +15,11 @@ pub fn certificate_request(der: &[u8]) -> String {
     encode("CERTIFICATE REQUEST", der)
 }
 
+/// PKCS #8 under a passphrase as PEM text.
+pub fn encrypted_private_key(der: &[u8]) -> String {
+    encode("ENCRYPTED PRIVATE KEY", der)
+}
+
 /// A CMS message as PEM text.
 pub fn cms(der: &[u8]) -> String {
     encode("CMS", der)

@@ -1,7 +1,62 @@
-//! Certificate Manager structures.
+//! Certificate Manager structures that several operations share.
 
+use std::collections::BTreeMap;
+
+use outlast_domain::acm::AcmError;
+use outlast_domain::acm::certificate::{self, Certificate};
+use outlast_domain::acm::tags::Taggable;
+use outlast_domain::identity::{Allowed, authorize};
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
+
+use crate::ops::Call;
+use crate::wire::{ApiError, validate};
+
+/// CloudTrail's name of the type of certificates.
+pub const CERTIFICATE: &str = "AWS::ACM::Certificate";
+/// `KeyAlgorithm`, and what we have beyond AWS.
+pub const KEY_ALGORITHMS: &[&str] = &[
+    "RSA_1024",
+    "RSA_2048",
+    "RSA_3072",
+    "RSA_4096",
+    "EC_prime256v1",
+    "EC_secp384r1",
+    "EC_secp521r1",
+    "ML_DSA_44",
+    "ML_DSA_65",
+    "ML_DSA_87",
+];
+/// `CertificateStatus`
+pub const STATUSES: &[&str] = &[
+    "PENDING_VALIDATION",
+    "ISSUED",
+    "INACTIVE",
+    "EXPIRED",
+    "VALIDATION_TIMED_OUT",
+    "REVOKED",
+    "FAILED",
+];
+/// `ValidationMethod`
+pub const VALIDATION_METHODS: &[&str] = &["EMAIL", "DNS", "HTTP"];
+/// `CertificateManagedBy`
+pub const MANAGERS: &[&str] = &["CLOUDFRONT"];
+/// `CertificateExport` and `CertificateTransparencyLoggingPreference`
+pub const ENABLED_OR_DISABLED: &[&str] = &["ENABLED", "DISABLED"];
+/// `SortOrder`
+pub const SORT_ORDERS: &[&str] = &["ASCENDING", "DESCENDING"];
+
+/// `KeyUsageName`: the bits, and what stands for none at all or for others.
+pub fn key_usages() -> Vec<&'static str> {
+    let bits = outlast_domain::acm::details::KEY_USAGES.iter().copied();
+    bits.chain(["ANY", "CUSTOM"]).collect()
+}
+
+/// `ExtendedKeyUsageName`
+pub fn extended_key_usages() -> Vec<&'static str> {
+    let named = outlast_domain::acm::details::EXTENDED_KEY_USAGES.iter().map(|(name, _)| *name);
+    named.chain(["NONE", "CUSTOM"]).collect()
+}
 
 /// `ExpiryEventsConfiguration`
 #[skip_serializing_none]
@@ -10,4 +65,158 @@ use serde_with::skip_serializing_none;
 pub struct ExpiryEvents {
     /// Days before the end of a certificate at which expiry events begin.
     pub days_before_expiry: Option<i64>,
+}
+
+/// `CertificateOptions`
+#[skip_serializing_none]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct CertificateOptions {
+    /// `ENABLED` or `DISABLED`; kept for display, for private certificates are in no public log.
+    pub certificate_transparency_logging_preference: Option<String>,
+    /// Whether the private key can be exported.
+    pub export: Option<String>,
+    /// How a public certificate's domains are validated.
+    pub validation_method: Option<String>,
+}
+
+impl CertificateOptions {
+    /// As the domain has them.
+    pub fn read(&self) -> Result<certificate::Options, ApiError> {
+        let flag = |name: &str, value: Option<&String>| {
+            value.map_or(Ok(None), |value| {
+                validate::one_of(name, value, ENABLED_OR_DISABLED)
+                    .map(|()| Some(value == "ENABLED"))
+            })
+        };
+        if let Some(method) = &self.validation_method {
+            validate::one_of("ValidationMethod", method, VALIDATION_METHODS)?;
+        }
+        let preference = self.certificate_transparency_logging_preference.as_ref();
+        Ok(certificate::Options {
+            transparency: flag("CertificateTransparencyLoggingPreference", preference)?,
+            exportable: flag("Export", self.export.as_ref())?,
+        })
+    }
+}
+
+/// `ENABLED` or `DISABLED`.
+pub fn enabled(value: bool) -> String {
+    if value { "ENABLED" } else { "DISABLED" }.to_owned()
+}
+
+/// `Tag`
+#[skip_serializing_none]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct Tag {
+    /// 1 to 128 characters.
+    pub key: String,
+    /// 0 to 256 characters.
+    pub value: Option<String>,
+}
+
+/// Tags as the domain has them. `code` is the operation's error for a tag that is none.
+pub fn tags(list: Vec<Tag>, code: &'static str) -> Result<BTreeMap<String, String>, ApiError> {
+    let pairs = list.into_iter().map(|tag| (tag.key, tag.value.unwrap_or_default()));
+    super::unique_tags(pairs, code)
+}
+
+/// Tags as AWS lists them.
+pub fn tag_list(tags: BTreeMap<String, String>) -> Vec<Tag> {
+    tags.into_iter().map(|(key, value)| Tag { key, value: Some(value) }).collect()
+}
+
+/// Finds a certificate and notes it for the audit record.
+pub fn find_certificate(call: &mut Call<'_>, arn: &str) -> Result<Certificate, ApiError> {
+    validate::length("CertificateArn", arn.chars().count(), 20, 2048)?;
+    call.notes.parameter("certificateArn", arn);
+    let found = certificate::find(&mut call.work, &call.scope, arn)?;
+    call.notes.resource(found.arn(), CERTIFICATE);
+    Ok(found)
+}
+
+/// Decides whether the caller may do `action` with a certificate.
+pub fn authorize_certificate(
+    call: &Call<'_>,
+    action: &str,
+    certificate: &Certificate,
+) -> Result<Allowed, ApiError> {
+    authorize_tagged(call, action, &certificate.arn(), &certificate.record().tags)
+}
+
+/// Decides whether the caller may do `action` with a resource that has these tags.
+pub fn authorize_tagged(
+    call: &Call<'_>,
+    action: &str,
+    arn: &str,
+    tags: &BTreeMap<String, String>,
+) -> Result<Allowed, ApiError> {
+    let mut keys = call.conditions.clone();
+    for (name, value) in tags {
+        keys.set(&format!("aws:ResourceTag/{name}"), value.as_str());
+    }
+    Ok(authorize(&call.caller, &keys, action, arn)?)
+}
+
+/// Finds a resource of any kind that has tags, notes it for the audit record, and decides whether the caller may do
+/// `action` with it.
+pub fn authorize_resource(
+    call: &mut Call<'_>,
+    action: &str,
+    arn: &str,
+) -> Result<(BTreeMap<String, String>, Allowed), ApiError> {
+    validate::length("ResourceArn", arn.chars().count(), 20, 2048)?;
+    call.notes.parameter("resourceArn", arn);
+    let row = Taggable::of(arn).map_err(resource_error)?;
+    let tags = (row.tags)(&mut call.work, &call.scope, arn).map_err(resource_error)?;
+    call.notes.resource(arn.to_owned(), row.kind);
+    let allowed = authorize_tagged(call, action, arn, &tags)?;
+    Ok((tags, allowed))
+}
+
+/// An error of the operations on any resource, which know fewer than those on certificates.
+pub fn resource_error(error: AcmError) -> ApiError {
+    let error = match error {
+        AcmError::InvalidArn(text) | AcmError::InvalidTag(text) => AcmError::Validation(text),
+        AcmError::TooManyTags(text) => AcmError::ServiceQuotaExceeded(text),
+        other => other,
+    };
+    error.into()
+}
+
+/// `DomainNameString`: labels of letters, digits and hyphens, two of them at least; the last has two characters at
+/// least.
+pub fn check_domain(name: &str, domain: &str) -> Result<(), ApiError> {
+    validate::length(name, domain.chars().count(), 1, 253)?;
+    let labels: Vec<_> = domain.strip_prefix("*.").unwrap_or(domain).split('.').collect();
+    let is_label = |label: &&str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    let last = labels.last().is_some_and(|label| label.len() >= 2);
+    if labels.len() >= 2 && last && labels.iter().all(is_label) {
+        return Ok(());
+    }
+    Err(ApiError::validation(format!(
+        "1 validation error detected: Value '{}' at '{}' failed to satisfy constraint: Member must satisfy regular \
+         expression pattern: (\\*\\.)?(((?!-)[A-Za-z0-9-]{{0,62}}[A-Za-z0-9])\\.)+((?!-)[A-Za-z0-9-]{{1,62}}[A-Za-z0-9])",
+        validate::shorten(domain),
+        validate::member(name)
+    )))
+}
+
+/// An idempotency token has 1 to 32 letters, digits and underscores.
+pub fn check_token(token: &str) -> Result<(), ApiError> {
+    validate::length("IdempotencyToken", token.chars().count(), 1, 32)?;
+    if token.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+        return Ok(());
+    }
+    Err(ApiError::validation(format!(
+        "1 validation error detected: Value '{}' at 'idempotencyToken' failed to satisfy constraint: Member must \
+         satisfy regular expression pattern: \\w+",
+        validate::shorten(token)
+    )))
 }

@@ -1,12 +1,12 @@
 //! What the service does by itself: it erases, rotates and forgets what is due.
 
 use outlast_domain::work::{Sweep, Swept};
-use outlast_domain::{Fault, ca, identity, ids, kms};
+use outlast_domain::{Fault, acm, ca, identity, ids, kms};
 use outlast_store::StoreError;
 
 use super::Service;
 use crate::audit::service_event;
-use crate::ops::{ACM_PCA, KMS, STS, ServiceRow};
+use crate::ops::{ACM, ACM_PCA, KMS, STS, ServiceRow};
 
 /// What is swept, and for which service.
 static SWEEPS: &[(&ServiceRow, Sweep)] = &[
@@ -16,6 +16,9 @@ static SWEEPS: &[(&ServiceRow, Sweep)] = &[
     (&STS, identity::session::FORGET_ENDED),
     (&ACM_PCA, ca::ERASE_EXPIRED),
     (&ACM_PCA, ca::FORGET_TOKENS),
+    (&ACM, acm::renew::RENEW_DUE),
+    (&ACM, acm::certificate::FORGET_ENDED),
+    (&ACM, acm::FORGET_TOKENS),
 ];
 
 /// Records that a step of a sweep looks at.

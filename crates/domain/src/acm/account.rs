@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::AcmError;
+use super::{AcmError, TokenUse};
 use crate::arn::Scope;
 use crate::identity::Allowed;
 use crate::work::Work;
@@ -27,11 +27,13 @@ pub fn configuration(
     Ok(stored.unwrap_or(Configuration { days_before_expiry: DEFAULT_DAYS }))
 }
 
-/// Replaces the settings; what is not given becomes the default.
+/// Replaces the settings; what is not given becomes the default. The same request with the same token does nothing
+/// within the hour, whatever was set since.
 pub fn configure(
     work: &mut Work<'_>,
     scope: &Scope,
     days_before_expiry: Option<i64>,
+    token: &str,
     _: &Allowed,
 ) -> Result<(), AcmError> {
     let days_before_expiry = days_before_expiry.unwrap_or(DEFAULT_DAYS);
@@ -40,6 +42,11 @@ pub fn configure(
             "DaysBeforeExpiry must be between 1 and {DEFAULT_DAYS}, inclusive."
         )));
     }
+    let token = TokenUse::new(scope, "configure", token, &days_before_expiry.to_string());
+    if token.earlier(work, AcmError::Conflict)?.is_some() {
+        return Ok(());
+    }
+    token.remember(work, "")?;
     Ok(work.put(&place(scope), &Configuration { days_before_expiry })?)
 }
 

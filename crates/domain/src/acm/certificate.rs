@@ -181,6 +181,15 @@ impl Certificate {
         Ok(text(work, &self.scope, &self.record.id)?)
     }
 
+    /// Its text, if it was not deleted since it was found in a list.
+    pub fn text_if_there(
+        &self,
+        work: &mut Work<'_>,
+        _: &Allowed,
+    ) -> Result<Option<Text>, AcmError> {
+        Ok(work.get(&text_place(&self.scope, &self.record.id))?)
+    }
+
     pub(super) fn material_place(&self) -> Option<String> {
         let id = self.record.material.as_ref()?;
         Some(material_place(&self.scope, &self.record.id, id))
@@ -268,6 +277,39 @@ fn erase(work: &mut Work<'_>, certificate: &Certificate) {
     work.delete(&ended_place(scope, &record.id));
     work.delete(&text_place(scope, &record.id));
     work.delete(&place(scope, &record.id));
+}
+
+/// What of a certificate's options is to change.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// `CertificateTransparencyLoggingPreference`
+    pub transparency: Option<bool>,
+    /// `Export`
+    pub exportable: Option<bool>,
+}
+
+/// Changes the options of a certificate that was requested. Whether it can be exported stays as it was.
+pub fn set_options(
+    work: &mut Work<'_>,
+    mut certificate: Certificate,
+    options: Options,
+    _: &Allowed,
+) -> Result<(), AcmError> {
+    if certificate.record.origin != Origin::Managed {
+        return Err(AcmError::InvalidState(format!(
+            "Certificate {} was not requested here and has no options.",
+            certificate.arn()
+        )));
+    }
+    if options.exportable.is_some_and(|wanted| wanted != certificate.record.exportable) {
+        return Err(AcmError::InvalidState(
+            "The value of Export cannot be updated after the certificate was created.".into(),
+        ));
+    }
+    if let Some(transparency) = options.transparency {
+        certificate.record.transparency = transparency;
+    }
+    Ok(certificate.save(work)?)
 }
 
 /// When the record of a certificate that ACME has handed out is to go.

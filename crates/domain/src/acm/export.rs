@@ -1,1 +1,77 @@
-//! Placeholder
+//! Exporting a certificate with its key, which a passphrase protects.
+
+use outlast_crypto::keys::Form;
+use outlast_crypto::{Secret, encrypted};
+use outlast_pki::pem;
+
+use super::AcmError;
+use super::certificate::{self, Certificate, Origin, Text};
+use super::details::requestable;
+use crate::identity::Allowed;
+use crate::work::Work;
+use crate::{Fault, limits};
+
+/// A certificate and its key.
+pub struct Exported {
+    /// Certificate and chain.
+    pub text: Text,
+    /// PKCS #8 `EncryptedPrivateKeyInfo` in PEM.
+    pub private_key: String,
+}
+
+/// Exports a certificate that was requested from a private CA.
+///
+/// Keys of ML-DSA have the form with both seed and expanded key (RFC 9881, section 6): AWS's Roles Anywhere helper
+/// reads no other, and who reads any form reads this one.
+pub fn export(
+    work: &mut Work<'_>,
+    mut certificate: Certificate,
+    passphrase: &Secret,
+    _: &Allowed,
+) -> Result<Exported, AcmError> {
+    check_passphrase(passphrase)?;
+    let refuse = |why: &str| {
+        Err(AcmError::Validation(format!(
+            "Certificate {} cannot be exported: {why}.",
+            certificate.arn()
+        )))
+    };
+    match certificate.record.origin {
+        Origin::Managed => {}
+        Origin::Imported => return refuse("it was imported"),
+        Origin::Acme => return refuse("its private key is with the ACME client"),
+    }
+    if !certificate.record.exportable {
+        return refuse("it was requested with the option Export DISABLED");
+    }
+    let damaged = || Fault::Damaged(certificate.arn());
+    let place = certificate.material_place().ok_or_else(damaged)?;
+    let stored = work.secret(&place)?.ok_or_else(|| Fault::Damaged(place.clone()))?;
+    let spec = requestable(&certificate.record.details.key_algorithm).ok_or_else(damaged)?;
+    let key = spec.to_form(&stored, Form::Both).or_else(|_| spec.to_pkcs8(&stored))?;
+    let private_key = pem::encrypted_private_key(&encrypted::encrypt_pbkdf2(&key, passphrase)?);
+    let text = certificate::text(work, &certificate.scope, &certificate.record.id)?;
+    if !certificate.record.exported {
+        certificate.record.exported = true;
+        certificate.save(work)?;
+    }
+    Ok(Exported { text, private_key })
+}
+
+/// AWS: any ASCII character but `#`, `$` and `%`.
+fn check_passphrase(passphrase: &Secret) -> Result<(), AcmError> {
+    let bytes = passphrase.expose();
+    if !limits::EXPORT_PASSPHRASE.contains(&bytes.len()) {
+        return Err(AcmError::Validation(format!(
+            "The passphrase must have {} to {} bytes.",
+            limits::EXPORT_PASSPHRASE.start(),
+            limits::EXPORT_PASSPHRASE.end()
+        )));
+    }
+    if !bytes.iter().all(|byte| byte.is_ascii() && !matches!(byte, b'#' | b'$' | b'%')) {
+        return Err(AcmError::Validation(
+            "The passphrase can have any ASCII character except #, $, or %.".into(),
+        ));
+    }
+    Ok(())
+}

@@ -11,7 +11,7 @@ use super::details::{Details, requestable};
 use super::request::leaf;
 use super::{AcmError, failure_reason};
 use crate::arn::Scope;
-use crate::ca::{self, Authority, CaError};
+use crate::ca::{self, Authority, CaError, permission};
 use crate::identity::Allowed;
 use crate::keyring::KeyRing;
 use crate::work::{Due, Sweep, Swept, Work};
@@ -61,24 +61,20 @@ pub(super) fn due_place(scope: &Scope, id: &str) -> String {
     format!("acm/renewal/{}/{}/{id}", scope.account, scope.region)
 }
 
-/// Renews a certificate now. `at_authority` is for issuing at its CA.
+/// Renews a certificate now. Its CA must have permitted Certificate Manager to issue for the account.
 pub fn renew(
     work: &mut Work<'_>,
     ring: &KeyRing,
     mut certificate: Certificate,
-    authority: &Authority,
     _: &Allowed,
-    at_authority: &Allowed,
 ) -> Result<(), AcmError> {
     check_renewable(&certificate, work.now_ms())?;
-    match replace(work, ring, &mut certificate, authority, at_authority) {
-        Ok(()) => Ok(()),
-        Err(CaError::Fault(fault)) => Err(fault.into()),
-        Err(error) => Err(AcmError::Validation(format!(
-            "The certificate was not renewed: {}: {error}",
-            failure_reason(&error)
-        ))),
-    }
+    let (reason, text) = match attempt(work, ring, &mut certificate) {
+        Ok(()) => return Ok(()),
+        Err(Failed::Authority(CaError::Fault(fault))) => return Err(fault.into()),
+        Err(failed) => (failed.reason(), failed.to_string()),
+    };
+    Err(AcmError::Validation(format!("The certificate was not renewed: {reason}: {text}")))
 }
 
 /// Whether a certificate can be renewed at all.
@@ -165,10 +161,12 @@ fn renew_due(work: &mut Work<'_>, place: &str, swept: &mut Swept) -> Result<(), 
         work.delete(place);
         return Ok(());
     };
-    match by_itself(work, &mut certificate)? {
-        None => swept.done(&certificate.scope, certificate.arn(), "RenewCertificate"),
-        Some(reason) => {
-            let reason = Some(reason.to_owned());
+    // What is loaded for one renewal is not kept: the CA's key is used again in hours or days.
+    match attempt(work, &KeyRing::default(), &mut certificate) {
+        Ok(()) => swept.done(&certificate.scope, certificate.arn(), "RenewCertificate"),
+        Err(Failed::Authority(CaError::Fault(fault))) => return Err(fault),
+        Err(failed) => {
+            let reason = Some(failed.reason().to_owned());
             certificate.record.renewal =
                 Some(Summary { succeeded: false, reason, updated_ms: now_ms });
             certificate.save(work)?;
@@ -178,23 +176,49 @@ fn renew_due(work: &mut Work<'_>, place: &str, swept: &mut Swept) -> Result<(), 
     Ok(())
 }
 
-/// Renews with what the CA lets Certificate Manager do; or says why not.
-fn by_itself(
-    work: &mut Work<'_>,
-    certificate: &mut Certificate,
-) -> Result<Option<&'static str>, Fault> {
-    let arn = certificate.record.authority.clone().unwrap_or_default();
-    let outcome = attempt(work, certificate, &arn);
-    match outcome {
-        Ok(true) => Ok(None),
-        Ok(false) => Ok(Some("PCA_ACCESS_DENIED")),
-        Err(CaError::Fault(fault)) => Err(fault),
-        Err(error) => Ok(Some(failure_reason(&error))),
+/// Why a certificate was not renewed.
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    #[error(
+        "The certificate authority does not permit acm.amazonaws.com to issue and get certificates; see \
+         CreatePermission of Private CA."
+    )]
+    NotPermitted,
+    #[error(transparent)]
+    Authority(#[from] CaError),
+}
+
+impl Failed {
+    /// `RenewalStatusReason`
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::NotPermitted => "PCA_ACCESS_DENIED",
+            Self::Authority(error) => failure_reason(error),
+        }
     }
 }
 
-/// Whether the CA's permission was there.
-fn attempt(work: &mut Work<'_>, certificate: &mut Certificate, arn: &str) -> Result<bool, CaError> {
-    let _ = (ca::find, arn, certificate, work, KeyRing::default);
-    Ok(false)
+impl From<Fault> for Failed {
+    fn from(fault: Fault) -> Self {
+        Self::Authority(fault.into())
+    }
+}
+
+/// Renews with what the CA permits Certificate Manager to do for the certificate's account.
+fn attempt(
+    work: &mut Work<'_>,
+    ring: &KeyRing,
+    certificate: &mut Certificate,
+) -> Result<(), Failed> {
+    let arn = certificate.record.authority.clone().unwrap_or_default();
+    let account = certificate.scope.account.clone();
+    let authority = ca::find(work, &certificate.scope, &arn)?;
+    let mut permitted = |action| {
+        permission::allowed(work, &authority, permission::CERTIFICATE_MANAGER, &account, action)
+    };
+    let may_get = permitted("GetCertificate")?;
+    let Some(allowed) = permitted("IssueCertificate")?.filter(|_| may_get.is_some()) else {
+        return Err(Failed::NotPermitted);
+    };
+    Ok(replace(work, ring, certificate, &authority, &allowed)?)
 }

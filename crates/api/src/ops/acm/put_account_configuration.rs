@@ -6,9 +6,9 @@ use outlast_domain::acm::account;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::model::acm::ExpiryEvents;
+use crate::model::acm::{ExpiryEvents, check_token};
 use crate::ops::{ACM, Call, Empty, Operation, ServiceRow};
-use crate::wire::{ApiError, validate};
+use crate::wire::ApiError;
 
 /// The operation.
 pub struct PutAccountConfiguration;
@@ -31,11 +31,12 @@ impl Operation for PutAccountConfiguration {
     type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
-        validate::length("IdempotencyToken", input.idempotency_token.chars().count(), 1, 32)?;
+        check_token(&input.idempotency_token)?;
         let resource = call.scope.arn("acm", "*");
         let allowed = call.authorize("acm:PutAccountConfiguration", &resource)?;
         let days = input.expiry_events.and_then(|events| events.days_before_expiry);
-        account::configure(&mut call.work, &call.scope, days, &allowed)?;
+        let token = &input.idempotency_token;
+        account::configure(&mut call.work, &call.scope, days, token, &allowed)?;
         Ok(Empty {})
     }
 }

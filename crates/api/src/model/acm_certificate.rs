@@ -1,0 +1,308 @@
+//! Certificates as Certificate Manager describes and lists them.
+
+use outlast_crypto::signatures::SignatureAlgorithm;
+use outlast_domain::acm::certificate::{Certificate, Origin, Record, Text};
+use outlast_domain::acm::details::common_name;
+use outlast_pki::certificate::Certificate as X509;
+use outlast_pki::name::{Name, attributes};
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use super::acm::{CertificateOptions, enabled};
+use crate::wire::Timestamp;
+
+/// `KeyUsage`
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct KeyUsage {
+    /// `KeyUsageName`
+    pub name: String,
+}
+
+/// `ExtendedKeyUsage`
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct ExtendedKeyUsage {
+    /// `ExtendedKeyUsageName`
+    pub name: String,
+    /// Object identifier.
+    #[serde(rename = "OID")]
+    pub oid: String,
+}
+
+/// `DomainValidation`: there is none for a private certificate.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct DomainValidation {}
+
+/// `RenewalSummary`
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct RenewalSummary {
+    /// `SUCCESS` or `FAILED`
+    pub renewal_status: String,
+    /// Always empty, and always there.
+    pub domain_validation_options: Vec<DomainValidation>,
+    /// Why it failed.
+    pub renewal_status_reason: Option<String>,
+    /// When that was.
+    pub updated_at: Timestamp,
+}
+
+/// `CertificateDetail`
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct CertificateDetail {
+    pub certificate_arn: String,
+    pub domain_name: Option<String>,
+    pub subject_alternative_names: Vec<String>,
+    pub serial: String,
+    pub subject: Option<String>,
+    pub issuer: Option<String>,
+    pub created_at: Timestamp,
+    pub issued_at: Option<Timestamp>,
+    pub imported_at: Option<Timestamp>,
+    pub status: String,
+    pub revoked_at: Option<Timestamp>,
+    pub revocation_reason: Option<String>,
+    pub not_before: Timestamp,
+    pub not_after: Timestamp,
+    pub key_algorithm: String,
+    pub signature_algorithm: Option<String>,
+    pub in_use_by: Vec<String>,
+    #[serde(rename = "Type")]
+    pub kind: String,
+    pub renewal_summary: Option<RenewalSummary>,
+    pub key_usages: Vec<KeyUsage>,
+    pub extended_key_usages: Vec<ExtendedKeyUsage>,
+    pub certificate_authority_arn: Option<String>,
+    pub renewal_eligibility: String,
+    pub options: Option<CertificateOptions>,
+    pub certificate_key_pair_origin: String,
+    pub acme_endpoint_arn: Option<String>,
+    pub acme_account_id: Option<String>,
+}
+
+impl CertificateDetail {
+    /// Describes a certificate at a time, milliseconds since 1970.
+    pub fn new(certificate: &Certificate, text: &Text, now_ms: i64) -> Self {
+        let record = certificate.record();
+        let x509 = X509::parse_one(text.certificate.as_bytes()).ok();
+        let revoked = record.revoked.as_ref();
+        let usages = record.details.key_usages.iter();
+        let purposes = record.details.extended_key_usages.iter();
+        Self {
+            certificate_arn: certificate.arn(),
+            domain_name: record.domain.clone(),
+            subject_alternative_names: record.names().into_iter().map(str::to_owned).collect(),
+            serial: serial(record),
+            subject: x509.as_ref().map(|x509| x509.subject().to_string()),
+            issuer: x509.as_ref().map(issuer_name),
+            created_at: Timestamp::from_ms(record.created_ms),
+            issued_at: record.issued_ms.map(Timestamp::from_ms),
+            imported_at: record.imported_ms.map(Timestamp::from_ms),
+            status: certificate.status(now_ms).name().to_owned(),
+            revoked_at: revoked.map(|revoked| Timestamp::from_ms(revoked.at_ms)),
+            revocation_reason: revoked.map(|revoked| revoked.reason.clone()),
+            not_before: Timestamp::from_seconds(record.details.not_before),
+            not_after: Timestamp::from_seconds(record.details.not_after),
+            key_algorithm: record.details.key_algorithm.clone(),
+            signature_algorithm: x509.as_ref().map(signature_name),
+            in_use_by: Vec::new(),
+            kind: record.origin.kind().to_owned(),
+            renewal_summary: record.renewal.as_ref().map(|summary| RenewalSummary {
+                renewal_status: summary.status().to_owned(),
+                domain_validation_options: Vec::new(),
+                renewal_status_reason: summary.reason.clone(),
+                updated_at: Timestamp::from_ms(summary.updated_ms),
+            }),
+            key_usages: usages.map(|name| KeyUsage { name: name.clone() }).collect(),
+            extended_key_usages: purposes
+                .map(|(name, oid)| ExtendedKeyUsage { name: name.clone(), oid: oid.clone() })
+                .collect(),
+            certificate_authority_arn: record.authority.clone(),
+            renewal_eligibility: eligibility(record),
+            options: (record.origin == Origin::Managed).then(|| CertificateOptions {
+                certificate_transparency_logging_preference: Some(enabled(record.transparency)),
+                export: Some(enabled(record.exportable)),
+                validation_method: None,
+            }),
+            certificate_key_pair_origin: record.origin.name().to_owned(),
+            acme_endpoint_arn: record.acme.as_ref().map(|acme| acme.endpoint_arn.clone()),
+            acme_account_id: record.acme.as_ref().map(|acme| acme.account_id.clone()),
+        }
+    }
+}
+
+/// `CertificateSummary`
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct CertificateSummary {
+    pub certificate_arn: String,
+    pub domain_name: Option<String>,
+    pub subject_alternative_name_summaries: Vec<String>,
+    pub has_additional_subject_alternative_names: bool,
+    pub status: String,
+    #[serde(rename = "Type")]
+    pub kind: String,
+    pub key_algorithm: String,
+    pub key_usages: Vec<String>,
+    pub extended_key_usages: Vec<String>,
+    pub export_option: String,
+    pub in_use: bool,
+    pub exported: bool,
+    pub renewal_eligibility: String,
+    pub not_before: Timestamp,
+    pub not_after: Timestamp,
+    pub created_at: Timestamp,
+    pub issued_at: Option<Timestamp>,
+    pub imported_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+    pub certificate_key_pair_origin: String,
+}
+
+impl CertificateSummary {
+    /// Lists a certificate at a time, milliseconds since 1970.
+    pub fn new(certificate: &Certificate, now_ms: i64) -> Self {
+        /// What the model lets a list have of each certificate.
+        const NAMES: usize = 100;
+        let record = certificate.record();
+        let names = record.names();
+        let purposes = record.details.extended_key_usages.iter();
+        Self {
+            certificate_arn: certificate.arn(),
+            domain_name: record.domain.clone(),
+            has_additional_subject_alternative_names: names.len() > NAMES,
+            subject_alternative_name_summaries: names
+                .into_iter()
+                .take(NAMES)
+                .map(str::to_owned)
+                .collect(),
+            status: certificate.status(now_ms).name().to_owned(),
+            kind: record.origin.kind().to_owned(),
+            key_algorithm: record.details.key_algorithm.clone(),
+            key_usages: record.details.key_usages.clone(),
+            extended_key_usages: purposes.map(|(name, _)| name.clone()).collect(),
+            export_option: enabled(record.exportable),
+            in_use: false,
+            exported: record.exported,
+            renewal_eligibility: eligibility(record),
+            not_before: Timestamp::from_seconds(record.details.not_before),
+            not_after: Timestamp::from_seconds(record.details.not_after),
+            created_at: Timestamp::from_ms(record.created_ms),
+            issued_at: record.issued_ms.map(Timestamp::from_ms),
+            imported_at: record.imported_ms.map(Timestamp::from_ms),
+            revoked_at: record.revoked.as_ref().map(|revoked| Timestamp::from_ms(revoked.at_ms)),
+            certificate_key_pair_origin: record.origin.name().to_owned(),
+        }
+    }
+}
+
+/// `RenewalEligibility`
+pub fn eligibility(record: &Record) -> String {
+    if record.is_renewable() { "ELIGIBLE" } else { "INELIGIBLE" }.to_owned()
+}
+
+/// The serial number as Certificate Manager writes it: `0a:1b`.
+pub fn serial(record: &Record) -> String {
+    let digits = record.details.serial.as_bytes();
+    let pairs: Vec<_> = digits.chunks(2).map(|pair| String::from_utf8_lossy(pair)).collect();
+    pairs.join(":")
+}
+
+/// The issuer's organization, as Certificate Manager shows it; or else its common name, or all of its name.
+fn issuer_name(x509: &X509) -> String {
+    let organization =
+        attributes(x509.issuer()).into_iter().find(|(oid, _)| oid.to_string() == "2.5.4.10");
+    organization
+        .map(|(_, value)| value)
+        .or_else(|| common_name(x509.issuer()))
+        .unwrap_or_else(|| x509.issuer().to_string())
+}
+
+/// Private CA's name of the algorithm, or what the RFCs call it.
+fn signature_name(x509: &X509) -> String {
+    let oid = x509.signature_algorithm();
+    SignatureAlgorithm::by_oid(oid)
+        .and_then(|row| row.pca_name)
+        .or_else(|| outlast_pki::oid_name(oid))
+        .map_or_else(|| oid.to_string(), str::to_owned)
+}
+
+/// `CustomAttribute`
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct CustomAttribute {
+    pub object_identifier: String,
+    pub value: String,
+}
+
+/// `DistinguishedName`
+#[skip_serializing_none]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct DistinguishedName {
+    pub common_name: Option<String>,
+    pub domain_components: Option<Vec<String>>,
+    pub country: Option<String>,
+    pub custom_attributes: Option<Vec<CustomAttribute>>,
+    pub distinguished_name_qualifier: Option<String>,
+    pub generation_qualifier: Option<String>,
+    pub given_name: Option<String>,
+    pub initials: Option<String>,
+    pub locality: Option<String>,
+    pub organization: Option<String>,
+    pub organizational_unit: Option<String>,
+    pub pseudonym: Option<String>,
+    pub serial_number: Option<String>,
+    pub state: Option<String>,
+    pub surname: Option<String>,
+    pub title: Option<String>,
+}
+
+/// RFC 4519, section 2.4.
+const DOMAIN_COMPONENT: &str = "0.9.2342.19200300.100.1.25";
+
+impl From<&Name> for DistinguishedName {
+    fn from(name: &Name) -> Self {
+        let mut out = Self::default();
+        for (oid, value) in attributes(name) {
+            let row = outlast_pki::name::FIELDS.iter().find(|row| row.oid == oid);
+            let oid = oid.to_string();
+            let member = match row.map(|row| row.name) {
+                Some("CommonName") => &mut out.common_name,
+                Some("Country") => &mut out.country,
+                Some("DistinguishedNameQualifier") => &mut out.distinguished_name_qualifier,
+                Some("GenerationQualifier") => &mut out.generation_qualifier,
+                Some("GivenName") => &mut out.given_name,
+                Some("Initials") => &mut out.initials,
+                Some("Locality") => &mut out.locality,
+                Some("Organization") => &mut out.organization,
+                Some("OrganizationalUnit") => &mut out.organizational_unit,
+                Some("Pseudonym") => &mut out.pseudonym,
+                Some("SerialNumber") => &mut out.serial_number,
+                Some("State") => &mut out.state,
+                Some("Surname") => &mut out.surname,
+                Some("Title") => &mut out.title,
+                _ if oid == DOMAIN_COMPONENT => {
+                    out.domain_components.get_or_insert_default().push(value);
+                    continue;
+                }
+                _ => {
+                    let custom = CustomAttribute { object_identifier: oid, value };
+                    out.custom_attributes.get_or_insert_default().push(custom);
+                    continue;
+                }
+            };
+            // The first of several of a kind.
+            member.get_or_insert(value);
+        }
+        out
+    }
+}

@@ -1,0 +1,449 @@
+//! What Certificate Manager's searches filter and sort by.
+
+use outlast_domain::acm::certificate::Record;
+use outlast_domain::acm::details::names;
+use outlast_domain::acm::search::SortKey;
+use outlast_domain::limits;
+use outlast_pki::certificate::Certificate as X509;
+use outlast_pki::general_name::GeneralName;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use super::acm::{
+    ENABLED_OR_DISABLED, KEY_ALGORITHMS, MANAGERS, STATUSES, VALIDATION_METHODS,
+    extended_key_usages, key_usages,
+};
+use super::acm_certificate::{DistinguishedName, eligibility, serial};
+use crate::wire::{ApiError, Timestamp, validate};
+
+/// `CertificateKeyPairOrigin`
+pub const ORIGINS: &[&str] = &["AWS_MANAGED", "ACME", "CUSTOMER_PROVIDED"];
+/// `CertificateType`
+const TYPES: &[&str] = &["IMPORTED", "AMAZON_ISSUED", "PRIVATE"];
+/// `RenewalStatus`
+const RENEWAL_STATUSES: &[&str] =
+    &["PENDING_AUTO_RENEWAL", "PENDING_VALIDATION", "SUCCESS", "FAILED"];
+
+/// Whether a certificate is wanted, at a time in milliseconds since 1970.
+pub type Test = Box<dyn Fn(&Record, i64) -> bool>;
+
+/// `CertificateFilterStatement`
+#[skip_serializing_none]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct FilterStatement {
+    /// All of them.
+    pub and: Option<Vec<FilterStatement>>,
+    /// One of them at least.
+    pub or: Option<Vec<FilterStatement>>,
+    /// Not this.
+    pub not: Option<Box<FilterStatement>>,
+    /// One condition.
+    pub filter: Option<Filter>,
+}
+
+/// `CertificateFilter`
+#[skip_serializing_none]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Filter {
+    pub certificate_arn: Option<String>,
+    pub x509_attribute_filter: Option<X509AttributeFilter>,
+    pub acm_certificate_metadata_filter: Option<MetadataFilter>,
+}
+
+/// `X509AttributeFilter`
+#[skip_serializing_none]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct X509AttributeFilter {
+    pub subject: Option<SubjectFilter>,
+    pub subject_alternative_name: Option<AlternativeNameFilter>,
+    pub extended_key_usage: Option<String>,
+    pub key_usage: Option<String>,
+    pub key_algorithm: Option<String>,
+    pub serial_number: Option<String>,
+    pub not_after: Option<TimestampRange>,
+    pub not_before: Option<TimestampRange>,
+}
+
+/// `SubjectFilter`
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct SubjectFilter {
+    /// Compared with the common name.
+    pub common_name: Comparison,
+}
+
+/// `SubjectAlternativeNameFilter`
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct AlternativeNameFilter {
+    /// Compared with each DNS name.
+    pub dns_name: Comparison,
+}
+
+/// `CommonNameFilter` and `DnsNameFilter`
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct Comparison {
+    /// 1 to 256 characters.
+    pub value: String,
+    /// `CONTAINS` or `EQUALS`
+    pub comparison_operator: String,
+}
+
+/// `TimestampRange`
+#[skip_serializing_none]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct TimestampRange {
+    pub start: Option<Timestamp>,
+    pub end: Option<Timestamp>,
+}
+
+/// `AcmCertificateMetadataFilter`
+#[skip_serializing_none]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct MetadataFilter {
+    pub status: Option<String>,
+    pub renewal_status: Option<String>,
+    #[serde(rename = "Type")]
+    pub kind: Option<String>,
+    pub in_use: Option<bool>,
+    pub exported: Option<bool>,
+    pub export_option: Option<String>,
+    pub managed_by: Option<String>,
+    pub validation_method: Option<String>,
+    pub certificate_key_pair_origin: Option<String>,
+    pub acme_endpoint_arn: Option<String>,
+    pub acme_account_id: Option<String>,
+}
+
+/// The one member of a union that is there.
+fn only<T>(name: &str, members: Vec<Option<T>>) -> Result<T, ApiError> {
+    let mut given = members.into_iter().flatten();
+    match (given.next(), given.next()) {
+        (Some(one), None) => Ok(one),
+        _ => Err(ApiError::validation(format!("{name} must have exactly one member."))),
+    }
+}
+
+impl FilterStatement {
+    /// The test that it stands for.
+    pub fn test(self) -> Result<Test, ApiError> {
+        let mut left = limits::MAX_FILTERS;
+        self.at_depth(1, &mut left)
+    }
+
+    fn at_depth(self, depth: usize, left: &mut usize) -> Result<Test, ApiError> {
+        if depth > limits::MAX_FILTER_DEPTH {
+            let most = limits::MAX_FILTER_DEPTH;
+            return Err(ApiError::validation(format!(
+                "Filters can be nested {most} deep at most."
+            )));
+        }
+        *left = left.checked_sub(1).ok_or_else(|| {
+            ApiError::validation(format!("There can be {} filters at most.", limits::MAX_FILTERS))
+        })?;
+        let several = |name: &str, list: Vec<Self>, left: &mut usize| {
+            validate::length(name, list.len(), 1, limits::MAX_FILTER_LIST)?;
+            list.into_iter()
+                .map(|statement| statement.at_depth(depth + 1, left))
+                .collect::<Result<Vec<_>, _>>()
+        };
+        let mut tests: Vec<Option<Test>> = Vec::new();
+        if let Some(list) = self.and {
+            let parts = several("And", list, left)?;
+            tests.push(Some(Box::new(move |r, now| parts.iter().all(|part| part(r, now)))));
+        }
+        if let Some(list) = self.or {
+            let parts = several("Or", list, left)?;
+            tests.push(Some(Box::new(move |r, now| parts.iter().any(|part| part(r, now)))));
+        }
+        if let Some(inner) = self.not {
+            let inner = inner.at_depth(depth + 1, left)?;
+            tests.push(Some(Box::new(move |r, now| !inner(r, now))));
+        }
+        tests.push(self.filter.map(Filter::test).transpose()?);
+        only("FilterStatement", tests)
+    }
+}
+
+fn by(test: impl Fn(&Record) -> bool + 'static) -> Test {
+    Box::new(move |record, _| test(record))
+}
+
+impl Filter {
+    fn test(self) -> Result<Test, ApiError> {
+        let arn = self.certificate_arn.map(|wanted| {
+            // The id is the end of it; the rest was checked by looking in one account and region.
+            let id = wanted.rsplit('/').next().unwrap_or_default().to_owned();
+            by(move |record| record.id == id)
+        });
+        let attribute = self.x509_attribute_filter.map(X509AttributeFilter::test).transpose()?;
+        let metadata =
+            self.acm_certificate_metadata_filter.map(MetadataFilter::test).transpose()?;
+        only("Filter", vec![arn, attribute, metadata])
+    }
+}
+
+impl X509AttributeFilter {
+    fn test(self) -> Result<Test, ApiError> {
+        let one_of = |name: &str, value: &Option<String>, known: &[&str]| {
+            value.as_ref().map_or(Ok(()), |value| validate::one_of(name, value, known))
+        };
+        one_of("ExtendedKeyUsage", &self.extended_key_usage, &extended_key_usages())?;
+        one_of("KeyUsage", &self.key_usage, &key_usages())?;
+        one_of("KeyAlgorithm", &self.key_algorithm, KEY_ALGORITHMS)?;
+        let mut tests: Vec<Option<Test>> = vec![
+            self.extended_key_usage.map(|name| by(move |r| has_purpose(r, &name))),
+            self.key_usage.map(|name| by(move |r| has_usage(r, &name))),
+            self.key_algorithm.map(|name| by(move |r| r.details.key_algorithm == name)),
+            self.serial_number.map(|wanted| by(move |r| serial(r) == wanted)),
+            self.not_after.map(|range| by(move |r| range.has(r.details.not_after))),
+            self.not_before.map(|range| by(move |r| range.has(r.details.not_before))),
+        ];
+        if let Some(SubjectFilter { common_name }) = self.subject {
+            common_name.check()?;
+            tests.push(Some(by(move |r| {
+                r.details.common_name.as_ref().is_some_and(|name| common_name.holds(name))
+            })));
+        }
+        if let Some(AlternativeNameFilter { dns_name }) = self.subject_alternative_name {
+            dns_name.check()?;
+            tests.push(Some(by(move |r| {
+                r.details.dns_names.iter().any(|name| dns_name.holds(name))
+            })));
+        }
+        only("X509AttributeFilter", tests)
+    }
+}
+
+impl MetadataFilter {
+    fn test(self) -> Result<Test, ApiError> {
+        for (name, value, known) in [
+            ("Status", &self.status, STATUSES),
+            ("RenewalStatus", &self.renewal_status, RENEWAL_STATUSES),
+            ("Type", &self.kind, TYPES),
+            ("ExportOption", &self.export_option, ENABLED_OR_DISABLED),
+            ("ManagedBy", &self.managed_by, MANAGERS),
+            ("ValidationMethod", &self.validation_method, VALIDATION_METHODS),
+            ("CertificateKeyPairOrigin", &self.certificate_key_pair_origin, ORIGINS),
+        ] {
+            if let Some(value) = value {
+                validate::one_of(name, value, known)?;
+            }
+        }
+        let status = self.status.map(|name| -> Test {
+            Box::new(move |record, now_ms| record.status(now_ms).name() == name)
+        });
+        let renewal = |record: &Record| record.renewal.as_ref().map(|summary| summary.status());
+        let acme = |record: &Record| record.acme.clone();
+        only(
+            "AcmCertificateMetadataFilter",
+            vec![
+                status,
+                self.renewal_status.map(|name| by(move |r| renewal(r) == Some(name.as_str()))),
+                self.kind.map(|name| by(move |r| r.origin.kind() == name)),
+                // Nothing here uses certificates, so none is in use.
+                self.in_use.map(|wanted| by(move |_| !wanted)),
+                self.exported.map(|wanted| by(move |r| r.exported == wanted)),
+                self.export_option.map(|name| by(move |r| r.exportable == (name == "ENABLED"))),
+                // No other service manages one, and no domain was validated for one.
+                self.managed_by.map(|_| by(|_| false)),
+                self.validation_method.map(|_| by(|_| false)),
+                self.certificate_key_pair_origin.map(|name| by(move |r| r.origin.name() == name)),
+                self.acme_endpoint_arn
+                    .map(|arn| by(move |r| acme(r).is_some_and(|acme| acme.endpoint_arn == arn))),
+                self.acme_account_id
+                    .map(|id| by(move |r| acme(r).is_some_and(|acme| acme.account_id == id))),
+            ],
+        )
+    }
+}
+
+/// Whether a certificate has an extended key usage; `NONE`: whether it has none at all.
+pub fn has_purpose(record: &Record, name: &str) -> bool {
+    let purposes = &record.details.extended_key_usages;
+    if name == "NONE" {
+        purposes.is_empty()
+    } else {
+        purposes.iter().any(|(known, _)| known == name)
+    }
+}
+
+/// Whether a certificate has a key usage; `ANY`: whether its key may be used for anything, for it says nothing.
+pub fn has_usage(record: &Record, name: &str) -> bool {
+    let usages = &record.details.key_usages;
+    if name == "ANY" { usages.is_empty() } else { usages.iter().any(|known| known == name) }
+}
+
+impl Comparison {
+    fn check(&self) -> Result<(), ApiError> {
+        validate::length("Value", self.value.chars().count(), 1, 256)?;
+        validate::one_of("ComparisonOperator", &self.comparison_operator, &["CONTAINS", "EQUALS"])
+    }
+
+    /// Names of hosts are the same in any case.
+    fn holds(&self, name: &str) -> bool {
+        let (name, wanted) = (name.to_ascii_lowercase(), self.value.to_ascii_lowercase());
+        if self.comparison_operator == "EQUALS" { name == wanted } else { name.contains(&wanted) }
+    }
+}
+
+impl TimestampRange {
+    fn has(&self, seconds: i64) -> bool {
+        let ms = seconds * 1000;
+        self.start.is_none_or(|start| start.ms <= ms) && self.end.is_none_or(|end| ms <= end.ms)
+    }
+}
+
+/// A way to sort.
+pub struct Order {
+    /// `SearchCertificatesSortBy`
+    pub name: &'static str,
+    /// The value of a certificate at a time, milliseconds since 1970.
+    pub key: fn(&Record, i64) -> SortKey,
+}
+
+/// Every way to sort.
+pub static ORDERS: &[Order] = &[
+    Order { name: "CREATED_AT", key: |r, _| SortKey::Number(r.created_ms) },
+    Order { name: "NOT_AFTER", key: |r, _| SortKey::Number(r.details.not_after) },
+    Order { name: "STATUS", key: |r, now_ms| Some(r.status(now_ms).name()).into() },
+    Order { name: "RENEWAL_STATUS", key: |r, _| r.renewal.as_ref().map(|s| s.status()).into() },
+    Order { name: "EXPORTED", key: |r, _| r.exported.into() },
+    Order { name: "IN_USE", key: |_, _| false.into() },
+    Order { name: "NOT_BEFORE", key: |r, _| SortKey::Number(r.details.not_before) },
+    Order { name: "KEY_ALGORITHM", key: |r, _| Some(r.details.key_algorithm.as_str()).into() },
+    Order { name: "TYPE", key: |r, _| Some(r.origin.kind()).into() },
+    // All of an account and region begin alike.
+    Order { name: "CERTIFICATE_ARN", key: |r, _| Some(r.id.as_str()).into() },
+    Order { name: "COMMON_NAME", key: |r, _| r.details.common_name.as_deref().into() },
+    Order {
+        name: "REVOKED_AT",
+        key: |r, _| r.revoked.as_ref().map(|revoked| revoked.at_ms).into(),
+    },
+    Order { name: "RENEWAL_ELIGIBILITY", key: |r, _| Some(eligibility(r).as_str()).into() },
+    Order { name: "ISSUED_AT", key: |r, _| r.issued_ms.into() },
+    Order { name: "MANAGED_BY", key: |_, _| SortKey::None },
+    Order { name: "EXPORT_OPTION", key: |r, _| r.exportable.into() },
+    Order { name: "VALIDATION_METHOD", key: |_, _| SortKey::None },
+    Order { name: "IMPORTED_AT", key: |r, _| r.imported_ms.into() },
+    Order {
+        name: "ACME_ENDPOINT_ARN",
+        key: |r, _| r.acme.as_ref().map(|acme| acme.endpoint_arn.as_str()).into(),
+    },
+    Order {
+        name: "ACME_ACCOUNT_ID",
+        key: |r, _| r.acme.as_ref().map(|acme| acme.account_id.as_str()).into(),
+    },
+    Order { name: "CERTIFICATE_KEY_PAIR_ORIGIN", key: |r, _| Some(r.origin.name()).into() },
+];
+
+/// The place in a sorted list as a marker has it.
+pub fn place_text((key, id): &(SortKey, String)) -> String {
+    let value = match key {
+        SortKey::None => serde_json::Value::Null,
+        SortKey::Number(number) => (*number).into(),
+        SortKey::Text(text) => text.as_str().into(),
+    };
+    serde_json::json!([value, id]).to_string()
+}
+
+/// Reverses [`place_text`].
+pub fn read_place(text: &str) -> Option<(SortKey, String)> {
+    let (value, id): (serde_json::Value, String) = serde_json::from_str(text).ok()?;
+    let key = match value {
+        serde_json::Value::Null => SortKey::None,
+        serde_json::Value::Number(number) => SortKey::Number(number.as_i64()?),
+        serde_json::Value::String(text) => SortKey::Text(text),
+        _ => return None,
+    };
+    Some((key, id))
+}
+
+/// `OtherName`
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct OtherName {
+    pub object_identifier: String,
+    pub value: String,
+}
+
+/// `GeneralName`
+#[derive(Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub enum AlternativeName {
+    DirectoryName(Box<DistinguishedName>),
+    DnsName(String),
+    IpAddress(String),
+    OtherName(OtherName),
+    RegisteredId(String),
+    Rfc822Name(String),
+    UniformResourceIdentifier(String),
+}
+
+/// `X509Attributes`
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct X509Attributes {
+    pub issuer: Option<DistinguishedName>,
+    pub subject: Option<DistinguishedName>,
+    pub subject_alternative_names: Option<Vec<AlternativeName>>,
+    pub extended_key_usages: Vec<String>,
+    pub key_algorithm: String,
+    pub key_usages: Vec<String>,
+    pub serial_number: String,
+    pub not_after: Timestamp,
+    pub not_before: Timestamp,
+}
+
+impl X509Attributes {
+    /// What a certificate says; `pem` is its text, if it is still there.
+    pub fn new(record: &Record, pem: Option<&str>) -> Self {
+        let x509 = pem.and_then(|pem| X509::parse_one(pem.as_bytes()).ok());
+        let details = &record.details;
+        Self {
+            issuer: x509.as_ref().map(|x509| x509.issuer().into()),
+            subject: x509.as_ref().map(|x509| x509.subject().into()),
+            subject_alternative_names: x509
+                .as_ref()
+                .map(|x509| names(x509).iter().filter_map(alternative_name).collect()),
+            extended_key_usages: details.extended_key_usages.iter().map(|u| u.0.clone()).collect(),
+            key_algorithm: details.key_algorithm.clone(),
+            key_usages: details.key_usages.clone(),
+            serial_number: serial(record),
+            not_after: Timestamp::from_seconds(details.not_after),
+            not_before: Timestamp::from_seconds(details.not_before),
+        }
+    }
+}
+
+/// AWS has no member for the kinds that are left out.
+fn alternative_name(name: &GeneralName) -> Option<AlternativeName> {
+    Some(match name {
+        GeneralName::OtherName { type_id, value } => AlternativeName::OtherName(OtherName {
+            object_identifier: type_id.to_string(),
+            value: hex::encode(value),
+        }),
+        GeneralName::Rfc822Name(text) => AlternativeName::Rfc822Name(text.clone()),
+        GeneralName::DnsName(text) => AlternativeName::DnsName(text.clone()),
+        GeneralName::DirectoryName(name) => AlternativeName::DirectoryName(Box::new(name.into())),
+        GeneralName::UniformResourceIdentifier(text) => {
+            AlternativeName::UniformResourceIdentifier(text.clone())
+        }
+        GeneralName::IpAddress(address) => AlternativeName::IpAddress(address.to_string()),
+        GeneralName::RegisteredId(oid) => AlternativeName::RegisteredId(oid.to_string()),
+        GeneralName::EdiPartyName { .. } | GeneralName::Other(..) => return None,
+    })
+}

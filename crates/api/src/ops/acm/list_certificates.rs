@@ -1,0 +1,164 @@
+//! `ListCertificates`: lists certificates, by default in no order that AWS promises: here by their ids.
+//!
+//! <https://docs.aws.amazon.com/acm/latest/APIReference/API_ListCertificates.html>
+
+use outlast_domain::acm::certificate::Record;
+use outlast_domain::acm::search::{self, Search, SortKey};
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::model::acm::{
+    ENABLED_OR_DISABLED, KEY_ALGORITHMS, MANAGERS, SORT_ORDERS, STATUSES, extended_key_usages,
+    key_usages,
+};
+use crate::model::acm_certificate::CertificateSummary;
+use crate::model::acm_search::{ORIGINS, has_purpose, has_usage, place_text, read_place};
+use crate::model::marker;
+use crate::ops::{ACM, Call, Operation, ServiceRow};
+use crate::wire::{ApiError, validate};
+
+/// The operation.
+pub struct ListCertificates;
+
+/// Request body.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Input {
+    pub certificate_statuses: Option<Vec<String>>,
+    pub certificate_key_pair_origins: Option<Vec<String>>,
+    pub includes: Option<Filters>,
+    pub next_token: Option<String>,
+    pub max_items: Option<i64>,
+    pub sort_by: Option<String>,
+    pub sort_order: Option<String>,
+}
+
+/// Response body.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Output {
+    pub next_token: Option<String>,
+    pub certificate_summary_list: Vec<CertificateSummary>,
+}
+
+impl Operation for ListCertificates {
+    const NAME: &'static str = "ListCertificates";
+    const READ_ONLY: bool = true;
+    const SERVICE: &'static ServiceRow = &ACM;
+    type Input = Input;
+    type Output = Output;
+
+    fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
+        let limit = validate::page_limit("MaxItems", input.max_items)?;
+        check(&input)?;
+        let after = marker::unwrap(input.next_token.as_deref(), "ValidationException")?;
+        let after = after.map(|text| {
+            let wrong = || ApiError::validation("The NextToken is not one that this service gave.");
+            read_place(&text).ok_or_else(wrong)
+        });
+        let allowed =
+            call.authorize("acm:ListCertificates", &call.scope.arn("acm", "certificate/*"))?;
+        let now_ms = call.work.now_ms();
+        let sorted = input.sort_by.is_some();
+        let found = search::search(
+            &call.work,
+            &call.scope,
+            &Search {
+                matches: &|record| wanted(&input, record, now_ms),
+                key: &|record| {
+                    if sorted { SortKey::Number(record.created_ms) } else { SortKey::None }
+                },
+                descending: input.sort_order.as_deref() == Some("DESCENDING"),
+                after: after.transpose()?,
+                limit,
+            },
+            &allowed,
+        )?;
+        let summary = |found| CertificateSummary::new(found, now_ms);
+        Ok(Output {
+            next_token: found.next.as_ref().map(|place| marker::wrap(&place_text(place))),
+            certificate_summary_list: found.items.iter().map(summary).collect(),
+        })
+    }
+}
+
+/// `Filters`; AWS spells these in lower case.
+#[skip_serializing_none]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Filters {
+    pub extended_key_usage: Option<Vec<String>>,
+    pub key_usage: Option<Vec<String>>,
+    pub key_types: Option<Vec<String>>,
+    pub export_option: Option<String>,
+    pub managed_by: Option<String>,
+}
+
+/// What AWS lists when no key types are named; and ours, which no program for AWS is surprised by.
+const DEFAULT_KEY_TYPES: &[&str] = &["RSA_1024", "RSA_2048", "ML_DSA_44", "ML_DSA_65", "ML_DSA_87"];
+/// What AWS lists when no origins are named.
+const DEFAULT_ORIGINS: &[&str] = &["AWS_MANAGED", "CUSTOMER_PROVIDED"];
+
+fn check(input: &Input) -> Result<(), ApiError> {
+    let each = |name: &str, values: Option<&Vec<String>>, known: &[&str]| {
+        values.into_iter().flatten().try_for_each(|value| validate::one_of(name, value, known))
+    };
+    each("CertificateStatuses", input.certificate_statuses.as_ref(), STATUSES)?;
+    let origins = input.certificate_key_pair_origins.as_ref();
+    if let Some(origins) = origins {
+        validate::length("CertificateKeyPairOrigins", origins.len(), 1, 3)?;
+    }
+    each("CertificateKeyPairOrigins", origins, ORIGINS)?;
+    if let Some(includes) = &input.includes {
+        let purposes = includes.extended_key_usage.as_ref();
+        each("Includes.extendedKeyUsage", purposes, &extended_key_usages())?;
+        each("Includes.keyUsage", includes.key_usage.as_ref(), &key_usages())?;
+        each("Includes.keyTypes", includes.key_types.as_ref(), KEY_ALGORITHMS)?;
+        for (name, value, known) in [
+            ("Includes.exportOption", &includes.export_option, ENABLED_OR_DISABLED),
+            ("Includes.managedBy", &includes.managed_by, MANAGERS),
+        ] {
+            if let Some(value) = value {
+                validate::one_of(name, value, known)?;
+            }
+        }
+    }
+    if let Some(by) = &input.sort_by {
+        validate::one_of("SortBy", by, &["CREATED_AT"])?;
+    }
+    if let Some(order) = &input.sort_order {
+        validate::one_of("SortOrder", order, SORT_ORDERS)?;
+    }
+    if input.sort_by.is_some() != input.sort_order.is_some() {
+        return Err(ApiError::validation("SortBy and SortOrder must be given together."));
+    }
+    Ok(())
+}
+
+/// Whether a certificate passes all filters; a filter without values is none.
+fn wanted(input: &Input, record: &Record, now_ms: i64) -> bool {
+    let is = |values: Option<&Vec<String>>, test: &dyn Fn(&str) -> bool| {
+        values.is_none_or(|values| values.is_empty() || values.iter().any(|value| test(value)))
+    };
+    let among = |values: Option<&Vec<String>>, default: &[&str], own: &str| match values {
+        Some(values) if !values.is_empty() => values.iter().any(|value| value == own),
+        _ => default.contains(&own),
+    };
+    let none = Filters::default();
+    let includes = input.includes.as_ref().unwrap_or(&none);
+    let origins = input.certificate_key_pair_origins.as_ref();
+    let key_type = record.details.key_algorithm.as_str();
+    is(input.certificate_statuses.as_ref(), &|name| record.status(now_ms).name() == name)
+        && among(origins, DEFAULT_ORIGINS, record.origin.name())
+        && among(includes.key_types.as_ref(), DEFAULT_KEY_TYPES, key_type)
+        && is(includes.extended_key_usage.as_ref(), &|name| has_purpose(record, name))
+        && is(includes.key_usage.as_ref(), &|name| has_usage(record, name))
+        && includes.export_option.as_ref().is_none_or(|o| (o == "ENABLED") == record.exportable)
+        // No other service manages one.
+        && includes.managed_by.is_none()
+}

@@ -1,0 +1,178 @@
+//! `RequestCertificate`: has a private CA issue a certificate, whose key stays here until it is exported.
+//!
+//! <https://docs.aws.amazon.com/acm/latest/APIReference/API_RequestCertificate.html>
+
+use outlast_domain::acm::request::{self, NewCertificate};
+use outlast_domain::{acm, ca};
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::model::acm::{
+    CERTIFICATE, CertificateOptions, KEY_ALGORITHMS, MANAGERS, Tag, VALIDATION_METHODS,
+    check_domain, check_token, tags,
+};
+use crate::model::request_tags;
+use crate::ops::{ACM, Call, Operation, ServiceRow, input_digest};
+use crate::wire::{ApiError, validate};
+
+/// The operation.
+pub struct RequestCertificate;
+
+/// Request body.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Input {
+    pub domain_name: String,
+    pub validation_method: Option<String>,
+    pub subject_alternative_names: Option<Vec<String>>,
+    pub idempotency_token: Option<String>,
+    pub domain_validation_options: Option<Vec<DomainValidationOption>>,
+    pub options: Option<CertificateOptions>,
+    pub certificate_authority_arn: Option<String>,
+    pub tags: Option<Vec<Tag>>,
+    pub key_algorithm: Option<String>,
+    pub managed_by: Option<String>,
+}
+
+/// Response body.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Output {
+    pub certificate_arn: String,
+}
+
+impl Operation for RequestCertificate {
+    const NAME: &'static str = "RequestCertificate";
+    const READ_ONLY: bool = false;
+    // RSA keys take long to make.
+    const SLOW: bool = true;
+    const SERVICE: &'static ServiceRow = &ACM;
+    type Input = Input;
+    type Output = Output;
+
+    fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
+        let request_digest = input_digest(&input)?;
+        check(&input)?;
+        let options = input.options.unwrap_or_default().read()?;
+        let tags = tags(input.tags.unwrap_or_default(), "InvalidTagException")?;
+        let names = input.subject_alternative_names.unwrap_or_default();
+        let Some(authority) = &input.certificate_authority_arn else {
+            return Err(ApiError::new(
+                "InvalidParameterException",
+                "CertificateAuthorityArn is wanted: there is no public certificate authority here.",
+            ));
+        };
+        validate::length("CertificateAuthorityArn", authority.chars().count(), 20, 2048)?;
+        call.notes.parameter("domainName", input.domain_name.as_str());
+        call.notes.parameter("subjectAlternativeNames", names.clone());
+        call.notes.parameter("certificateAuthorityArn", authority.as_str());
+        if let Some(algorithm) = &input.key_algorithm {
+            call.notes.parameter("keyAlgorithm", algorithm.as_str());
+        }
+        conditions(call, &input.domain_name, &names, authority, input.key_algorithm.as_deref());
+        request_tags(&mut call.conditions, &tags);
+        let allowed =
+            call.authorize("acm:RequestCertificate", &call.scope.arn("acm", "certificate/*"))?;
+        let authority =
+            ca::find(&mut call.work, &call.scope, authority).map_err(acm::refused_by_authority)?;
+        // AWS asks with the caller's own rights ("forward access"), too.
+        let at_authority = call.authorize_authority("acm-pca:IssueCertificate", &authority)?;
+        let new = NewCertificate {
+            authority: &authority,
+            domain: input.domain_name,
+            names,
+            key_algorithm: input.key_algorithm.as_deref(),
+            exportable: options.exportable.unwrap_or(true),
+            transparency: options.transparency.unwrap_or(true),
+            tags,
+            token: input.idempotency_token.as_deref(),
+            request_digest,
+        };
+        let (work, ring) = (&mut call.work, call.ring);
+        let arn = request::request(work, ring, &call.scope, new, &allowed, &at_authority)?;
+        call.notes.resource(arn.clone(), CERTIFICATE);
+        call.notes.response("certificateArn", arn.as_str());
+        Ok(Output { certificate_arn: arn })
+    }
+}
+
+/// `DomainValidationOption`
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct DomainValidationOption {
+    pub domain_name: String,
+    pub validation_domain: String,
+}
+
+/// Checks the members. Those on the validation of domains are checked and have no effect, for a private certificate
+/// needs none.
+fn check(input: &Input) -> Result<(), ApiError> {
+    check_domain("DomainName", &input.domain_name)?;
+    let names = input.subject_alternative_names.as_deref();
+    if let Some(names) = names {
+        validate::length("SubjectAlternativeNames", names.len(), 1, 100)?;
+    }
+    for name in names.unwrap_or_default() {
+        check_domain("SubjectAlternativeNames", name)?;
+    }
+    if let Some(token) = &input.idempotency_token {
+        check_token(token)?;
+    }
+    if let Some(algorithm) = &input.key_algorithm {
+        validate::one_of("KeyAlgorithm", algorithm, KEY_ALGORITHMS)?;
+    }
+    if let Some(method) = &input.validation_method {
+        validate::one_of("ValidationMethod", method, VALIDATION_METHODS)?;
+    }
+    if let Some(manager) = &input.managed_by {
+        validate::one_of("ManagedBy", manager, MANAGERS)?;
+        return Err(ApiError::new(
+            "InvalidParameterException",
+            "ManagedBy is for public certificates of a service that does not exist here.",
+        ));
+    }
+    let options = input.domain_validation_options.as_deref();
+    if let Some(options) = options {
+        validate::length("DomainValidationOptions", options.len(), 1, 100)?;
+    }
+    for option in options.unwrap_or_default() {
+        check_domain("DomainName", &option.domain_name)?;
+        check_domain("ValidationDomain", &option.validation_domain)?;
+        let is_named = std::iter::once(&input.domain_name)
+            .chain(names.unwrap_or_default())
+            .any(|name| name.eq_ignore_ascii_case(&option.domain_name));
+        let (domain, above) = (
+            option.domain_name.to_ascii_lowercase(),
+            option.validation_domain.to_ascii_lowercase(),
+        );
+        if !is_named || !(domain == above || domain.ends_with(&format!(".{above}"))) {
+            return Err(ApiError::new(
+                "InvalidDomainValidationOptionsException",
+                "Each DomainName must be one that is requested, and its ValidationDomain must be the same or a domain \
+                 above it.",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What policies can ask about a request ("Condition keys for AWS Certificate Manager").
+fn conditions(
+    call: &mut Call<'_>,
+    domain: &str,
+    names: &[String],
+    authority: &str,
+    key_algorithm: Option<&str>,
+) {
+    let mut domains = vec![domain.to_owned()];
+    domains.extend_from_slice(names);
+    call.conditions.set_many("acm:DomainNames", domains);
+    call.conditions.set("acm:CertificateAuthority", authority);
+    if let Some(algorithm) = key_algorithm {
+        call.conditions.set("acm:KeyAlgorithm", algorithm);
+    }
+}
