@@ -14,6 +14,7 @@ pub mod authority;
 pub mod cluster;
 
 pub mod peers;
+pub mod pki;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

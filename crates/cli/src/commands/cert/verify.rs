@@ -11,7 +11,7 @@ use outlast_pki::certificate::Certificate;
 use outlast_pki::crl::Crl;
 use outlast_pki::describe;
 use outlast_pki::object::{self, Kind};
-use outlast_pki::ocsp::{CertId, Request, Response};
+use outlast_pki::ocsp::{Request, Response};
 use outlast_pki::templates::{CLIENT_AUTH, CODE_SIGNING, OCSP_SIGNING, SERVER_AUTH};
 use outlast_pki::time::rfc3339;
 use outlast_pki::validate::{Identity, Material, Options, Revocation, Rule, Validated, validate};
@@ -353,14 +353,8 @@ impl Evidence {
         issuer: &Certificate,
         now: i64,
     ) -> bool {
-        let request = || {
-            let key = issuer.public_key()?;
-            // What responders understand everywhere is SHA-1 (RFC 5019, section 2.1.1); it hides nothing here.
-            let hash = &outlast_crypto::digests::SHA1_FOR_IDENTIFIERS;
-            let id = CertId::new(hash, issuer.subject(), &key, certificate.serial())?;
-            Request::new(vec![id], None)?.to_der()
-        };
-        let outcome = match request() {
+        let request = Request::new(issuer, certificate, None).and_then(|request| request.to_der());
+        let outcome = match request {
             Ok(body) => fetch::post(url, "application/ocsp-request", body)
                 .await
                 .map_err(|error| error.to_string())
