@@ -12,6 +12,7 @@ pub mod describe;
 mod error;
 pub mod extensions;
 pub mod general_name;
+pub mod key_forms;
 pub mod lint;
 pub mod name;
 pub mod object;
