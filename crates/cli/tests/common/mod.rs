@@ -9,9 +9,13 @@
 )]
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod acme;
+
 pub mod authority;
 
 pub mod cluster;
+
+pub mod dns;
 
 pub mod peers;
 pub mod pki;
