@@ -71,9 +71,10 @@ pub struct Content {
     pub this_update: i64,
     /// Seconds since 1970.
     pub next_update: i64,
-    /// The URL where it is published. It is in the CRL as the critical issuing distribution point, so that a
-    /// partition cannot stand in for another.
-    pub distribution_point: Option<String>,
+    /// The URLs where it is published. They are in the CRL as the critical issuing distribution point, so that a
+    /// partition cannot stand in for another. RFC 5280, section 6.3.3 (b) (2) (i): one of them must be one of those in
+    /// the certificate, so that a URL can be replaced while certificates still name the one before.
+    pub distribution_points: Vec<String>,
     /// Which certificates it is about.
     pub scope: Scope,
 }
@@ -133,14 +134,16 @@ impl Content {
             extension(ID_CE_AUTHORITY_KEY_IDENTIFIER, false, &authority)?,
             extension(ID_CE_CRL_NUMBER, false, &number)?,
         ];
-        if self.distribution_point.is_some() || self.scope != Scope::All {
-            let name = |url: &str| {
+        if !self.distribution_points.is_empty() || self.scope != Scope::All {
+            let uri = |url: &String| {
                 let uri = Ia5String::new(url).map_err(malformed)?;
-                let names = vec![GeneralName::UniformResourceIdentifier(uri)];
-                Ok::<_, PkiError>(DistributionPointName::FullName(names))
+                Ok::<_, PkiError>(GeneralName::UniformResourceIdentifier(uri))
             };
+            let names: Vec<_> =
+                self.distribution_points.iter().map(uri).collect::<Result<_, PkiError>>()?;
             let point = IssuingDistributionPoint {
-                distribution_point: self.distribution_point.as_deref().map(name).transpose()?,
+                distribution_point: (!names.is_empty())
+                    .then_some(DistributionPointName::FullName(names)),
                 only_contains_user_certs: self.scope == Scope::UserCertificates,
                 only_contains_ca_certs: self.scope == Scope::CaCertificates,
                 only_some_reasons: None,

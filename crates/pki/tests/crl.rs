@@ -19,7 +19,7 @@ fn content(issuer: &Authority) -> Content {
         number: 7,
         this_update: START,
         next_update: START + 7 * DAY,
-        distribution_point: None,
+        distribution_points: Vec::new(),
         scope: Scope::All,
     }
 }
@@ -75,7 +75,7 @@ fn what_is_said_of_a_crl_comes_back() {
         let root = plan(spec, "Root").ca(None).issue(None);
         let ca = plan(spec, "CA").ca(Some(0)).issue(Some(&root));
         let mut wanted = content(&ca);
-        wanted.distribution_point = Some("http://crl.example/1.crl".into());
+        wanted.distribution_points = vec!["http://crl.example/1.crl".into()];
         wanted.scope = Scope::UserCertificates;
         let der = build(&ca, wanted, NONE);
         for crl in [Crl::parse(&der).unwrap(), Crl::parse(pem(&der).as_bytes()).unwrap()] {
@@ -213,7 +213,7 @@ proptest! {
         let issuer = outlast_pki::name::common_name("CA").unwrap();
         let unsigned = Content {
             issuer, issuer_key_id: vec![1; 20], number: u64::MAX, this_update: 0,
-            next_update: 4_000_000_000, distribution_point: None, scope: Scope::All,
+            next_update: 4_000_000_000, distribution_points: Vec::new(), scope: Scope::All,
         }
         .prepare(&outlast_crypto::signatures::ML_DSA_44, serials.iter().map(|serial| entry(serial, UNSPECIFIED)))
         .unwrap();
@@ -233,7 +233,7 @@ proptest! {
         let issuer = outlast_pki::name::common_name("CA").unwrap();
         let mut der = Content {
             issuer, issuer_key_id: vec![1; 20], number: 3, this_update: 0, next_update: 4_000_000_000,
-            distribution_point: Some("http://a.example/".into()), scope: Scope::CaCertificates,
+            distribution_points: vec!["http://a.example/".into()], scope: Scope::CaCertificates,
         }
         .prepare(&outlast_crypto::signatures::ML_DSA_44, REASONS.iter().map(|reason| entry([reason.code], reason)))
         .unwrap().assemble(&[0; 4]).unwrap();
