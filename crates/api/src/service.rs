@@ -1,6 +1,9 @@
 //! From a request to a response and the transaction that must be durable before it is sent.
 
+mod answers;
 mod housekeeping;
+mod plain;
+mod revocation;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -16,6 +19,8 @@ use outlast_domain::work::Work;
 use outlast_domain::{Fault, audit, ids};
 use outlast_store::cache::CachedStore;
 use outlast_store::{Store, StoreError, Transaction};
+
+pub use plain::{Plain, PlainStep, Question, Signed, Signing, busy, too_large, unsigned};
 
 use crate::audit::{Event, Notes, TlsDetails};
 use crate::ops::{Call, Row, SERVICES, ServiceRow};
@@ -35,6 +40,7 @@ pub struct Service {
     ring: KeyRing,
     policies: PolicyCache,
     settings: RwLock<Arc<Settings>>,
+    revocation: plain::State,
 }
 
 /// A request whose body has arrived.
@@ -252,6 +258,7 @@ impl Service {
             ring: KeyRing::default(),
             policies: PolicyCache::default(),
             settings: RwLock::default(),
+            revocation: plain::State::default(),
         }
     }
 

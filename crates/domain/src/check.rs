@@ -17,6 +17,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::Fault;
+use crate::ca::crl;
 use crate::identity::{AccessKey, User};
 use crate::seal::{self, RootKey};
 use trail::Trail;
@@ -25,8 +26,15 @@ use trial::{certificate_key, fitting, same_key, try_out};
 /// Problems that are kept at most; all are counted.
 const MAX_PROBLEMS: usize = 1000;
 /// Records below these must be sealed.
-const SECRETS: &[&str] =
-    &["audit/key/", "audit/last", "ca/material/", "kms/material/", "meta/canary", "tls/key/"];
+const SECRETS: &[&str] = &[
+    "audit/key/",
+    "audit/last",
+    "ca/material/",
+    "ca/responder-key/",
+    "kms/material/",
+    "meta/canary",
+    "tls/key/",
+];
 /// Records that point at grants.
 const GRANT_POINTERS: &[&str] = &["kms/grant-of/", "kms/grant-to/", "kms/grant-named/"];
 /// Records that go with a secret of the same name below `...-secret/`.
@@ -173,6 +181,12 @@ impl<'a> Look<'a> {
             self.secrets.insert(place.to_owned());
             return self.problem(place, "is not sealed");
         }
+        if place.starts_with(crl::DER) {
+            if outlast_pki::crl::Crl::parse(value).is_err() {
+                self.problem(place, "it is not a CRL");
+            }
+            return;
+        }
         match serde_json::from_slice(value) {
             Ok(value) => self.plain(place, &value),
             Err(_) => self.problem(place, "is neither sealed nor JSON"),
@@ -227,7 +241,9 @@ impl<'a> Look<'a> {
                 self.problem(place, "its certificate or request cannot be read");
             }
             self.public_keys.insert(place.to_owned(), (spec, public_key));
-        } else if place.starts_with("tls/certificate/") {
+        } else if place.starts_with("tls/certificate/")
+            || place.starts_with("ca/responder-certificate/")
+        {
             let public_key = text("certificate").and_then(|pem| certificate_key(&pem));
             if public_key.is_none() {
                 self.problem(place, "its certificate cannot be read");
@@ -312,8 +328,13 @@ impl<'a> Look<'a> {
             }
             return;
         }
+        let responder =
+            place.strip_prefix("ca/responder-key/").and_then(|rest| rest.rsplit_once('/'));
         let (owner, tls) = match place.strip_prefix("tls/key/") {
             Some(rest) => (format!("tls/certificate/{rest}"), true),
+            None if let Some((owner, _)) = responder => {
+                (format!("ca/responder-certificate/{owner}"), true)
+            }
             None => match place.strip_prefix("ca/material/") {
                 Some(rest) => (format!("ca/authority/{rest}"), false),
                 None => return,

@@ -27,7 +27,7 @@ const PAGE: usize = 500;
 const ATTEMPTS: u32 = 8;
 
 /// One round of housekeeping.
-struct Round<'a> {
+pub(super) struct Round<'a> {
     service: &'a Service,
     now_ms: i64,
     /// The first thing that went wrong.
@@ -43,16 +43,24 @@ impl Service {
     /// The first failure. Everything that can be done is done all the same, and the rest comes again at the
     /// next round.
     pub fn keep_house(&self, now_ms: i64) -> Result<(), Fault> {
-        let mut round = Round { service: self, now_ms, failed: None };
+        let mut round = Round::new(self, now_ms);
         for (row, sweep) in SWEEPS {
             round.sweep(row, sweep);
         }
-        round.failed.map_or(Ok(()), Err)
+        round.outcome()
     }
 }
 
-impl Round<'_> {
-    fn sweep(&mut self, row: &ServiceRow, sweep: &Sweep) {
+impl<'a> Round<'a> {
+    pub(super) fn new(service: &'a Service, now_ms: i64) -> Self {
+        Self { service, now_ms, failed: None }
+    }
+
+    pub(super) fn outcome(self) -> Result<(), Fault> {
+        self.failed.map_or(Ok(()), Err)
+    }
+
+    pub(super) fn sweep(&mut self, row: &ServiceRow, sweep: &Sweep) {
         let mut after = Some(String::new());
         while let Some(from) = after {
             let due = match (sweep.find)(&self.service.work(self.now_ms), &from, PAGE) {
@@ -108,7 +116,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    fn failed(&mut self, row: &ServiceRow, place: &str, fault: Fault) {
+    pub(super) fn failed(&mut self, row: &ServiceRow, place: &str, fault: Fault) {
         let service = row.signing_name;
         tracing::warn!(service, place, %fault, "what is due was not done; it is tried again");
         self.failed.get_or_insert(fault);

@@ -330,7 +330,8 @@ impl Authority {
         }
         self.record.status = status;
         self.status = status;
-        work.put(&place(&self.scope, &self.record.id), &self.record)
+        work.put(&place(&self.scope, &self.record.id), &self.record)?;
+        super::revocation::follow(work, self)
     }
 }
 
@@ -445,7 +446,121 @@ pub fn authorities(
     Ok(Page { items: authorities, next: page.next })
 }
 
-pub(super) fn arn(scope: &Scope, id: &str) -> String {
+/// What an update changes.
+pub struct Update {
+    /// `ACTIVE` or `DISABLED`.
+    pub status: Option<Status>,
+    /// New `RevocationConfiguration`.
+    pub revocation: Option<Revocation>,
+}
+
+/// Switches an authority on or off, and replaces its revocation configuration.
+pub fn set_status(
+    work: &mut Work<'_>,
+    mut authority: Authority,
+    update: Update,
+    _: &Allowed,
+) -> Result<(), CaError> {
+    if !matches!(authority.status, Status::Active | Status::Disabled) {
+        return Err(authority.state_error("cannot be updated"));
+    }
+    if let Some(revocation) = update.revocation {
+        authority.record.revocation_settings = revocation;
+    }
+    let status = match update.status {
+        Some(status @ (Status::Active | Status::Disabled)) => status,
+        Some(_) => {
+            return Err(CaError::InvalidArgs("Status can be set to ACTIVE or DISABLED".into()));
+        }
+        None => authority.record.status,
+    };
+    authority.save(work, status)?;
+    Ok(())
+}
+
+/// Deletes an authority that is not active; it can be restored for some days.
+pub fn delete(
+    work: &mut Work<'_>,
+    mut authority: Authority,
+    days: i64,
+    _: &Allowed,
+) -> Result<(), CaError> {
+    if !limits::DELETION_WINDOW_DAYS.contains(&days) {
+        return Err(CaError::Validation(
+            "PermanentDeletionTimeInDays must be between 7 and 30, inclusive.".into(),
+        ));
+    }
+    match authority.status {
+        Status::Active => {
+            return Err(authority.state_error("must be disabled before it is deleted"));
+        }
+        Status::Deleted => return Err(authority.state_error("is deleted already")),
+        Status::PendingCertificate | Status::Disabled | Status::Expired => {}
+    }
+    authority.record.restorable_until_ms = Some(work.now_ms() + days * 86_400_000);
+    authority.save(work, Status::Deleted)?;
+    Ok(())
+}
+
+/// Adds or replaces tags.
+pub fn add_tags(
+    work: &mut Work<'_>,
+    mut authority: Authority,
+    tags: BTreeMap<String, String>,
+    _: &Allowed,
+) -> Result<(), CaError> {
+    authority.require_not_deleted()?;
+    authority.record.tags.extend(tags);
+    check_tags(&authority.record.tags)?;
+    let status = authority.record.status;
+    authority.save(work, status)?;
+    Ok(())
+}
+
+/// Erases deleted authorities whose time is over, with their keys, in all accounts and regions. What they
+/// issued stays on record.
+pub const ERASE_EXPIRED: Sweep = Sweep {
+    find: |work, after, limit| work.due("ca/authority/", after, limit, Record::is_over),
+    handle: erase_expired,
+};
+
+fn erase_expired(work: &mut Work<'_>, place: &str, swept: &mut Swept) -> Result<(), Fault> {
+    // Read as part of the work, so that a restoration in between wins.
+    let Some(record) = work.get::<Record>(place)?.filter(|now| now.is_over(work.now_ms())) else {
+        return Ok(());
+    };
+    let mut parts = place.trim_start_matches("ca/authority/").split('/');
+    let (Some(account), Some(region)) = (parts.next(), parts.next()) else {
+        return Err(Fault::Damaged(place.to_owned()));
+    };
+    let scope = Scope { account: account.to_owned(), region: region.to_owned() };
+    let material = place.replacen("ca/authority/", "ca/material/", 1);
+    work.delete(&material);
+    work.delete(place);
+    super::revocation::forget(work, &scope, &record.id, swept)?;
+    swept.erased.push(material);
+    swept.done(&scope, arn(&scope, &record.id), "DeleteCertificateAuthority");
+    Ok(())
+}
+
+impl Record {
+    /// Whether it was deleted and can no longer be restored.
+    fn is_over(&self, now_ms: i64) -> bool {
+        self.restorable_until_ms.is_some_and(|until| until <= now_ms)
+    }
+}
+
+fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), CaError> {
+    if tags.len() > limits::MAX_TAGS {
+        return Err(CaError::TooManyTags(format!(
+            "a certificate authority has at most {} tags",
+            limits::MAX_TAGS
+        )));
+    }
+    Ok(())
+}
+
+fn arn(scope: &Scope, id: &str) -> String {
     scope.arn("acm-pca", &format!("certificate-authority/{id}"))
 }
 

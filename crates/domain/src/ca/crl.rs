@@ -3,14 +3,22 @@
 //! An authority has one complete CRL, or [`PARTITIONS`] of them by serial number. Each is a record that all servers
 //! on the store serve, under a name that no other has: the authority's id, or a UUID made of it and the partition.
 
-use outlast_pki::certificate::Extension;
+use outlast_crypto::digests::sha256;
+use outlast_crypto::signatures::Message;
+use outlast_pki::certificate::{Certificate, Extension, key_identifier};
+use outlast_pki::crl::reason::UNSPECIFIED;
+use outlast_pki::crl::{Content, Entry, Reason, Scope as About};
 use outlast_pki::extensions;
+use serde::{Deserialize, Serialize};
 
 use super::CaError;
-use super::authority::Authority;
-use super::revocation::Crl;
+use super::authority::{Authority, Status};
+use super::revocation::{Crl, Revoked, authority_by_id, parts, revoked_prefix};
+use crate::arn::Scope;
+use crate::keyring::KeyRing;
 use crate::settings::Settings;
-use crate::{Fault, ids};
+use crate::work::{Sweep, Swept, Work};
+use crate::{Fault, ids, limits};
 
 /// Partitions of a partitioned CRL. Certificates name theirs: this number can never change.
 pub const PARTITIONS: u8 = 64;
@@ -26,7 +34,7 @@ pub(super) enum Part {
 
 impl Part {
     /// Where the certificate with this serial number (big-endian) is listed.
-    fn of(crl: &Crl, serial: &[u8]) -> Self {
+    pub(super) fn of(crl: &Crl, serial: &[u8]) -> Self {
         if crl.partitioned {
             Self::Partition(serial.first().copied().unwrap_or_default() % PARTITIONS)
         } else {
@@ -39,9 +47,8 @@ impl Part {
         match self {
             Self::Complete => authority_id.to_owned(),
             Self::Partition(number) => {
-                let digest = outlast_crypto::digests::sha256(
-                    format!("outlast CRL partition {authority_id}/{number}").as_bytes(),
-                );
+                let digest =
+                    sha256(format!("outlast CRL partition {authority_id}/{number}").as_bytes());
                 let mut bytes = [0; 16];
                 bytes.copy_from_slice(&digest[..16]);
                 // RFC 9562, section 5.8: a UUID of the application's own making.
@@ -49,6 +56,34 @@ impl Part {
                 bytes[8] = (bytes[8] & 0x3f) | 0x80;
                 ids::uuid_text(bytes)
             }
+        }
+    }
+
+    /// The partitions, and the complete CRL.
+    fn all() -> impl Iterator<Item = Self> {
+        (0..PARTITIONS).map(Self::Partition).chain([Self::Complete])
+    }
+
+    /// The end of its mark's place.
+    fn label(self) -> String {
+        match self {
+            Self::Complete => "complete".to_owned(),
+            Self::Partition(number) => number.to_string(),
+        }
+    }
+
+    fn by_label(label: &str) -> Option<Self> {
+        Self::all().find(|part| part.label() == label)
+    }
+
+    /// What the serial numbers listed here begin with, in hexadecimal.
+    fn prefixes(self) -> Vec<String> {
+        match self {
+            Self::Complete => vec![String::new()],
+            Self::Partition(number) => (0..=u8::MAX)
+                .filter(|first| first % PARTITIONS == number)
+                .map(|first| hex::encode([first]))
+                .collect(),
         }
     }
 
@@ -98,3 +133,337 @@ pub fn distribution_point(
     let extension = extensions::crl_distribution_points(&[&url]).map_err(Fault::from)?;
     Ok(Some(extension))
 }
+
+/// A CRL that was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Made {
+    account: String,
+    region: String,
+    /// Id of the authority.
+    pub authority: String,
+    /// SHA-256 of the CRL, in hexadecimal.
+    pub digest: String,
+    /// The path that certificates name it by, without a slash at the beginning.
+    pub path: String,
+    /// URLs that certificates have named it by; the last is the one that they get now.
+    #[serde(default)]
+    urls: Vec<String>,
+    /// CRL number.
+    pub number: u64,
+    /// Seconds since 1970.
+    pub this_update: i64,
+    /// Seconds since 1970.
+    pub next_update: i64,
+    /// When one was last made because it was time, seconds since 1970.
+    regular_at: i64,
+    /// Certificates on it.
+    pub entries: usize,
+}
+
+/// When an authority's CRLs are to be made anew if nothing is revoked.
+#[derive(Serialize, Deserialize)]
+struct Due {
+    /// Milliseconds since 1970.
+    due_ms: i64,
+    /// The configuration that they were made for.
+    crl: Crl,
+}
+
+/// That a CRL is to be made anew.
+#[derive(Serialize, Deserialize)]
+struct Mark {
+    /// Milliseconds since 1970.
+    since_ms: i64,
+}
+
+/// Has one CRL of an authority made anew. Nothing is read for it.
+pub(super) fn mark(work: &mut Work<'_>, authority: &Authority, part: Part) -> Result<(), Fault> {
+    let place = mark_place(authority.scope(), authority.id(), part);
+    let mark = Mark { since_ms: work.now_ms() };
+    work.put(&place, &mark)
+}
+
+/// Has the CRLs of an authority made anew, if it has any.
+pub fn schedule(work: &mut Work<'_>, authority: &Authority) -> Result<(), CaError> {
+    if let Some(crl) = &authority.revocation().crl {
+        let due = Due { due_ms: work.now_ms(), crl: crl.clone() };
+        work.put(&due_place(authority.scope(), authority.id()), &due)?;
+    }
+    Ok(())
+}
+
+/// Begins or ends the making of CRLs, as `wanted` says. Whether there are any, or were until now.
+pub(super) fn follow(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    wanted: Option<&Crl>,
+) -> Result<bool, Fault> {
+    let place = due_place(authority.scope(), authority.id());
+    let due = work.get::<Due>(&place)?;
+    let had = due.is_some();
+    if let Some(crl) = wanted {
+        if due.is_none_or(|due| due.crl != *crl) {
+            work.put(&place, &Due { due_ms: work.now_ms(), crl: crl.clone() })?;
+        }
+    } else if had {
+        work.delete(&place);
+    }
+    Ok(had || wanted.is_some())
+}
+
+/// Marks the CRLs of authorities whose time has come.
+pub const MARK_DUE: Sweep = Sweep {
+    find: |work, after, limit| {
+        work.due("ca/crl-due/", after, limit, |due: &Due, now_ms| due.due_ms <= now_ms)
+    },
+    handle: mark_due,
+};
+
+fn mark_due(work: &mut Work<'_>, place: &str, _: &mut Swept) -> Result<(), Fault> {
+    let Some(due) = work.get::<Due>(place)?.filter(|due| due.due_ms <= work.now_ms()) else {
+        return Ok(());
+    };
+    let (scope, id, _) = parts(place, "ca/crl-due/").ok_or_else(|| damaged(place))?;
+    let found = authority_by_id(work, &scope, id)?;
+    let Some((authority, crl, _)) = found.as_ref().and_then(working) else {
+        work.delete(place);
+        return Ok(());
+    };
+    for part in Part::all() {
+        // Where certificates once were told of it, a CRL of the other type goes on.
+        let current = matches!(part, Part::Partition(_)) == crl.partitioned;
+        if current || work.exists(&made_place(&part.name(id)))? {
+            mark(work, authority, part)?;
+        }
+    }
+    let due_ms = work.now_ms() + lifetime(crl) * 1000 / 2;
+    work.put(place, &Due { due_ms, ..due })
+}
+
+/// The marks of CRLs that are to be made anew, after one of them.
+pub fn marked(work: &Work<'_>, after: &str, limit: usize) -> Result<Vec<String>, Fault> {
+    Ok(work
+        .store()
+        .scan("ca/crl-mark/", after, limit)?
+        .into_iter()
+        .map(|(place, _)| place)
+        .collect())
+}
+
+/// How a CRL is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// Unless its signature takes long.
+    Quickly,
+    /// However long it takes.
+    Patiently,
+    /// The same, without a look at the mark, which stays: somebody marks it again and again, and would keep it from
+    /// being made for good.
+    Meanwhile,
+}
+
+/// Makes the CRL with this mark anew, and removes the mark. Whether it was made, or had not to be.
+pub fn make(
+    work: &mut Work<'_>,
+    ring: &KeyRing,
+    place: &str,
+    how: How,
+    swept: &mut Swept,
+) -> Result<bool, Fault> {
+    if how != How::Meanwhile && !work.exists(place)? {
+        return Ok(true);
+    }
+    let (scope, id, label) = parts(place, "ca/crl-mark/").ok_or_else(|| damaged(place))?;
+    let part = Part::by_label(label).ok_or_else(|| damaged(place))?;
+    let found = authority_by_id(work, &scope, id)?;
+    let Some((authority, crl, certificate)) = found.as_ref().and_then(working) else {
+        work.delete(place);
+        return Ok(true);
+    };
+    if how == How::Quickly && authority.algorithm().slow {
+        return Ok(false);
+    }
+    let name = part.name(id);
+    let before = work.get::<Made>(&made_place(&name))?;
+    let now = work.now();
+    let entries =
+        entries(work, authority, part, before.as_ref().map_or(now, |made| made.regular_at))?;
+    let lifetime = lifetime(crl);
+    let mut made = Made {
+        account: scope.account.clone(),
+        region: scope.region.clone(),
+        authority: id.to_owned(),
+        digest: String::new(),
+        path: path_of(&part.url(id, crl)).to_owned(),
+        urls: before.as_ref().map(|made| made.urls.clone()).unwrap_or_default(),
+        // Above all that were made before, and above those that were made after a backup that this store is from.
+        number: u64::try_from(work.now_ms())
+            .unwrap_or_default()
+            .max(before.as_ref().map_or(0, |made| made.number + 1)),
+        this_update: now,
+        next_update: now + lifetime,
+        regular_at: match &before {
+            // It is looked whether it is time every few seconds only.
+            Some(made) if now - made.regular_at < lifetime / 2 - 3600 => made.regular_at,
+            _ => now,
+        },
+        entries: entries.len(),
+    };
+    let url = part.url(id, crl);
+    made.urls.retain(|known| *known != url);
+    made.urls.push(url);
+    let excess = made.urls.len().saturating_sub(limits::MAX_CRL_URLS);
+    made.urls.drain(..excess);
+    let key = authority.load_key(work, ring)?;
+    let unsigned = Content {
+        issuer: certificate.subject().clone(),
+        issuer_key_id: issuer_key_id(certificate)?,
+        number: made.number,
+        this_update: made.this_update,
+        next_update: made.next_update,
+        distribution_points: match part {
+            Part::Complete => Vec::new(),
+            Part::Partition(_) => made.urls.clone(),
+        },
+        scope: About::All,
+    }
+    .prepare(authority.algorithm(), entries)?;
+    let signature = key.sign(authority.algorithm(), Message::Raw(&unsigned.to_be_signed))?;
+    let der = unsigned.assemble(&signature)?;
+    made.digest = hex::encode(sha256(&der));
+    work.put(&made_place(&name), &made)?;
+    work.put_bytes(&der_place(&name), der);
+    if crl.bucket.is_some() {
+        super::publish::crl_pending(work, &name)?;
+    }
+    if how != How::Meanwhile {
+        work.delete(place);
+    }
+    swept.done(&scope, authority.arn(), "GenerateCRL");
+    Ok(true)
+}
+
+/// The certificates that are listed. RFC 5280, section 3.3: one that has expired is on one more CRL that is made
+/// because it is time.
+fn entries(
+    work: &Work<'_>,
+    authority: &Authority,
+    part: Part,
+    listed_until: i64,
+) -> Result<Vec<Entry<Vec<u8>>>, Fault> {
+    let all = revoked_prefix(authority.scope(), authority.id());
+    let mut entries = Vec::new();
+    for first in part.prefixes() {
+        let prefix = format!("{all}{first}");
+        let mut after = String::new();
+        loop {
+            let found = work.scan::<Revoked>(&prefix, &after, PAGE)?;
+            let last = found.last().filter(|_| found.len() == PAGE).map(|(place, _)| place.clone());
+            for (place, revoked) in found {
+                if revoked.not_after < listed_until {
+                    continue;
+                }
+                let serial = place.get(all.len()..).and_then(|serial| hex::decode(serial).ok());
+                entries.push(Entry {
+                    serial: serial.ok_or_else(|| damaged(&place))?,
+                    revoked_at: revoked.revoked_ms.div_euclid(1000),
+                    reason: Reason::by_aws_name(&revoked.reason).unwrap_or(UNSPECIFIED),
+                });
+            }
+            match last {
+                Some(last) => after = last,
+                None => break,
+            }
+        }
+    }
+    Ok(entries)
+}
+
+/// Records that are read at a time.
+const PAGE: usize = 5000;
+
+/// The CRL with this name, if there is one: what is said of it.
+pub fn made(work: &mut Work<'_>, name: &str) -> Result<Option<Made>, Fault> {
+    if ids::uuid_bytes(name).is_none() {
+        return Ok(None);
+    }
+    work.get(&made_place(name))
+}
+
+/// The CRL itself in DER. `None` if it was made anew meanwhile.
+pub fn der(work: &Work<'_>, name: &str, made: &Made) -> Result<Option<Vec<u8>>, Fault> {
+    let record = work.store().read_fresh(&der_place(name))?;
+    Ok(record.map(|record| record.value).filter(|der| hex::encode(sha256(der)) == made.digest))
+}
+
+impl Made {
+    /// The authority that it is of, if it is still there.
+    pub(super) fn authority(&self, work: &mut Work<'_>) -> Result<Option<Authority>, Fault> {
+        let scope = Scope { account: self.account.clone(), region: self.region.clone() };
+        authority_by_id(work, &scope, &self.authority)
+    }
+}
+
+/// Deletes all CRLs of an authority.
+pub(super) fn forget(work: &mut Work<'_>, scope: &Scope, id: &str) {
+    work.delete(&due_place(scope, id));
+    for part in Part::all() {
+        let name = part.name(id);
+        work.delete(&mark_place(scope, id, part));
+        work.delete(&made_place(&name));
+        work.delete(&der_place(&name));
+        super::publish::forget_crl(work, &name);
+    }
+}
+
+/// An authority that makes CRLs: a disabled one goes on, one that is deleted or has expired does not.
+fn working(authority: &Authority) -> Option<(&Authority, &Crl, &Certificate)> {
+    match authority.status() {
+        Status::Active | Status::Disabled => {
+            Some((authority, authority.revocation().crl.as_ref()?, authority.certificate()?))
+        }
+        _ => None,
+    }
+}
+
+/// The issuer's own subject key identifier.
+pub(super) fn issuer_key_id(certificate: &Certificate) -> Result<Vec<u8>, Fault> {
+    match certificate.subject_key_identifier() {
+        Some(id) => Ok(id),
+        None => Ok(key_identifier(&certificate.public_key()?)?),
+    }
+}
+
+/// What follows the host in a URL, without the slash.
+fn path_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split_once('/').map_or("", |(_, path)| path)
+}
+
+/// How long a CRL is valid, in seconds.
+fn lifetime(crl: &Crl) -> i64 {
+    crl.expiration_days.clamp(1, limits::MAX_CRL_DAYS) * 86_400
+}
+
+fn damaged(place: &str) -> Fault {
+    Fault::Damaged(place.to_owned())
+}
+
+fn due_place(scope: &Scope, id: &str) -> String {
+    format!("ca/crl-due/{}/{}/{id}", scope.account, scope.region)
+}
+
+fn mark_place(scope: &Scope, id: &str, part: Part) -> String {
+    format!("ca/crl-mark/{}/{}/{id}/{}", scope.account, scope.region, part.label())
+}
+
+fn made_place(name: &str) -> String {
+    format!("ca/crl/{name}")
+}
+
+fn der_place(name: &str) -> String {
+    format!("{DER}{name}")
+}
+
+/// Below are the CRLs in DER.
+pub(crate) const DER: &str = "ca/crl-der/";

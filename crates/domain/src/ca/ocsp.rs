@@ -1,12 +1,25 @@
 //! OCSP: which authority a question is for, and what is answered.
+//!
+//! Answers are signed by a delegated responder ([`super::responder`]). Who keeps an answer for later compares
+//! [`epoch`] before it is given again: it changes with each revocation and each change of the authority.
 
+use outlast_crypto::signatures::Message;
 use outlast_pki::certificate::Extension;
+use outlast_pki::crl::Reason;
+use outlast_pki::crl::reason::UNSPECIFIED;
 use outlast_pki::extensions;
+use outlast_pki::ocsp::cert_id::{hashes, issuer_key_hash};
+use outlast_pki::ocsp::{CertId, Content, Failure, Request, Single, Status as Said};
+use serde::{Deserialize, Serialize};
 
-use super::CaError;
-use super::authority::Authority;
+use super::authority::{Authority, Status};
+use super::revocation::authority_by_id;
+use super::{CaError, responder, revoked};
 use crate::Fault;
+use crate::arn::Scope;
+use crate::keyring::KeyRing;
 use crate::settings::Settings;
+use crate::work::{Swept, Work};
 
 /// What [`super::Ocsp::url`] shall be for this `OcspCustomCname`. `None` without a name if the server has no
 /// listener for plain HTTP.
@@ -23,4 +36,191 @@ pub fn access(authority: &Authority) -> Result<Option<Extension>, CaError> {
     let extension =
         extensions::authority_information_access(&[&ocsp.url], &[]).map_err(Fault::from)?;
     Ok(Some(extension))
+}
+
+/// An answer that was signed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The response in DER.
+    pub der: Vec<u8>,
+    /// Seconds since 1970.
+    pub this_update: i64,
+    /// Seconds since 1970.
+    pub next_update: i64,
+    /// Where [`epoch`] is to be asked of.
+    pub epoch_place: String,
+    /// What it was when the answer was made.
+    pub epoch: Option<u64>,
+    /// What was said of each certificate.
+    pub statuses: Vec<Said>,
+}
+
+impl Answer {
+    /// Whether it may be given again: it has no nonce, and no certificate in it that may still be issued.
+    pub fn is_lasting(&self) -> bool {
+        !self.statuses.contains(&Said::Unknown)
+    }
+}
+
+/// Answers a request, or says why not. What is written and noted must be durable before the answer is sent.
+pub fn answer(
+    work: &mut Work<'_>,
+    ring: &KeyRing,
+    request: &Request,
+    validity_seconds: i64,
+    swept: &mut Swept,
+) -> Result<Result<Answer, Failure>, Fault> {
+    let Some(authority) = authority_of(work, &request.ids)? else {
+        return Ok(Err(Failure::Unauthorized));
+    };
+    // Asked first: whatever changes from here on makes it another one.
+    let epoch_place = epoch_place(authority.scope(), authority.id());
+    let epoch = epoch(work, &epoch_place)?;
+    let now = work.now();
+    let Some(responder) = responder::current(work, &authority)? else {
+        return Ok(Err(Failure::TryLater));
+    };
+    let statuses = statuses(work, &authority, &request.ids)?;
+    let next_update = (now + validity_seconds).min(responder.certificate().not_after());
+    let responses = request
+        .ids
+        .iter()
+        .zip(&statuses)
+        .map(|(id, status)| Single {
+            id: id.clone(),
+            status: *status,
+            this_update: now,
+            next_update: Some(next_update),
+        })
+        .collect();
+    let unsigned = Content {
+        responder_key: &responder.certificate().public_key()?,
+        produced_at: now,
+        responses,
+        nonce: request.nonce.clone(),
+    }
+    .prepare(responder.algorithm())?;
+    let key = responder.load_key(work, ring)?;
+    let signature = key.sign(responder.algorithm(), Message::Raw(&unsigned.to_be_signed))?;
+    let der = unsigned.assemble(&signature, &[responder.certificate().der().to_vec()])?;
+    swept.done(authority.scope(), authority.arn(), "GenerateOCSPResponse");
+    Ok(Ok(Answer { der, this_update: now, next_update, epoch_place, epoch, statuses }))
+}
+
+/// Whether an answer that was made before is still what would be answered, and the epoch as of now.
+pub fn recheck(
+    work: &mut Work<'_>,
+    ids: &[CertId],
+    said: &[Said],
+    place: &str,
+) -> Result<Option<Option<u64>>, Fault> {
+    let epoch = epoch(work, place)?;
+    let Some(authority) = authority_of(work, ids)? else { return Ok(None) };
+    let same = statuses(work, &authority, ids)? == said;
+    Ok(same.then_some(epoch))
+}
+
+/// Changes with each revocation and each change of the authority that it is of; as of now, and no older.
+pub fn epoch(work: &Work<'_>, place: &str) -> Result<Option<u64>, Fault> {
+    Ok(work.store().read_fresh(place)?.map(|record| record.version))
+}
+
+/// The authority that all of these certificates are of, if it answers.
+fn authority_of(work: &mut Work<'_>, ids: &[CertId]) -> Result<Option<Authority>, Fault> {
+    let Some(first) = ids.first() else { return Ok(None) };
+    let Some(hash) = first.hash() else { return Ok(None) };
+    let place = issuer_place(hash.name, first.issuer_key_hash());
+    let Some(issuer) = work.get::<Issuer>(&place)? else { return Ok(None) };
+    let scope = Scope { account: issuer.account, region: issuer.region };
+    let Some(authority) = authority_by_id(work, &scope, &issuer.authority)? else {
+        return Ok(None);
+    };
+    let answers = matches!(authority.status(), Status::Active | Status::Disabled)
+        && authority.revocation().ocsp.is_some();
+    let Some(certificate) = authority.certificate().filter(|_| answers) else { return Ok(None) };
+    let key = certificate.public_key()?;
+    // The names of the issuer are compared, too. Mostly there is one certificate, or all have one hash.
+    let all = ids.iter().all(|id| id.is_of(certificate.subject(), &key));
+    Ok(all.then_some(authority))
+}
+
+/// RFC 6960, section 2.2: good only if the authority has issued it. "Revoked" for what was never issued is an
+/// option that is not used.
+fn statuses(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    ids: &[CertId],
+) -> Result<Vec<Said>, Fault> {
+    let status = |work: &mut Work<'_>, id: &CertId| {
+        let serial = hex::encode(id.serial());
+        if let Some(revoked) = revoked(work, authority, &serial)? {
+            let at = revoked.revoked_ms.div_euclid(1000);
+            let reason = Reason::by_aws_name(&revoked.reason).unwrap_or(UNSPECIFIED);
+            return Ok(Said::Revoked { at, reason });
+        }
+        let issued = super::issue::by_serial(work, authority, &serial)?.is_some();
+        Ok::<_, CaError>(if issued { Said::Good } else { Said::Unknown })
+    };
+    let mut out = Vec::with_capacity(ids.len());
+    for id in ids {
+        out.push(status(work, id).map_err(|error| match error {
+            CaError::Fault(fault) => fault,
+            other => Fault::Encoding(other.to_string()),
+        })?);
+    }
+    Ok(out)
+}
+
+/// Whose key a question means.
+#[derive(Serialize, Deserialize)]
+struct Issuer {
+    account: String,
+    region: String,
+    authority: String,
+}
+
+/// Files an authority under what questions call it, and gives the places.
+pub(super) fn index(work: &mut Work<'_>, authority: &Authority) -> Result<Vec<String>, Fault> {
+    let Some(certificate) = authority.certificate() else { return Ok(Vec::new()) };
+    let key = certificate.public_key()?;
+    let mut places = Vec::new();
+    for hash in hashes() {
+        let place = issuer_place(hash.name, &issuer_key_hash(hash, &key)?);
+        let issuer = Issuer {
+            account: authority.scope().account.clone(),
+            region: authority.scope().region.clone(),
+            authority: authority.id().to_owned(),
+        };
+        work.put(&place, &issuer)?;
+        places.push(place);
+    }
+    Ok(places)
+}
+
+/// Begins or ends answering, as `wanted` says. Whether the authority answers, or did until now.
+pub(super) fn follow(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    wanted: bool,
+) -> Result<bool, Fault> {
+    responder::follow(work, authority, wanted)
+}
+
+#[derive(Serialize)]
+struct Epoch {
+    changed_ms: i64,
+}
+
+/// Begins a new epoch of an authority. Nothing is read for it.
+pub(super) fn put_epoch(work: &mut Work<'_>, scope: &Scope, id: &str) -> Result<(), Fault> {
+    let epoch = Epoch { changed_ms: work.now_ms() };
+    work.put(&epoch_place(scope, id), &epoch)
+}
+
+pub(super) fn epoch_place(scope: &Scope, id: &str) -> String {
+    format!("ca/ocsp-epoch/{}/{}/{id}", scope.account, scope.region)
+}
+
+fn issuer_place(hash: &str, key_hash: &[u8]) -> String {
+    format!("ca/ocsp-issuer/{hash}/{}", hex::encode(key_hash))
 }

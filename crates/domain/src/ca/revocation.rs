@@ -3,11 +3,12 @@
 use outlast_pki::certificate::Certificate;
 use serde::{Deserialize, Serialize};
 
-use super::CaError;
 use super::authority::{Authority, Status};
+use super::{CaError, crl, ocsp, responder};
+use crate::Fault;
 use crate::arn::Scope;
 use crate::identity::Allowed;
-use crate::work::Work;
+use crate::work::{Swept, Work};
 
 /// `RevocationConfiguration`: what is on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,15 +82,7 @@ pub struct Revoked {
     pub not_after: i64,
 }
 
-/// When an authority's CRLs must be made anew.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct CrlDue {
-    /// Milliseconds since 1970.
-    pub(super) due_ms: i64,
-}
-
-/// Revokes a certificate by its serial number, in hexadecimal with or without colons; and with it the one that was
-/// issued together with it.
+/// Revokes a certificate by its serial number, in hexadecimal with or without colons.
 pub fn revoke(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -138,19 +131,101 @@ fn revoke_one(
         return Ok(false);
     }
     let certificate = Certificate::parse_one(issued.certificate.as_bytes())
-        .map_err(|_| crate::Fault::Damaged(place.clone()))?;
+        .map_err(|_| Fault::Damaged(place.clone()))?;
     let revoked = Revoked {
         reason: reason.to_owned(),
         revoked_ms: work.now_ms(),
         not_after: certificate.not_after(),
     };
     work.put(&place, &revoked)?;
-    if authority.revocation().crl.is_some() {
-        // Written without being read: revocations of one authority do not meet each other here.
-        let due = CrlDue { due_ms: work.now_ms() };
-        work.put(&crl_due_place(authority.scope(), authority.id()), &due)?;
+    // Both are written without being read: revocations of one authority do not meet each other here.
+    if let Some(crl) = &authority.revocation().crl {
+        crl::mark(work, authority, crl::Part::of(crl, &hex::decode(&serial).unwrap_or_default()))?;
+    }
+    ocsp::put_epoch(work, authority.scope(), authority.id())?;
+    Ok(())
+}
+
+/// Follows an authority that is being saved: what must be made or no longer be made because of its state and its
+/// configuration is due from now on.
+pub(super) fn follow(work: &mut Work<'_>, authority: &Authority) -> Result<(), Fault> {
+    let working = authority.certificate().is_some() && authority.status() != Status::Deleted;
+    let revocation = authority.revocation();
+    let crl = crl::follow(work, authority, revocation.crl.as_ref().filter(|_| working))?;
+    let ocsp = ocsp::follow(work, authority, working && revocation.ocsp.is_some())?;
+    if crl || ocsp {
+        let scope = authority.scope();
+        let served = Served {
+            account: scope.account.clone(),
+            region: scope.region.clone(),
+            named_by: ocsp::index(work, authority)?,
+        };
+        work.put(&served_place(authority.id()), &served)?;
+        ocsp::put_epoch(work, scope, authority.id())?;
     }
     Ok(true)
+}
+
+/// Forgets all that was made for an authority that is erased.
+pub(super) fn forget(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    id: &str,
+    swept: &mut Swept,
+) -> Result<(), Fault> {
+    crl::forget(work, scope, id);
+    responder::forget(work, scope, id, swept)?;
+    work.delete(&ocsp::epoch_place(scope, id));
+    if let Some(served) = work.get::<Served>(&served_place(id))? {
+        served.named_by.iter().for_each(|place| work.delete(place));
+        work.delete(&served_place(id));
+    }
+    Ok(())
+}
+
+/// The certificate (DER) of an authority that has CRLs or OCSP, by its id alone.
+pub fn authority_certificate(work: &mut Work<'_>, id: &str) -> Result<Option<Vec<u8>>, Fault> {
+    let Some(served) = work.get::<Served>(&served_place(id))? else { return Ok(None) };
+    let authority = authority_by_id(work, &served.scope(), id)?;
+    Ok(authority
+        .filter(|found| found.status() != Status::Deleted)
+        .and_then(|found| found.certificate().map(|certificate| certificate.der().to_vec())))
+}
+
+/// The authority with this id, if there is one.
+pub(super) fn authority_by_id(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    id: &str,
+) -> Result<Option<Authority>, Fault> {
+    let arn = scope.arn("acm-pca", &format!("certificate-authority/{id}"));
+    match super::find(work, scope, &arn) {
+        Ok(authority) => Ok(Some(authority)),
+        Err(CaError::Fault(fault)) => Err(fault),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Account, region and id at the end of a place, and what follows.
+pub(super) fn parts<'a>(place: &'a str, prefix: &str) -> Option<(Scope, &'a str, &'a str)> {
+    let mut parts = place.strip_prefix(prefix)?.splitn(4, '/');
+    let scope = Scope { account: parts.next()?.into(), region: parts.next()?.into() };
+    Some((scope, parts.next()?, parts.next().unwrap_or_default()))
+}
+
+/// Where an authority lives whose id is in a URL.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Served {
+    account: String,
+    region: String,
+    /// Where it is found by what OCSP calls it.
+    named_by: Vec<String>,
+}
+
+impl Served {
+    pub(super) fn scope(&self) -> Scope {
+        Scope { account: self.account.clone(), region: self.region.clone() }
+    }
 }
 
 /// Whether, when and why a certificate was revoked; `serial` in lower-case hexadecimal.
@@ -176,10 +251,10 @@ pub(super) fn revoked_prefix(scope: &Scope, id: &str) -> String {
     format!("ca/revoked/{}/{}/{id}/", scope.account, scope.region)
 }
 
-fn revoked_place(scope: &Scope, id: &str, serial: &str) -> String {
+pub(super) fn revoked_place(scope: &Scope, id: &str, serial: &str) -> String {
     format!("{}{serial}", revoked_prefix(scope, id))
 }
 
-pub(super) fn crl_due_place(scope: &Scope, id: &str) -> String {
-    format!("ca/crl-due/{}/{}/{id}", scope.account, scope.region)
+fn served_place(id: &str) -> String {
+    format!("ca/served/{id}")
 }

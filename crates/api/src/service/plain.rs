@@ -1,0 +1,522 @@
+//! What is served over plain HTTP: CRLs, OCSP, and certificates of authorities. Nothing else is known there, and
+//! nobody is asked who they are: all of it is signed, and meant for everybody.
+//!
+//! OCSP: RFC 6960, appendix A, and the profile of RFC 5019, which says what caches on the way may keep.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base64::Engine;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use bytes::Bytes;
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LAST_MODIFIED,
+};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use outlast_domain::ca::crl::{self, Made};
+use outlast_domain::ca::{self, ocsp};
+use outlast_domain::work::{Swept, Work};
+use outlast_domain::{Fault, ids, limits};
+use outlast_pki::ocsp::{Failure, RESPONSE_MEDIA_TYPE, Request};
+use outlast_store::{StoreError, Transaction};
+use time::OffsetDateTime;
+use time::format_description::BorrowedFormatItem;
+use time::macros::format_description;
+
+use super::Service;
+use super::answers::{Answers, Bounded, Kept, key};
+use crate::audit::service_event;
+use crate::ops::ACM_PCA;
+
+/// What revocation keeps in memory, none of which is believed without a look at the store.
+pub(super) struct State {
+    pub(super) answers: Answers,
+    /// CRLs by their digest.
+    crls: Mutex<Bounded<String, Bytes>>,
+    /// Where a read of the store takes a round trip: the epochs that were seen last, and when.
+    pub(super) epochs: Mutex<HashMap<String, (Option<u64>, i64)>>,
+    validity_seconds: AtomicI64,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            answers: Answers::default(),
+            crls: Mutex::new(Bounded::new(limits::MAX_KEPT_CRLS_BYTES)),
+            epochs: Mutex::default(),
+            validity_seconds: AtomicI64::new(limits::OCSP_VALIDITY_SECONDS),
+        }
+    }
+}
+
+/// A request whose body has arrived.
+pub struct Plain<'a> {
+    /// Method.
+    pub method: &'a Method,
+    /// Path, as sent.
+    pub path: &'a str,
+    /// Headers.
+    pub headers: &'a HeaderMap,
+    /// Body.
+    pub body: &'a [u8],
+    /// Milliseconds since 1970.
+    pub now_ms: i64,
+}
+
+/// What is to be done now.
+pub enum PlainStep {
+    /// Send this.
+    Respond(Response<Bytes>),
+    /// Have it signed, when it is its turn: [`Service::recheck`], then [`Service::sign`].
+    Ask(Question),
+}
+
+/// A question that has no answer yet.
+pub struct Question {
+    request: Request,
+    key: Arc<[u8]>,
+    /// The path of a GET that asked it.
+    path: Option<Box<[u8]>>,
+    if_none_match: Option<HeaderValue>,
+}
+
+/// What comes of signing.
+pub enum Signing {
+    /// Send this.
+    Respond(Response<Bytes>),
+    /// Commit, then [`Service::signed`]; on a conflict sign again.
+    Commit(Box<Signed>),
+    /// Another operation changed the same records meanwhile: sign again.
+    Again,
+}
+
+/// An answer that may be sent when its transaction is durable.
+pub struct Signed {
+    /// What must be durable first.
+    pub transaction: Transaction,
+    kept: Arc<Kept>,
+}
+
+impl Service {
+    /// For how long OCSP answers are valid from now on, in seconds.
+    pub fn set_ocsp_validity(&self, seconds: i64) {
+        self.revocation.validity_seconds.store(seconds, Ordering::Relaxed);
+    }
+
+    pub(super) fn ocsp_validity(&self) -> i64 {
+        self.revocation.validity_seconds.load(Ordering::Relaxed)
+    }
+
+    /// The answer to a GET that was asked with the same path before, if it still holds.
+    pub fn plain_again(&self, request: &Plain<'_>) -> Option<Response<Bytes>> {
+        let kept = self.revocation.answers.by_path(request.path.as_bytes())?;
+        self.holds(&kept, request.now_ms).then(|| {
+            kept.used();
+            answered(&kept, request.headers.get(IF_NONE_MATCH), request.now_ms)
+        })
+    }
+
+    /// Answers what needs no signature. May read the store.
+    pub fn plain(&self, request: &Plain<'_>) -> PlainStep {
+        match *request.method {
+            Method::GET | Method::HEAD => self.plain_get(request),
+            Method::POST if matches!(request.path, "/" | "/ocsp" | "/ocsp/") => {
+                self.ask(request, request.body, None)
+            }
+            Method::POST => PlainStep::Respond(not_found()),
+            _ => {
+                let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
+                response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
+                PlainStep::Respond(response)
+            }
+        }
+    }
+
+    fn plain_get(&self, request: &Plain<'_>) -> PlainStep {
+        let path = request.path;
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let found = if let Some(name) = name.strip_suffix(".crl") {
+            self.crl(request, name)
+        } else if let Some(id) = path.strip_prefix("/ca/").and_then(|at| at.strip_suffix(".cer")) {
+            self.authority_certificate(request, id)
+        } else {
+            // The slashes of base 64 may be there as they are. Every request begins with a SEQUENCE.
+            let given = path.strip_prefix("/ocsp/");
+            let encoded = given.unwrap_or_else(|| path.trim_start_matches('/'));
+            return match (decode(encoded), given) {
+                (Some(der), _) => self.ask(request, &der, Some(path)),
+                (None, Some(_)) => PlainStep::Respond(failed(Failure::MalformedRequest)),
+                (None, None) => PlainStep::Respond(not_found()),
+            };
+        };
+        PlainStep::Respond(match found {
+            Ok(Some(response)) => response,
+            Ok(None) => not_found(),
+            Err(fault) => {
+                tracing::error!(%fault, "what is served to everybody could not be read");
+                text(StatusCode::SERVICE_UNAVAILABLE, "try again later\n")
+            }
+        })
+    }
+
+    fn crl(&self, request: &Plain<'_>, name: &str) -> Result<Option<Response<Bytes>>, Fault> {
+        // Between the two reads it may be made anew.
+        for _ in 0..8 {
+            let mut work = self.work(request.now_ms);
+            let Some(made) = crl::made(&mut work, name)? else { return Ok(None) };
+            let etag = header(format!("\"{}\"", made.digest));
+            let mut response = if matches_etag(request.headers.get(IF_NONE_MATCH), &etag) {
+                not_modified()
+            } else {
+                match self.crl_bytes(&work, name, &made)? {
+                    Some(bytes) => Response::new(bytes),
+                    None => continue,
+                }
+            };
+            let headers = response.headers_mut();
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/pkix-crl"));
+            headers.insert(LAST_MODIFIED, header(http_date(made.this_update)));
+            headers.insert(ETAG, etag);
+            // It may be made anew at any time: caches are to ask whether it was.
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, no-cache"));
+            return Ok(Some(response));
+        }
+        Err(StoreError::Conflict.into())
+    }
+
+    fn crl_bytes(&self, work: &Work<'_>, name: &str, made: &Made) -> Result<Option<Bytes>, Fault> {
+        if let Some(bytes) = lock(&self.revocation.crls).get(&made.digest) {
+            return Ok(Some(bytes.clone()));
+        }
+        let Some(bytes) = crl::der(work, name, made)?.map(Bytes::from) else { return Ok(None) };
+        lock(&self.revocation.crls).put(made.digest.clone(), bytes.clone(), bytes.len());
+        Ok(Some(bytes))
+    }
+
+    fn authority_certificate(
+        &self,
+        request: &Plain<'_>,
+        id: &str,
+    ) -> Result<Option<Response<Bytes>>, Fault> {
+        if ids::uuid_bytes(id).is_none() {
+            return Ok(None);
+        }
+        let der = ca::authority_certificate(&mut self.work(request.now_ms), id)?;
+        Ok(der.map(|der| {
+            let mut response = Response::new(Bytes::from(der));
+            // RFC 5280, section 4.2.2.1.
+            let kind = HeaderValue::from_static("application/pkix-cert");
+            response.headers_mut().insert(CONTENT_TYPE, kind);
+            response
+        }))
+    }
+
+    fn ask(&self, request: &Plain<'_>, der: &[u8], path: Option<&str>) -> PlainStep {
+        let Ok(asked) = Request::parse(der) else {
+            return PlainStep::Respond(failed(Failure::MalformedRequest));
+        };
+        let key = key(&asked.ids);
+        let if_none_match = request.headers.get(IF_NONE_MATCH);
+        if asked.nonce.is_none()
+            && let Some(kept) = self.revocation.answers.by_key(&key)
+            && self.holds(&kept, request.now_ms)
+        {
+            kept.used();
+            if let Some(path) = path {
+                self.revocation.answers.put_path(path.as_bytes(), key);
+            }
+            return PlainStep::Respond(answered(&kept, if_none_match, request.now_ms));
+        }
+        PlainStep::Ask(Question {
+            request: asked,
+            key,
+            path: path.map(|path| path.as_bytes().into()),
+            if_none_match: if_none_match.cloned(),
+        })
+    }
+
+    /// The answer that is kept to a question, if it was only the epoch that kept it from being given, or if somebody
+    /// else has had it signed meanwhile. Reads the store.
+    pub fn recheck(&self, question: &Question, now_ms: i64) -> Option<Response<Bytes>> {
+        if question.request.nonce.is_some() {
+            return None;
+        }
+        let kept = self.revocation.answers.by_key(&question.key)?;
+        if !kept.is_fresh(now_ms.div_euclid(1000)) {
+            return None;
+        }
+        if !self.holds(&kept, now_ms) {
+            let mut work = self.work(now_ms);
+            let (ids, said) = (&kept.ids, &kept.statuses);
+            match ocsp::recheck(&mut work, ids, said, &kept.epoch_place) {
+                Ok(Some(epoch)) => {
+                    kept.set_epoch(epoch);
+                    self.saw(&kept, epoch, now_ms);
+                }
+                Ok(None) => return None,
+                Err(fault) => {
+                    tracing::warn!(%fault, "an OCSP answer could not be looked at again");
+                    return None;
+                }
+            }
+        }
+        kept.used();
+        if let Some(path) = &question.path {
+            self.revocation.answers.put_path(path, question.key.clone());
+        }
+        Some(answered(&kept, question.if_none_match.as_ref(), now_ms))
+    }
+
+    /// Signs the answer to a question. Reads the store.
+    pub fn sign(&self, question: &Question, now_ms: i64) -> Signing {
+        let mut work = self.work(now_ms);
+        let mut swept = Swept::default();
+        let request = &question.request;
+        let outcome =
+            ocsp::answer(&mut work, &self.ring, request, self.ocsp_validity(), &mut swept)
+                .and_then(|answer| Ok((answer, self.events(now_ms, &swept)?)));
+        match outcome {
+            Ok((Ok(answer), events)) => {
+                let kept = Arc::new(Kept::new(request.ids.clone(), answer));
+                let transaction = work.into_transaction(events);
+                Signing::Commit(Box::new(Signed { transaction, kept }))
+            }
+            Ok((Err(failure), _)) => Signing::Respond(failed(failure)),
+            Err(Fault::Store(StoreError::Conflict)) => Signing::Again,
+            Err(fault) => {
+                tracing::error!(%fault, "an OCSP answer could not be signed");
+                Signing::Respond(failed(Failure::InternalError))
+            }
+        }
+    }
+
+    /// The answer, now that it is durable that it was given.
+    pub fn signed(&self, question: &Question, signed: &Signed, now_ms: i64) -> Response<Bytes> {
+        let kept = &signed.kept;
+        if question.request.nonce.is_some() || !is_lasting(kept) {
+            let mut response = answered(kept, None, now_ms);
+            only_once(&mut response);
+            return response;
+        }
+        self.keep(kept.clone(), now_ms);
+        if let Some(path) = &question.path {
+            self.revocation.answers.put_path(path, question.key.clone());
+        }
+        kept.used();
+        answered(kept, question.if_none_match.as_ref(), now_ms)
+    }
+
+    /// Carries a request out and waits for the commit.
+    pub fn call_plain(&self, request: &Plain<'_>) -> Response<Bytes> {
+        if let Some(response) = self.plain_again(request) {
+            return response;
+        }
+        let question = match self.plain(request) {
+            PlainStep::Respond(response) => return response,
+            PlainStep::Ask(question) => question,
+        };
+        if let Some(response) = self.recheck(&question, request.now_ms) {
+            return response;
+        }
+        for _ in 0..super::MAX_ATTEMPTS {
+            match self.sign(&question, request.now_ms) {
+                Signing::Respond(response) => return response,
+                Signing::Again => {}
+                Signing::Commit(mut signed) => {
+                    match self.store.commit_and_wait(std::mem::take(&mut signed.transaction)) {
+                        Ok(()) => return self.signed(&question, &signed, request.now_ms),
+                        Err(StoreError::Conflict) => {}
+                        Err(error) => return unsigned(&error),
+                    }
+                }
+            }
+        }
+        busy()
+    }
+
+    pub(super) fn keep(&self, kept: Arc<Kept>, now_ms: i64) {
+        self.saw(&kept, kept.epoch(), now_ms);
+        self.revocation.answers.put(key(&kept.ids), kept);
+    }
+
+    /// Whether an answer that is kept still is what would be answered, without a round trip to the store.
+    fn holds(&self, kept: &Kept, now_ms: i64) -> bool {
+        if !kept.is_fresh(now_ms.div_euclid(1000)) {
+            return false;
+        }
+        if self.fresh.is_remote() {
+            let seen = lock(&self.revocation.epochs).get(&kept.epoch_place).copied();
+            return seen.is_some_and(|(epoch, at_ms)| {
+                epoch == kept.epoch() && (0..limits::MAX_EPOCH_AGE_MS).contains(&(now_ms - at_ms))
+            });
+        }
+        self.fresh
+            .read(&kept.epoch_place)
+            .is_ok_and(|record| record.map(|record| record.version) == kept.epoch())
+    }
+
+    fn saw(&self, kept: &Kept, epoch: Option<u64>, now_ms: i64) {
+        if self.fresh.is_remote() {
+            // What was seen later is not overwritten: epochs only grow.
+            let mut epochs = lock(&self.revocation.epochs);
+            let seen = epochs.entry(kept.epoch_place.clone()).or_insert((epoch, now_ms));
+            if seen.0 <= epoch {
+                *seen = (epoch, now_ms);
+            }
+        }
+    }
+
+    /// The records of what was done by itself.
+    pub(super) fn events(&self, now_ms: i64, swept: &Swept) -> Result<Vec<Vec<u8>>, Fault> {
+        let event = |done| Ok(service_event(now_ms, &ids::uuid()?, ACM_PCA.event_source, done));
+        swept.done.iter().map(event).collect()
+    }
+}
+
+/// The answer when the transaction of an answer failed for good.
+pub fn unsigned(error: &StoreError) -> Response<Bytes> {
+    tracing::error!(%error, "the commit of an OCSP answer failed");
+    failed(Failure::InternalError)
+}
+
+/// The answer when there is too much to sign.
+pub fn busy() -> Response<Bytes> {
+    failed(Failure::TryLater)
+}
+
+/// The answer to a body that is too long or did not arrive.
+pub fn too_large() -> Response<Bytes> {
+    text(StatusCode::PAYLOAD_TOO_LARGE, "the request is too long\n")
+}
+
+fn is_lasting(kept: &Kept) -> bool {
+    !kept.statuses.contains(&outlast_pki::ocsp::Status::Unknown)
+}
+
+/// RFC 5019, section 6.2.
+fn answered(kept: &Kept, if_none_match: Option<&HeaderValue>, now_ms: i64) -> Response<Bytes> {
+    let mut response = if matches_etag(if_none_match, &kept.etag) {
+        not_modified()
+    } else {
+        Response::new(kept.body.clone())
+    };
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(RESPONSE_MEDIA_TYPE));
+    headers.insert(LAST_MODIFIED, kept.last_modified.clone());
+    headers.insert(EXPIRES, kept.expires.clone());
+    headers.insert(ETAG, kept.etag.clone());
+    let left = (kept.next_update - now_ms.div_euclid(1000)).max(0);
+    let control = format!("max-age={left}, public, no-transform, must-revalidate");
+    headers.insert(CACHE_CONTROL, header(control));
+    response
+}
+
+/// Takes out what would let caches keep it.
+fn only_once(response: &mut Response<Bytes>) {
+    let headers = response.headers_mut();
+    for name in [LAST_MODIFIED, EXPIRES, ETAG] {
+        headers.remove(name);
+    }
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+}
+
+/// RFC 6960, section 2.3: errors are not signed, and HTTP has nothing to say about them.
+fn failed(failure: Failure) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from(failure.to_der()));
+    let kind = HeaderValue::from_static(RESPONSE_MEDIA_TYPE);
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    only_once(&mut response);
+    response
+}
+
+fn not_found() -> Response<Bytes> {
+    text(StatusCode::NOT_FOUND, "not found\n")
+}
+
+fn not_modified() -> Response<Bytes> {
+    let mut response = Response::new(Bytes::new());
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    response
+}
+
+fn text(status: StatusCode, body: &'static str) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from_static(body.as_bytes()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    response
+}
+
+fn header(text: String) -> HeaderValue {
+    HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+fn matches_etag(given: Option<&HeaderValue>, etag: &HeaderValue) -> bool {
+    let Some(given) = given.and_then(|value| value.to_str().ok()) else { return false };
+    given.split(',').any(|one| one.trim().as_bytes() == etag.as_bytes())
+}
+
+/// A moment as HTTP writes it (RFC 9110, section 5.6.7).
+pub(super) fn http_date(seconds: i64) -> String {
+    const FORMAT: &[BorrowedFormatItem<'static>] = format_description!(
+        "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
+    );
+    let time = OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    time.format(FORMAT).unwrap_or_default()
+}
+
+/// URL-encoded base 64 (RFC 6960, appendix A.1); the padding may be missing.
+fn decode(encoded: &str) -> Option<Vec<u8>> {
+    const LENIENT: GeneralPurpose = GeneralPurpose::new(
+        &alphabet::STANDARD,
+        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+    );
+    let longest = outlast_pki::ocsp::MAX_REQUEST_LEN * 4;
+    // A SEQUENCE begins with `M`.
+    if encoded.len() > longest || !(encoded.starts_with('M') || encoded.starts_with("%4")) {
+        return None;
+    }
+    let mut plain = Vec::with_capacity(encoded.len());
+    let mut bytes = encoded.bytes();
+    while let Some(byte) = bytes.next() {
+        plain.push(match byte {
+            b'%' => {
+                let mut octet = [0];
+                hex::decode_to_slice([bytes.next()?, bytes.next()?], &mut octet).ok()?;
+                octet[0]
+            }
+            other => other,
+        });
+    }
+    LENIENT.decode(plain).ok()
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is kept is replaced whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_read_as_they_may_be_written() {
+        let der: Vec<u8> = (0..70).map(|n| if n == 0 { 0x30 } else { 255 - n }).collect();
+        let plain = base64::engine::general_purpose::STANDARD.encode(&der);
+        assert!(plain.contains('/') && plain.contains('+') && plain.ends_with('='), "{plain}");
+        let escaped = plain.replace('/', "%2F").replace('+', "%2b").replace('=', "%3D");
+        for written in [&plain, &escaped, &plain.trim_end_matches('=').to_owned()] {
+            assert_eq!(decode(written).as_deref(), Some(der.as_slice()), "{written}");
+        }
+        for wrong in ["", "M", "M%", "M%4", "M%zz", "favicon.ico", "MM MM", "MEI.", "%4dEI=M"] {
+            assert_eq!(decode(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn dates_are_those_of_http() {
+        assert_eq!(http_date(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT");
+    }
+}

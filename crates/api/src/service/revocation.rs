@@ -1,0 +1,192 @@
+//! What revocation does by itself, within seconds: CRLs, the certificates of OCSP responders, answers that are due.
+
+use std::sync::Arc;
+
+use outlast_domain::Fault;
+use outlast_domain::ca::crl::{self, How};
+use outlast_domain::ca::{ocsp, responder};
+use outlast_domain::work::{Swept, Work};
+use outlast_pki::ocsp::Request;
+use outlast_store::StoreError;
+
+use super::Service;
+use super::answers::Kept;
+use super::housekeeping::Round;
+use super::plain::lock;
+use crate::ops::ACM_PCA;
+
+/// Records that are looked at in one step.
+const PAGE: usize = 500;
+/// CRLs with slow signatures that are made in one round: others wait meanwhile.
+const SLOW: usize = 8;
+/// Answers that are renewed in one round, and in one transaction.
+const ANSWERS: usize = 512;
+const TOGETHER: usize = 32;
+/// How often a CRL is tried while its mark changes.
+const ATTEMPTS: u32 = 3;
+
+impl Service {
+    /// Makes the CRLs and responders that are due, and renews answers that are asked for again and again. Cheap when
+    /// there is nothing.
+    ///
+    /// # Errors
+    /// The first failure. What can be done is done all the same, and the rest comes again at the next round.
+    pub fn keep_revocation(&self, now_ms: i64) -> Result<(), Fault> {
+        let mut round = Round::new(self, now_ms);
+        round.sweep(&ACM_PCA, &crl::MARK_DUE);
+        for outcome in [
+            self.renew_responders(now_ms),
+            self.make_crls(now_ms),
+            self.look_at_epochs(now_ms),
+            self.renew_answers(now_ms),
+        ] {
+            if let Err(fault) = outcome {
+                round.failed(&ACM_PCA, "revocation", fault);
+            }
+        }
+        round.outcome()
+    }
+
+    fn renew_responders(&self, now_ms: i64) -> Result<(), Fault> {
+        let mut first = Ok(());
+        let mut after = Some(String::new());
+        while let Some(from) = after {
+            let due = responder::due(&self.work(now_ms), &from, PAGE)?;
+            for place in due.places.iter().chain(&due.damaged) {
+                let done = self.do_once(now_ms, |work, swept| {
+                    responder::renew(work, &self.ring, place, swept)
+                });
+                match done {
+                    // Another server was quicker, or the authority changed just now.
+                    Ok(()) | Err(Fault::Store(StoreError::Conflict)) => {}
+                    Err(fault) => {
+                        tracing::warn!(place, %fault, "an OCSP responder could not be made");
+                        first = first.and(Err(fault));
+                    }
+                }
+            }
+            after = due.next;
+        }
+        first
+    }
+
+    fn make_crls(&self, now_ms: i64) -> Result<(), Fault> {
+        let mut first = Ok(());
+        let mut slow = Vec::new();
+        let mut after = String::new();
+        loop {
+            let marked = crl::marked(&self.work(now_ms), &after, PAGE)?;
+            for place in &marked {
+                match self.make_crl(now_ms, place, How::Quickly) {
+                    Ok(true) => {}
+                    Ok(false) => slow.push(place.clone()),
+                    Err(fault) => first = first.and(Err(fault)),
+                }
+            }
+            match marked.last() {
+                Some(last) if marked.len() == PAGE => last.clone_into(&mut after),
+                _ => break,
+            }
+        }
+        for place in slow.iter().take(SLOW) {
+            if let Err(fault) = self.make_crl(now_ms, place, How::Patiently) {
+                first = first.and(Err(fault));
+            }
+        }
+        first
+    }
+
+    fn make_crl(&self, now_ms: i64, place: &str, how: How) -> Result<bool, Fault> {
+        let attempt = |how| {
+            let mut made = true;
+            self.do_once(now_ms, |work, swept| {
+                made = crl::make(work, &self.ring, place, how, swept)?;
+                Ok(())
+            })?;
+            Ok(made)
+        };
+        for _ in 0..ATTEMPTS {
+            match attempt(how) {
+                Err(Fault::Store(StoreError::Conflict)) => {}
+                outcome => return logged(place, outcome),
+            }
+        }
+        match attempt(How::Meanwhile) {
+            Err(Fault::Store(StoreError::Conflict)) => Ok(true),
+            outcome => logged(place, outcome),
+        }
+    }
+
+    /// One transaction of what the service does by itself.
+    fn do_once(
+        &self,
+        now_ms: i64,
+        what: impl FnOnce(&mut Work<'_>, &mut Swept) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let mut work = self.work(now_ms);
+        let mut swept = Swept::default();
+        what(&mut work, &mut swept)?;
+        if !work.writes_anything() {
+            return Ok(());
+        }
+        let events = self.events(now_ms, &swept)?;
+        self.store.commit_and_wait(work.into_transaction(events))?;
+        for material in &swept.erased {
+            self.ring.forget(material);
+        }
+        Ok(())
+    }
+
+    /// Other servers on the same database revoke, too.
+    fn look_at_epochs(&self, now_ms: i64) -> Result<(), Fault> {
+        let places: Vec<_> = lock(&self.revocation.epochs).keys().cloned().collect();
+        let work = self.work(now_ms);
+        for place in places {
+            let epoch = ocsp::epoch(&work, &place)?;
+            lock(&self.revocation.epochs).insert(place, (epoch, now_ms));
+        }
+        Ok(())
+    }
+
+    fn renew_answers(&self, now_ms: i64) -> Result<(), Fault> {
+        let due = self.revocation.answers.due(now_ms.div_euclid(1000), ANSWERS);
+        for together in due.chunks(TOGETHER) {
+            match self.renew_together(together, now_ms) {
+                // What somebody changes meanwhile is signed when it is asked for.
+                Ok(()) | Err(Fault::Store(StoreError::Conflict)) => {}
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(())
+    }
+
+    fn renew_together(&self, due: &[Arc<Kept>], now_ms: i64) -> Result<(), Fault> {
+        let mut renewed = Vec::with_capacity(due.len());
+        let mut work = self.work(now_ms);
+        let mut swept = Swept::default();
+        for kept in due {
+            let request = Request { ids: kept.ids.clone(), nonce: None };
+            let validity = self.ocsp_validity();
+            let answer = ocsp::answer(&mut work, &self.ring, &request, validity, &mut swept)?;
+            if let Ok(answer) = answer {
+                renewed.push(Kept::new(request.ids, answer));
+            }
+        }
+        if renewed.is_empty() {
+            return Ok(());
+        }
+        let events = self.events(now_ms, &swept)?;
+        self.store.commit_and_wait(work.into_transaction(events))?;
+        for kept in renewed {
+            self.keep(Arc::new(kept), now_ms);
+        }
+        Ok(())
+    }
+}
+
+fn logged(place: &str, outcome: Result<bool, Fault>) -> Result<bool, Fault> {
+    if let Err(fault) = &outcome {
+        tracing::warn!(place, %fault, "a CRL could not be made; it is tried again");
+    }
+    outcome
+}

@@ -1,0 +1,86 @@
+//! CRLs that go to a bucket besides being served: which have to be written, and where to.
+
+use serde::{Deserialize, Serialize};
+
+use super::crl::{self, Made};
+use crate::work::{Due, Work};
+use crate::{Fault, limits};
+
+/// That a CRL has to be written.
+#[derive(Serialize, Deserialize)]
+struct Pending {
+    /// Milliseconds since 1970.
+    due_ms: i64,
+    /// How often it was tried in vain.
+    failures: u32,
+}
+
+/// A file that has to be written to a bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Name of the bucket.
+    pub bucket: String,
+    /// Its name there.
+    pub key: String,
+    /// What is in it.
+    pub bytes: Vec<u8>,
+}
+
+/// Has the CRL with this name written to its authority's bucket.
+pub(super) fn crl_pending(work: &mut Work<'_>, name: &str) -> Result<(), Fault> {
+    let pending = Pending { due_ms: work.now_ms(), failures: 0 };
+    work.put(&place(name), &pending)
+}
+
+pub(super) fn forget_crl(work: &mut Work<'_>, name: &str) {
+    work.delete(&place(name));
+}
+
+/// The places of those that are to be written now, of up to `limit` after one of them.
+pub fn due_crls(work: &Work<'_>, after: &str, limit: usize) -> Result<Due, Fault> {
+    work.due(PREFIX, after, limit, |pending: &Pending, now_ms| pending.due_ms <= now_ms)
+}
+
+/// What has to be written for `place`; `None` if there is nothing any more, and then `place` goes.
+pub fn crl_file(work: &mut Work<'_>, place: &str) -> Result<Option<File>, Fault> {
+    let name = place.strip_prefix(PREFIX).unwrap_or_default();
+    let found = match work.get::<Pending>(place)? {
+        Some(_) => file(work, name)?,
+        None => return Ok(None),
+    };
+    if found.is_none() {
+        work.delete(place);
+    }
+    Ok(found)
+}
+
+fn file(work: &mut Work<'_>, name: &str) -> Result<Option<File>, Fault> {
+    let Some(made) = crl::made(work, name)? else { return Ok(None) };
+    let Some(bucket) = bucket(work, &made)? else { return Ok(None) };
+    let Some(bytes) = crl::der(work, name, &made)? else { return Ok(None) };
+    Ok(Some(File { bucket, key: made.path, bytes }))
+}
+
+fn bucket(work: &mut Work<'_>, made: &Made) -> Result<Option<String>, Fault> {
+    let authority = made.authority(work)?;
+    Ok(authority.and_then(|found| found.revocation().crl.as_ref()?.bucket.clone()))
+}
+
+/// Notes how the writing went. What failed comes again later, and later still the next time.
+pub fn crl_written(work: &mut Work<'_>, place: &str, written: bool) -> Result<(), Fault> {
+    let Some(pending) = work.get::<Pending>(place)? else { return Ok(()) };
+    if written {
+        work.delete(place);
+        return Ok(());
+    }
+    let failures = pending.failures.saturating_add(1);
+    let wait = limits::FIRST_RETRY_MS.saturating_mul(1 << failures.min(16));
+    let due_ms = work.now_ms() + wait.min(limits::LAST_RETRY_MS);
+    work.put(place, &Pending { due_ms, failures })
+}
+
+fn place(name: &str) -> String {
+    format!("{PREFIX}{name}")
+}
+
+const PREFIX: &str = "ca/crl-publish/";

@@ -1,0 +1,232 @@
+//! The OCSP responder of an authority: a key of its own, and a certificate for it that the authority issues.
+//!
+//! It is made when OCSP is switched on, replaced in good time, and removed when OCSP is switched off. Nobody but the
+//! service has its key.
+
+use outlast_crypto::keys::{Key, KeySpec};
+use outlast_crypto::random;
+use outlast_crypto::signatures::{Message, SignatureAlgorithm};
+use outlast_pki::certificate::{Certificate, Content, SERIAL_LEN};
+use outlast_pki::extensions::ocsp_no_check;
+use outlast_pki::pem;
+use outlast_pki::templates::{Requested, Template};
+use serde::{Deserialize, Serialize};
+
+use super::authority::{Authority, Status};
+use super::crl::issuer_key_id;
+use super::revocation::{authority_by_id, parts};
+use crate::arn::Scope;
+use crate::keyring::KeyRing;
+use crate::work::{Swept, Work};
+use crate::{Fault, ids, limits};
+
+/// A responder as stored, without its key.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    /// PEM.
+    certificate: String,
+    /// Private CA's name of the type of its key.
+    key_algorithm: String,
+    /// Private CA's name of what it signs with.
+    signing_algorithm: String,
+    /// Id of its key.
+    key_id: String,
+}
+
+/// When something is to be done about an authority's responder.
+#[derive(Serialize, Deserialize)]
+struct Due {
+    /// Milliseconds since 1970.
+    due_ms: i64,
+}
+
+/// A responder that can sign.
+pub(super) struct Responder {
+    certificate: Certificate,
+    spec: &'static KeySpec,
+    algorithm: &'static SignatureAlgorithm,
+    key_place: String,
+}
+
+impl Responder {
+    pub(super) fn certificate(&self) -> &Certificate {
+        &self.certificate
+    }
+
+    pub(super) fn algorithm(&self) -> &'static SignatureAlgorithm {
+        self.algorithm
+    }
+
+    pub(super) fn load_key(
+        &self,
+        work: &mut Work<'_>,
+        ring: &KeyRing,
+    ) -> Result<std::sync::Arc<dyn Key>, Fault> {
+        ring.load(work, &self.key_place, self.spec)
+    }
+}
+
+/// The responder of an authority; `None` if there is none yet, or it is too old.
+pub(super) fn current(
+    work: &mut Work<'_>,
+    authority: &Authority,
+) -> Result<Option<Responder>, Fault> {
+    let place = place(authority.scope(), authority.id());
+    let Some(record) = work.get::<Record>(&place)? else { return Ok(None) };
+    let damaged = || Fault::Damaged(place.clone());
+    let certificate =
+        Certificate::parse_one(record.certificate.as_bytes()).map_err(|_| damaged())?;
+    if certificate.not_after() <= work.now() {
+        return Ok(None);
+    }
+    Ok(Some(Responder {
+        certificate,
+        spec: KeySpec::by_pca_name(&record.key_algorithm).ok_or_else(damaged)?,
+        algorithm: SignatureAlgorithm::by_pca_name(&record.signing_algorithm)
+            .ok_or_else(damaged)?,
+        key_place: key_place(authority.scope(), authority.id(), &record.key_id),
+    }))
+}
+
+/// Has a responder made or removed, as `wanted` says. Whether there is one, or was until now.
+pub(super) fn follow(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    wanted: bool,
+) -> Result<bool, Fault> {
+    let place = due_place(authority.scope(), authority.id());
+    let had = work.exists(&place)?;
+    if had != wanted {
+        // Switched off, the one that there is goes, and this with it.
+        work.put(&place, &Due { due_ms: work.now_ms() })?;
+    }
+    Ok(had || wanted)
+}
+
+/// The places of up to `limit` responders that something is to be done about, after one of them, and where to go on.
+pub fn due(work: &Work<'_>, after: &str, limit: usize) -> Result<crate::work::Due, Fault> {
+    work.due("ca/responder-due/", after, limit, |due: &Due, now_ms| due.due_ms <= now_ms)
+}
+
+/// Makes, replaces or removes a responder.
+pub fn renew(
+    work: &mut Work<'_>,
+    ring: &KeyRing,
+    due_at: &str,
+    swept: &mut Swept,
+) -> Result<(), Fault> {
+    if work.get::<Due>(due_at)?.is_none_or(|due| due.due_ms > work.now_ms()) {
+        return Ok(());
+    }
+    let (scope, id, _) =
+        parts(due_at, "ca/responder-due/").ok_or_else(|| Fault::Damaged(due_at.to_owned()))?;
+    let found = authority_by_id(work, &scope, id)?;
+    let answers = |authority: &&Authority| {
+        matches!(authority.status(), Status::Active | Status::Disabled)
+            && authority.revocation().ocsp.is_some()
+    };
+    forget_key(work, &scope, id, swept)?;
+    let Some(authority) = found.as_ref().filter(answers) else {
+        work.delete(&place(&scope, id));
+        work.delete(due_at);
+        return Ok(());
+    };
+    let not_after = make(work, ring, authority)?;
+    swept.done(&scope, authority.arn(), "IssueOCSPResponderCertificate");
+    // Time enough for others to be without a server: a third of its life.
+    let due_ms = work.now_ms() + (not_after - work.now()).max(0) * 1000 / 3 * 2;
+    work.put(due_at, &Due { due_ms })?;
+    // Answers that are kept have the certificate of the one before in them.
+    super::ocsp::put_epoch(work, &scope, id)
+}
+
+/// Makes a responder, and gives the end of its validity.
+fn make(work: &mut Work<'_>, ring: &KeyRing, authority: &Authority) -> Result<i64, Fault> {
+    let missing = || Fault::Damaged(authority.arn());
+    let issuer = authority.certificate().ok_or_else(missing)?;
+    let (spec, algorithm) = kind(authority).ok_or_else(missing)?;
+    let stored = spec.generate()?;
+    let key = spec.load(&stored)?;
+    let public_key = key.public_key().ok_or_else(missing)?;
+    let template = Template::by_arn("arn:aws:acm-pca:::template/OCSPSigningCertificate/V1")
+        .ok_or_else(missing)?;
+    let mut extensions = template.extensions(&Requested {
+        public_key,
+        issuer_key_id: Some(&issuer_key_id(issuer)?),
+        ..Requested::default()
+    })?;
+    extensions.push(ocsp_no_check()?);
+    let not_after = (work.now() + limits::RESPONDER_SECONDS).min(issuer.not_after());
+    let issuer_key = authority.load_key(work, ring)?;
+    let unsigned = Content {
+        serial: random::bytes::<SERIAL_LEN>()?,
+        issuer: issuer.subject().clone(),
+        subject: outlast_pki::name::name(&[("CommonName", "OCSP responder")], &[])?,
+        public_key: public_key.to_vec(),
+        not_before: (work.now() - limits::BACKDATE_SECONDS).max(issuer.not_before()),
+        not_after,
+        extensions,
+    }
+    .prepare(authority.algorithm(), issuer_key.public_key().ok_or_else(missing)?)?;
+    let signature = issuer_key.sign(authority.algorithm(), Message::Raw(&unsigned.to_be_signed))?;
+    let der = unsigned.assemble(&signature)?;
+    let record = Record {
+        certificate: pem::certificate(&der),
+        key_algorithm: spec.pca_name.unwrap_or_default().to_owned(),
+        signing_algorithm: algorithm.pca_name.unwrap_or_default().to_owned(),
+        key_id: ids::uuid()?,
+    };
+    let (scope, id) = (authority.scope(), authority.id());
+    work.put_secret(&key_place(scope, id, &record.key_id), &stored)?;
+    work.put(&place(scope, id), &record)?;
+    Ok(not_after)
+}
+
+/// What a responder signs with: what the authority does, unless that takes so long that nobody would wait for it.
+fn kind(authority: &Authority) -> Option<(&'static KeySpec, &'static SignatureAlgorithm)> {
+    if !authority.algorithm().slow {
+        return Some((authority.spec(), authority.algorithm()));
+    }
+    Some((KeySpec::by_pca_name("ML_DSA_65")?, SignatureAlgorithm::by_pca_name("ML_DSA_65")?))
+}
+
+/// Erases the key of the responder that there is, if there is one.
+fn forget_key(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    id: &str,
+    swept: &mut Swept,
+) -> Result<(), Fault> {
+    if let Some(record) = work.get::<Record>(&place(scope, id))? {
+        let key = key_place(scope, id, &record.key_id);
+        work.delete(&key);
+        swept.erased.push(key);
+    }
+    Ok(())
+}
+
+/// Forgets the responder of an authority that is erased.
+pub(super) fn forget(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    id: &str,
+    swept: &mut Swept,
+) -> Result<(), Fault> {
+    forget_key(work, scope, id, swept)?;
+    work.delete(&place(scope, id));
+    work.delete(&due_place(scope, id));
+    Ok(())
+}
+
+// Certificate before key, in the order of names: the check of a store counts on it.
+fn place(scope: &Scope, id: &str) -> String {
+    format!("ca/responder-certificate/{}/{}/{id}", scope.account, scope.region)
+}
+
+fn key_place(scope: &Scope, id: &str, key_id: &str) -> String {
+    format!("ca/responder-key/{}/{}/{id}/{key_id}", scope.account, scope.region)
+}
+
+fn due_place(scope: &Scope, id: &str) -> String {
+    format!("ca/responder-due/{}/{}/{id}", scope.account, scope.region)
+}
