@@ -6,7 +6,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
@@ -60,27 +60,32 @@ struct Connection {
 }
 
 /// Requests that are open on a connection, and when the last one ended.
-struct Activity {
+pub(crate) struct Activity {
     open: AtomicUsize,
     last: Mutex<Instant>,
 }
 
 impl Activity {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { open: AtomicUsize::new(0), last: Mutex::new(Instant::now()) }
     }
 
-    fn begin(self: &Arc<Self>) -> Busy {
+    pub(crate) fn begin(self: &Arc<Self>) -> Busy {
         self.open.fetch_add(1, Ordering::Relaxed);
         Busy(self.clone())
     }
 
+    /// Since when there has been no request; `None` if there is one.
+    pub(crate) fn idle_since(&self) -> Option<Instant> {
+        let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.open.load(Ordering::Relaxed) == 0).then_some(last)
+    }
+
     /// Ends when there was no request for as long as a connection may idle.
-    async fn idle(&self) {
+    pub(crate) async fn idle(&self, limit: Duration) {
         loop {
-            tokio::time::sleep(limits::REQUEST_HEAD / 4).await;
-            let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
-            if self.open.load(Ordering::Relaxed) == 0 && last.elapsed() > limits::REQUEST_HEAD {
+            tokio::time::sleep(limit / 4).await;
+            if self.idle_since().is_some_and(|since| since.elapsed() > limit) {
                 return;
             }
         }
@@ -88,7 +93,7 @@ impl Activity {
 }
 
 /// An open request.
-struct Busy(Arc<Activity>);
+pub(crate) struct Busy(Arc<Activity>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
@@ -145,7 +150,7 @@ impl Server {
                     // Out of file descriptors, or the client went away: neither may end the server.
                     tracing::warn!(%error, "a connection could not be accepted");
                     handshakes.close_oldest();
-                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                    tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
                 }
             };
@@ -244,7 +249,7 @@ impl Server {
                     tracing::debug!(%peer, %error, "a connection ended with an error");
                 }
             }
-            () = activity.idle() => tracing::debug!(%peer, "an idle connection was closed"),
+            () = activity.idle(limits::REQUEST_HEAD) => tracing::debug!(%peer, "an idle connection was closed"),
         }
     }
 }

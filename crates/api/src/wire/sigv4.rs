@@ -147,7 +147,8 @@ impl Claim {
                  documentation for details.",
             )
         };
-        let canonical = canonical_request(parts, &self.signed_headers).ok_or_else(wrong)?;
+        let canonical = canonical_request(parts, &canonical_path(parts.path), &self.signed_headers)
+            .ok_or_else(wrong)?;
         let scope = format!("{}/{}/{}/aws4_request", self.date, self.region, self.service);
         let expected = signature(
             secret,
@@ -191,6 +192,31 @@ pub fn sign(
     credentials: &Credentials,
     now: i64,
 ) -> Result<(), ApiError> {
+    sign_as(headers, "POST", target, &canonical_path(target.path), credentials, now)
+}
+
+/// The same for a PUT of S3, to a path that [`encode_path`] has made. S3 alone does not encode it once more, and
+/// wants `X-Amz-Content-SHA256`.
+pub fn sign_object(
+    headers: &mut HeaderMap,
+    target: &Target<'_>,
+    credentials: &Credentials,
+    now: i64,
+) -> Result<(), ApiError> {
+    let digest = hex::encode(digests::sha256(target.body));
+    let invalid = |_| ApiError::validation("a header value is not valid");
+    headers.insert("x-amz-content-sha256", digest.parse().map_err(invalid)?);
+    sign_as(headers, "PUT", target, target.path, credentials, now)
+}
+
+fn sign_as(
+    headers: &mut HeaderMap,
+    method: &str,
+    target: &Target<'_>,
+    canonical_path: &str,
+    credentials: &Credentials,
+    now: i64,
+) -> Result<(), ApiError> {
     let Target { path, host, body, region, service } = *target;
     let invalid = || ApiError::validation("a header value is not valid");
     let timestamp = OffsetDateTime::from_unix_timestamp(now)
@@ -208,8 +234,8 @@ pub fn sign(
     names.sort_unstable();
     let date = &timestamp[..8];
     let scope = format!("{date}/{region}/{service}/aws4_request");
-    let parts = Parts { method: "POST", path, query: "", host, headers, body };
-    let canonical = canonical_request(&parts, &names).ok_or_else(invalid)?;
+    let parts = Parts { method, path, query: "", host, headers, body };
+    let canonical = canonical_request(&parts, canonical_path, &names).ok_or_else(invalid)?;
     let to_sign = string_to_sign(&timestamp, &scope, &canonical);
     let signature = signature(&credentials.secret, date, region, service, &to_sign);
     let authorization = format!(
@@ -282,13 +308,12 @@ fn check_digest(parts: &Parts<'_>) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn canonical_request(parts: &Parts<'_>, signed_headers: &[String]) -> Option<String> {
-    let mut out = format!(
-        "{}\n{}\n{}\n",
-        parts.method,
-        canonical_path(parts.path),
-        canonical_query(parts.query)
-    );
+fn canonical_request(
+    parts: &Parts<'_>,
+    canonical_path: &str,
+    signed_headers: &[String],
+) -> Option<String> {
+    let mut out = format!("{}\n{canonical_path}\n{}\n", parts.method, canonical_query(parts.query));
     let sorted = signed_headers.is_sorted();
     for name in signed_headers {
         out.push_str(name);
@@ -317,6 +342,11 @@ fn canonical_request(parts: &Parts<'_>, signed_headers: &[String]) -> Option<Str
     out.push('\n');
     out.push_str(&hex::encode(digests::sha256(parts.body)));
     sorted.then_some(out)
+}
+
+/// A path as S3 has it: each octet but the unreserved ones and slashes is encoded.
+pub fn encode_path(path: &str) -> String {
+    percent_encode(path, b"/")
 }
 
 /// Every service but S3 encodes the path once more.
@@ -389,7 +419,7 @@ mod tests {
             body: b"",
         };
         let names = ["content-type", "host", "x-amz-date"].map(String::from);
-        let canonical = canonical_request(&parts, &names).unwrap();
+        let canonical = canonical_request(&parts, "/", &names).unwrap();
         assert_eq!(
             hex::encode(digests::sha256(canonical.as_bytes())),
             "f536975d06c0309214f805bb90ccff089219ecd68b2577efef23edd43b7e1a59"
@@ -400,6 +430,36 @@ mod tests {
         assert_eq!(
             hex::encode(signature(&secret, "20150830", "us-east-1", "iam", &to_sign)),
             "5d672d79c15b13162d9279b0855cfba6789a8edb4c82c400e06b5924a6f2b5d7"
+        );
+    }
+
+    /// The example of the S3 API reference, "Signature Calculations for the Authorization Header", "PUT Object".
+    #[test]
+    fn the_documented_put_of_s3() {
+        let mut headers = HeaderMap::new();
+        headers.insert("date", "Fri, 24 May 2013 00:00:00 GMT".parse().unwrap());
+        headers.insert("x-amz-storage-class", "REDUCED_REDUNDANCY".parse().unwrap());
+        let path = encode_path("/test$file.text");
+        assert_eq!(path, "/test%24file.text");
+        let target = Target {
+            path: &path,
+            host: "examplebucket.s3.amazonaws.com",
+            body: b"Welcome to Amazon S3.",
+            region: "us-east-1",
+            service: "s3",
+        };
+        let credentials = Credentials {
+            access_key_id: "AKIAIOSFODNN7EXAMPLE".into(),
+            secret: Secret::new(b"wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY".to_vec()),
+            token: None,
+        };
+        sign_object(&mut headers, &target, &credentials, 1_369_353_600).unwrap();
+        let authorization = headers["authorization"].to_str().unwrap();
+        assert!(
+            authorization.ends_with(
+                "Signature=98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd"
+            ),
+            "{authorization}"
         );
     }
 }

@@ -1,0 +1,259 @@
+//! Plain HTTP, for what is signed already and meant for everybody: CRLs, OCSP, certificates of authorities. HTTP/1.1
+//! only; clients ask one thing and go, or keep the connection.
+//!
+//! Deliberately without TLS: who checks a certificate over TLS would have to check the certificate of that first
+//! (RFC 5280, section 8).
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
+use http::{Method, Response};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use outlast_api::service::{
+    MAX_ATTEMPTS, Plain, PlainStep, Question, Service, Signing, busy, too_large, unsigned,
+};
+use outlast_store::StoreError;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::timeout;
+
+use crate::limits;
+use crate::server::{Activity, Clock};
+
+/// A listener that is ready to run.
+pub struct PlainServer {
+    service: Arc<Service>,
+    clock: Clock,
+    /// Answers that are signed at a time.
+    signing: Semaphore,
+    /// Questions that wait for that.
+    waiting: AtomicUsize,
+}
+
+impl PlainServer {
+    /// Serves what `service` has for everybody.
+    pub fn new(service: Arc<Service>, clock: Clock) -> Self {
+        let signing = Semaphore::new(limits::MAX_SIGNING);
+        Self { service, clock, signing, waiting: AtomicUsize::new(0) }
+    }
+
+    /// Serves until `stop` is ready, then lets open requests finish, for [`limits::GRACE`] at most.
+    pub async fn run(self: Arc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
+        let graceful = GracefulShutdown::new();
+        let (stopping, stopped) = tokio::sync::watch::channel(false);
+        let mut open = Open::default();
+        tokio::pin!(stop);
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = &mut stop => break,
+            };
+            let (stream, peer) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // Out of file descriptors, or the client went away: neither may end the server.
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    open.close_idle();
+                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                    continue;
+                }
+            };
+            let activity = Arc::new(Activity::new());
+            // All are busy: this one is not served.
+            let Some(closed) = open.begin(&activity) else { continue };
+            let (server, watcher) = (self.clone(), graceful.watcher());
+            let mut stopped = stopped.clone();
+            tokio::spawn(async move {
+                tokio::select! {
+                    () = server.connection(stream, peer, watcher, activity) => {}
+                    // Idle for longest when there were too many.
+                    _ = closed => {}
+                    // After the grace period what is left is cut off.
+                    _ = stopped.wait_for(|stopped| *stopped) => {}
+                }
+            });
+        }
+        drop(listener);
+        let _ = timeout(limits::GRACE, graceful.shutdown()).await;
+        let _ = stopping.send(true);
+    }
+
+    async fn connection(
+        self: Arc<Self>,
+        stream: TcpStream,
+        peer: SocketAddr,
+        watcher: Watcher,
+        activity: Arc<Activity>,
+    ) {
+        let _ = stream.set_nodelay(true);
+        let busy = activity.clone();
+        let service = service_fn(move |request| {
+            let (server, activity) = (self.clone(), busy.clone());
+            async move {
+                let _busy = activity.begin();
+                Ok::<_, Infallible>(server.answer(request).await.map(Full::new))
+            }
+        });
+        let serving = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits::PLAIN_IDLE)
+            .max_buf_size(limits::MAX_PLAIN_HEAD)
+            // Answers to requests that came together go out together.
+            .pipeline_flush(true)
+            .serve_connection(TokioIo::new(stream), service);
+        tokio::select! {
+            outcome = watcher.watch(serving) => {
+                if let Err(error) = outcome {
+                    tracing::debug!(%peer, %error, "a connection ended with an error");
+                }
+            }
+            () = activity.idle(limits::PLAIN_IDLE) => {
+                tracing::debug!(%peer, "an idle connection was closed");
+            }
+        }
+    }
+
+    async fn answer(&self, request: http::Request<Incoming>) -> Response<Bytes> {
+        let (head, body) = request.into_parts();
+        let mut request = Plain {
+            method: &head.method,
+            path: head.uri.path(),
+            headers: &head.headers,
+            body: &[],
+            now_ms: (self.clock)(),
+        };
+        let reads = matches!(head.method, Method::GET | Method::HEAD);
+        if reads && let Some(response) = self.service.plain_again(&request) {
+            return response;
+        }
+        let body = if head.method == Method::POST {
+            match read(&head.headers, body).await {
+                Ok(body) => body,
+                Err(()) => return too_large(),
+            }
+        } else {
+            Bytes::new()
+        };
+        request.body = &body;
+        match self.aside(|| self.service.plain(&request)) {
+            PlainStep::Respond(response) => response,
+            PlainStep::Ask(question) => self.ask(&question, request.now_ms).await,
+        }
+    }
+
+    /// Has an answer signed when it is this question's turn. Too many questions are told to come later: whoever
+    /// asks what nobody has asked before must not keep the disk from who calls operations.
+    async fn ask(&self, question: &Question, now_ms: i64) -> Response<Bytes> {
+        if let Some(response) = self.aside(|| self.service.recheck(question, now_ms)) {
+            return response;
+        }
+        let Some(_waiting) = Waiting::begin(&self.waiting) else { return busy() };
+        let Ok(Ok(_turn)) = timeout(limits::SIGNING_WAIT, self.signing.acquire()).await else {
+            return busy();
+        };
+        let now_ms = (self.clock)();
+        // Others may have had it signed meanwhile.
+        if let Some(response) = self.aside(|| self.service.recheck(question, now_ms)) {
+            return response;
+        }
+        for _ in 0..MAX_ATTEMPTS {
+            match self.aside(|| self.service.sign(question, now_ms)) {
+                Signing::Respond(response) => return response,
+                Signing::Again => {}
+                Signing::Commit(mut signed) => {
+                    let (sender, receiver) = oneshot::channel();
+                    self.service.store().commit(
+                        std::mem::take(&mut signed.transaction),
+                        Box::new(move |outcome| {
+                            // The client may have gone; what was committed stays.
+                            let _ = sender.send(outcome);
+                        }),
+                    );
+                    match receiver.await {
+                        Ok(Ok(())) => return self.service.signed(question, &signed, now_ms),
+                        Ok(Err(StoreError::Conflict)) => {}
+                        Ok(Err(error)) => return unsigned(&error),
+                        Err(_) => return busy(),
+                    }
+                }
+            }
+        }
+        busy()
+    }
+
+    /// Does what reads a store over the network, so that the other requests of this thread can move elsewhere
+    /// meanwhile.
+    fn aside<T>(&self, work: impl FnOnce() -> T) -> T {
+        if self.service.store().is_remote() { tokio::task::block_in_place(work) } else { work() }
+    }
+}
+
+/// The connections that are open. When there are too many, the one that has been idle for longest is closed: who
+/// sends nothing must not lock out who does.
+#[derive(Default)]
+struct Open(Vec<(Weak<Activity>, oneshot::Sender<()>)>);
+
+impl Open {
+    /// Adds one. What it gives tells that it must close; there is none if all others are busy.
+    fn begin(&mut self, activity: &Arc<Activity>) -> Option<oneshot::Receiver<()>> {
+        if self.0.len() >= limits::MAX_PLAIN_CONNECTIONS {
+            // Those whose other end is gone are through.
+            self.0.retain(|(_, close)| !close.is_closed());
+        }
+        if self.0.len() >= limits::MAX_PLAIN_CONNECTIONS && !self.close_idle() {
+            return None;
+        }
+        let (close, closed) = oneshot::channel();
+        self.0.push((Arc::downgrade(activity), close));
+        Some(closed)
+    }
+
+    fn close_idle(&mut self) -> bool {
+        let idle_since = |entry: &(Weak<Activity>, _)| entry.0.upgrade()?.idle_since();
+        let idle = self.0.iter().enumerate();
+        let idle = idle.filter_map(|(place, entry)| Some((idle_since(entry)?, place))).min();
+        let Some((_, place)) = idle else { return false };
+        let _ = self.0.swap_remove(place).1.send(());
+        true
+    }
+}
+
+/// A question that waits.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn begin(waiting: &'a AtomicUsize) -> Option<Self> {
+        let before = waiting.fetch_add(1, Ordering::Relaxed);
+        let this = Self(waiting);
+        (before < limits::MAX_QUESTIONS).then_some(this)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn read(headers: &http::HeaderMap, body: Incoming) -> Result<Bytes, ()> {
+    let announced =
+        headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|len| len > limits::MAX_PLAIN_BODY) {
+        return Err(());
+    }
+    let reading = Limited::new(body, limits::MAX_PLAIN_BODY).collect();
+    match timeout(limits::PLAIN_IDLE, reading).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(_)) | Err(_) => Err(()),
+    }
+}
