@@ -3,6 +3,7 @@
 mod answers;
 mod housekeeping;
 mod plain;
+mod publish;
 mod revocation;
 
 use std::sync::{Arc, PoisonError, RwLock};
@@ -21,6 +22,7 @@ use outlast_store::cache::CachedStore;
 use outlast_store::{Store, StoreError, Transaction};
 
 pub use plain::{Plain, PlainStep, Question, Signed, Signing, busy, too_large, unsigned};
+pub use publish::Sink;
 
 use crate::audit::{Event, Notes, TlsDetails};
 use crate::ops::{Call, Row, SERVICES, ServiceRow};

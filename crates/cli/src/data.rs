@@ -364,6 +364,11 @@ pub(crate) fn write_settings(
 }
 
 impl Data {
+    /// The folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Opens a store to serve it.
     pub(crate) fn open(place: &Place, provider: &Provider) -> Result<Self, Failure> {
         place.require_initialised()?;

@@ -3,7 +3,7 @@
 //! This crate reads arguments, environment, files and the clock, prints, and exits. All else is in the
 //! libraries.
 
-mod client_ca;
+mod buckets;
 mod commands;
 mod data;
 mod digest;

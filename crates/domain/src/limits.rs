@@ -68,6 +68,8 @@ pub const MAX_CRL_DAYS: i64 = 5000;
 pub const MAX_CRL_URLS: usize = 4;
 /// How long an OCSP answer is valid if the operator does not say, in seconds: an hour. Ours.
 pub const OCSP_VALIDITY_SECONDS: i64 = 3600;
+/// What an operator may say instead.
+pub const OCSP_VALIDITY_RANGE: std::ops::RangeInclusive<i64> = 60..=7 * 86_400;
 /// How long the certificate of an OCSP responder is valid, in seconds: 30 days. Ours.
 pub const RESPONDER_SECONDS: i64 = 30 * 86_400;
 /// What the wait begins with before a CRL is written to its bucket again, in milliseconds; it doubles. Ours.

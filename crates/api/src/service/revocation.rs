@@ -118,7 +118,7 @@ impl Service {
     }
 
     /// One transaction of what the service does by itself.
-    fn do_once(
+    pub(super) fn do_once(
         &self,
         now_ms: i64,
         what: impl FnOnce(&mut Work<'_>, &mut Swept) -> Result<(), Fault>,

@@ -31,7 +31,7 @@ use outlast_pki::name::common_name;
 use outlast_pki::pem;
 use serde_json::{Value, json};
 
-use crate::commands::server::Running;
+use crate::commands::server::{Revocation, Running};
 use crate::data::{self, Data, NewData};
 use crate::endpoint::{CallError, Endpoint};
 use crate::failure::Failure;
@@ -101,7 +101,9 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let spinner = output::spinner("starting the server");
     let outcome = runtime.block_on(async {
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
-        let running = Running::start(opened, any_port, &KINDS[0], data::default_names()).await?;
+        let names = data::default_names();
+        let running =
+            Running::start(opened, any_port, &KINDS[0], names, Revocation::default()).await?;
         let outcome = work(&folder, &out, &file, running.address.port(), &spinner, &mut report);
         let outcome = outcome.await;
         running.stop().await;

@@ -6,8 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use outlast_api::service::Sink;
+use outlast_domain::limits;
+use outlast_domain::settings::Settings;
 use outlast_net::certificate::{KINDS, Kind};
 use outlast_net::door::Door;
+use outlast_net::plain::PlainServer;
 use outlast_net::policy::Policy;
 use outlast_net::server::{PROTOCOLS, Server, system_clock};
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -20,7 +24,7 @@ use crate::data::{self, Data};
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::root_key::Provider;
-use crate::{files, output};
+use crate::{buckets, files, output};
 
 /// How often expired keys are erased and the certificate is looked at.
 const CHORES: Duration = Duration::from_secs(3600);
@@ -28,8 +32,8 @@ const CHORES: Duration = Duration::from_secs(3600);
 /// How often it is looked whether a checkpoint over the audit events is due.
 const CHECKPOINTS: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether the files with client CAs and CRLs have changed.
-const CLIENT_FILES: Duration = Duration::from_secs(10);
+/// How often it is looked whether CRLs are due, or something is for a bucket.
+const REVOCATION: Duration = Duration::from_secs(2);
 
 /// Connections that wait to be accepted; the kernel may allow fewer.
 const BACKLOG: u32 = 4096;
@@ -60,6 +64,18 @@ pub(crate) struct Arguments {
     /// Further DNS name or address in the TLS certificate; may be repeated.
     #[arg(long = "tls-name", env = "OUTLAST_TLS_NAMES", value_delimiter = ',')]
     tls_names: Option<Vec<String>>,
+    /// Address and port of plain HTTP for CRLs and OCSP, or off [default: the next port at the same address].
+    #[arg(long, env = "OUTLAST_REVOCATION_LISTEN", value_name = "ADDRESS|off")]
+    revocation_listen: Option<String>,
+    /// What certificates say of where that is, such as http://pki.example.com [default: the address].
+    #[arg(long, env = "OUTLAST_REVOCATION_URL")]
+    revocation_url: Option<String>,
+    /// For how many seconds an OCSP answer is valid [default: 3600].
+    #[arg(long, env = "OUTLAST_OCSP_VALIDITY", value_name = "SECONDS")]
+    ocsp_validity: Option<i64>,
+    /// What others reach this server by, such as https://outlast.example.com [default: the address].
+    #[arg(long, env = "OUTLAST_SERVICE_URL")]
+    service_url: Option<String>,
     /// What to log to stderr: error, warn, info, debug, or directives such as outlast_net=debug
     /// [default: info].
     #[arg(long, env = "OUTLAST_LOG")]
@@ -75,6 +91,13 @@ pub(crate) struct File {
     listen: Option<SocketAddr>,
     tls_cert: Option<String>,
     tls_names: Option<Vec<String>>,
+    revocation_listen: Option<String>,
+    revocation_url: Option<String>,
+    ocsp_validity: Option<i64>,
+    service_url: Option<String>,
+    /// Where audit reports and CRLs are written.
+    #[serde(default)]
+    buckets: buckets::Settings,
     log: Option<String>,
     client_ca: Option<PathBuf>,
     client_auth: Option<String>,
@@ -115,6 +138,24 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         names.push(listen.ip().to_string());
     }
     names.extend(arguments.tls_names.or(file.tls_names).unwrap_or_default());
+    let revocation = Revocation {
+        listen: match arguments.revocation_listen.or(file.revocation_listen) {
+            Some(text) => Listen::parse(&text)?,
+            None => Listen::NextPort,
+        },
+        url: arguments
+            .revocation_url
+            .or(file.revocation_url)
+            .map(|url| base_url(&url, "http://"))
+            .transpose()?,
+        service_url: arguments
+            .service_url
+            .or(file.service_url)
+            .map(|url| base_url(&url, "https://"))
+            .transpose()?,
+        ocsp_validity: ocsp_validity(arguments.ocsp_validity.or(file.ocsp_validity))?,
+        buckets: file.buckets,
+    };
     let provider =
         Provider::choose(arguments.root_key.as_deref(), file.root_key.as_deref(), &arguments.data)?;
     let place = Place::choose(&arguments.data, arguments.store.as_deref(), file.store.as_deref())?;
@@ -135,11 +176,14 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         };
         let mut terminate = receive(SignalKind::terminate())?;
         let mut interrupt = receive(SignalKind::interrupt())?;
-        let running = Running::start_for(data, listen, kind, names, clients).await?;
+        let running = Running::start(data, listen, kind, names, revocation).await?;
         if let Err(failure) = data::update_profile(&arguments.data, running.address) {
             tracing::warn!(error = failure.message(), "the AWS profile was not brought up to date");
         }
         output::line(&format!("listening on https://{}", running.address));
+        if let Some(address) = running.revocation {
+            output::line(&format!("revocation on http://{address}"));
+        }
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
@@ -157,6 +201,30 @@ fn kind(name: Option<&str>) -> Result<&'static Kind, Failure> {
         Failure::new(format!("{name} is not a kind of TLS certificate"))
             .hint(format!("known are {}", known.join(", ")))
     })
+}
+
+fn ocsp_validity(given: Option<i64>) -> Result<i64, Failure> {
+    let seconds = given.unwrap_or(limits::OCSP_VALIDITY_SECONDS);
+    if limits::OCSP_VALIDITY_RANGE.contains(&seconds) {
+        return Ok(seconds);
+    }
+    Err(Failure::new(format!(
+        "an OCSP answer is valid for {} to {} seconds",
+        limits::OCSP_VALIDITY_RANGE.start(),
+        limits::OCSP_VALIDITY_RANGE.end()
+    )))
+}
+
+/// A URL that paths are appended to.
+fn base_url(url: &str, scheme: &str) -> Result<String, Failure> {
+    let rest = url.strip_prefix(scheme).map(|rest| rest.trim_end_matches('/'));
+    let odd = |c: char| !c.is_ascii_graphic() || "?#@\"<>\\^`{|}".contains(c);
+    match rest {
+        Some(rest) if !rest.is_empty() && !rest.starts_with('/') && !rest.contains(odd) => {
+            Ok(format!("{scheme}{rest}"))
+        }
+        _ => Err(Failure::new(format!("{url} is not a URL that begins with {scheme}"))),
+    }
 }
 
 /// Each connection is an open file, and shells and service managers often allow 1024 unless asked for more.
@@ -179,11 +247,69 @@ fn start_log(directives: &str) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Where plain HTTP listens.
+#[derive(Default)]
+pub(crate) enum Listen {
+    /// At the same address as the APIs, at the next port.
+    #[default]
+    NextPort,
+    /// Nowhere.
+    Off,
+    /// There.
+    At(SocketAddr),
+}
+
+impl Listen {
+    fn parse(text: &str) -> Result<Self, Failure> {
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        text.parse().map(Self::At).map_err(|_| {
+            Failure::new(format!("{text} is no address with a port"))
+                .hint("give --revocation-listen something like 0.0.0.0:80, or off")
+        })
+    }
+
+    /// The address, if there is to be a listener beside one for the APIs at `api`, which was asked for as `asked`.
+    fn address(&self, asked: SocketAddr, api: SocketAddr) -> Option<SocketAddr> {
+        match self {
+            Self::Off => None,
+            Self::At(address) => Some(*address),
+            // Who takes any port for the one takes any for the other.
+            Self::NextPort if asked.port() == 0 => Some(SocketAddr::new(asked.ip(), 0)),
+            Self::NextPort => Some(SocketAddr::new(api.ip(), api.port().checked_add(1)?)),
+        }
+    }
+}
+
+/// What certificates say of the server, and where it writes.
+pub(crate) struct Revocation {
+    listen: Listen,
+    url: Option<String>,
+    service_url: Option<String>,
+    ocsp_validity: i64,
+    buckets: buckets::Settings,
+}
+
+impl Default for Revocation {
+    fn default() -> Self {
+        Self {
+            listen: Listen::default(),
+            url: None,
+            service_url: None,
+            ocsp_validity: limits::OCSP_VALIDITY_SECONDS,
+            buckets: buckets::Settings::default(),
+        }
+    }
+}
+
 /// A server that runs in this process.
 pub(crate) struct Running {
     /// Where it listens.
     pub(crate) address: SocketAddr,
-    stop: tokio::sync::oneshot::Sender<()>,
+    /// Where plain HTTP listens.
+    pub(crate) revocation: Option<SocketAddr>,
+    stop: tokio::sync::watch::Sender<bool>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -194,22 +320,20 @@ impl Running {
         listen: SocketAddr,
         kind: &'static Kind,
         names: Vec<String>,
+        revocation: Revocation,
     ) -> Result<Self, Failure> {
-        Self::start_for(data, listen, kind, names, None).await
-    }
-
-    /// Starts a server that may ask its clients for certificates.
-    pub(crate) async fn start_for(
-        data: Data,
-        listen: SocketAddr,
-        kind: &'static Kind,
-        names: Vec<String>,
-        clients: Option<Clients>,
-    ) -> Result<Self, Failure> {
-        let unusable = |error: &dyn std::fmt::Display| Failure::new(format!("{listen}: {error}"));
-        let listener = bind(listen)
-            .map_err(|error| unusable(&error).hint("choose another address with --listen"))?;
-        let address = listener.local_addr().map_err(|error| unusable(&error))?;
+        let (listener, address) = listen_at(listen, "--listen")?;
+        let plain = match revocation.listen.address(listen, address) {
+            Some(at) => Some(listen_at(at, "--revocation-listen, or switch it off: off")?),
+            None => None,
+        };
+        let plain_address = plain.as_ref().map(|(_, address)| *address);
+        data.service.set_settings(Settings {
+            revocation_url: revocation.url.or_else(|| Some(format!("http://{}", plain_address?))),
+            service_url: revocation.service_url.unwrap_or_else(|| format!("https://{address}")),
+        });
+        data.service.set_ocsp_validity(revocation.ocsp_validity);
+        let sink = revocation.buckets.sink(data.folder())?;
         let chain = data.certificate(kind, &names)?;
         let auth = clients.as_ref().map(Clients::load).transpose()?;
         let key = chain.certified_key;
@@ -220,33 +344,51 @@ impl Running {
             door: Arc::new(door),
             clock: system_clock,
         });
-        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let (stop, stopped) = tokio::sync::watch::channel(false);
+        let stopping = |mut stopped: tokio::sync::watch::Receiver<bool>| async move {
+            // If whoever could say so is gone, that is the end, too.
+            let _ = stopped.wait_for(|stopped| *stopped).await;
+        };
+        let plain = plain.map(|(listener, _)| {
+            let server = Arc::new(PlainServer::new(data.service.clone(), system_clock));
+            tokio::spawn(server.run(listener, stopping(stopped.clone())))
+        });
         let data = Arc::new(data);
         let chores = tokio::spawn(chores(data.clone(), server.clone(), kind, names));
         let checkpoints = tokio::spawn(checkpoints(data.clone()));
-        let watch = tokio::spawn(watch_clients(server.clone(), clients));
+        let revocation = tokio::spawn(revocation_chores(data.clone()));
+        let publishing = tokio::spawn(publishing(data.clone(), sink));
         let task = tokio::spawn(async move {
-            server
-                .run(listener, async {
-                    let _ = stopped.await;
-                })
-                .await;
-            chores.abort();
-            let _ = chores.await;
-            checkpoints.abort();
-            let _ = checkpoints.await;
-            watch.abort();
+            server.run(listener, stopping(stopped)).await;
+            if let Some(plain) = plain {
+                let _ = plain.await;
+            }
+            // What is on its way to a bucket is not waited for: it is sent again.
+            publishing.abort();
+            for chore in [chores, checkpoints, revocation] {
+                chore.abort();
+                let _ = chore.await;
+            }
             checkpoint(&data, true);
             drop(data);
         });
-        Ok(Self { address, stop, task })
+        Ok(Self { address, revocation: plain_address, stop, task })
     }
 
     /// Stops it and waits until it has.
     pub(crate) async fn stop(self) {
-        let _ = self.stop.send(());
+        let _ = self.stop.send(true);
         let _ = self.task.await;
     }
+}
+
+/// A listener, and where it is; `flag` says where else it could be.
+fn listen_at(at: SocketAddr, flag: &str) -> Result<(TcpListener, SocketAddr), Failure> {
+    let bound = bind(at).and_then(|listener| Ok((listener.local_addr()?, listener)));
+    let (address, listener) = bound.map_err(|error| {
+        Failure::new(format!("{at}: {error}")).hint(format!("choose another address with {flag}"))
+    })?;
+    Ok((listener, address))
 }
 
 /// Tokio's own `bind` lets 128 connections wait to be accepted; in a burst the others would be late by a second.
@@ -275,27 +417,27 @@ fn checkpoint(data: &Data, at_end: bool) {
     });
 }
 
-/// Takes over changed CA files and CRLs of clients. Never ends, unless there are none.
-async fn watch_clients(server: Arc<Server>, clients: Option<Clients>) {
-    let Some(clients) = clients else { return };
-    let mut stamp = clients.stamp();
+/// Makes CRLs and what OCSP needs as they become due. Never ends.
+async fn revocation_chores(data: Arc<Data>) {
     loop {
-        tokio::time::sleep(CLIENT_FILES).await;
-        let newer = clients.stamp();
-        if newer == stamp {
-            continue;
-        }
-        stamp = newer;
-        let taken = tokio::task::block_in_place(|| clients.load()).and_then(|auth| {
-            server.door.replace_clients(&auth).map_err(|error| Failure::new(error.to_string()))
+        tokio::task::block_in_place(|| {
+            if let Err(fault) = data.service.keep_revocation(system_clock()) {
+                tracing::error!(%fault, "not all that revocation needs could be made");
+            }
         });
-        match taken {
-            Ok(()) => tracing::info!("the client CAs and CRLs were read again"),
-            Err(failure) => tracing::error!(
-                error = failure.message(),
-                "the client CAs and CRLs have changed and cannot be used: those before stay"
-            ),
-        }
+        tokio::time::sleep(REVOCATION).await;
+    }
+}
+
+/// Writes audit reports and CRLs to their buckets. Never ends.
+async fn publishing(data: Arc<Data>, sink: Arc<dyn Sink>) {
+    loop {
+        tokio::task::block_in_place(|| {
+            if let Err(fault) = data.service.publish(sink.as_ref(), system_clock()) {
+                tracing::error!(%fault, "not all that is for buckets could be written");
+            }
+        });
+        tokio::time::sleep(REVOCATION).await;
     }
 }
 

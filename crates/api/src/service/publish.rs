@@ -1,0 +1,98 @@
+//! What is written to buckets: audit reports that were asked for, and CRLs of authorities that name a bucket.
+
+use outlast_domain::Fault;
+use outlast_domain::ca::{publish, report};
+use outlast_store::StoreError;
+
+use super::Service;
+
+/// Where buckets are. What goes wrong is said for the log.
+pub trait Sink: Send + Sync {
+    /// Writes an object, or replaces it, for good. Bucket and key are as a caller gave them.
+    fn put(&self, bucket: &str, key: &str, content_type: &str, bytes: &[u8]) -> Result<(), String>;
+}
+
+/// Records that are looked at in one step.
+const PAGE: usize = 100;
+/// How often a report is tried before it has failed.
+const ATTEMPTS: u32 = 3;
+
+impl Service {
+    /// Writes what is waiting. Takes as long as `sink` does.
+    ///
+    /// # Errors
+    /// The first failure of the store. What `sink` refuses is noted there, and is no error here.
+    pub fn publish(&self, sink: &dyn Sink, now_ms: i64) -> Result<(), Fault> {
+        let reports = self.publish_reports(sink, now_ms);
+        self.publish_crls(sink, now_ms).and(reports)
+    }
+
+    fn publish_reports(&self, sink: &dyn Sink, now_ms: i64) -> Result<(), Fault> {
+        let mut after = String::new();
+        loop {
+            let found = report::pending(&self.work(now_ms), &after, PAGE)?;
+            let Some((last, _)) = found.last() else { return Ok(()) };
+            last.clone_into(&mut after);
+            for (place, pending) in found {
+                let written = self.write_report(sink, now_ms, &pending);
+                if let Err(reason) = &written {
+                    tracing::warn!(place, reason, "an audit report could not be written");
+                }
+                let noted =
+                    self.do_once(now_ms, |work, _| report::finish(work, &place, written.is_ok()));
+                match noted {
+                    // Another server was quicker.
+                    Ok(()) | Err(Fault::Store(StoreError::Conflict)) => {}
+                    Err(fault) => return Err(fault),
+                }
+            }
+        }
+    }
+
+    fn write_report(
+        &self,
+        sink: &dyn Sink,
+        now_ms: i64,
+        pending: &report::Pending,
+    ) -> Result<(), String> {
+        let content_type = match pending.format {
+            report::Format::Json => "application/json",
+            report::Format::Csv => "text/csv",
+        };
+        let bytes = report::render(&self.work(now_ms), &pending.authority, pending.format)
+            .map_err(|fault| fault.to_string())?;
+        let mut outcome = Ok(());
+        for _ in 0..ATTEMPTS {
+            outcome = sink.put(&pending.bucket, &pending.key, content_type, &bytes);
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        outcome
+    }
+
+    fn publish_crls(&self, sink: &dyn Sink, now_ms: i64) -> Result<(), Fault> {
+        let mut after = Some(String::new());
+        while let Some(from) = after {
+            let due = publish::due_crls(&self.work(now_ms), &from, PAGE)?;
+            for place in due.places {
+                // One unit of work: if the CRL is made anew while it is written, it waits to be written again.
+                let noted = self.do_once(now_ms, |work, _| {
+                    let Some(file) = publish::crl_file(work, &place)? else { return Ok(()) };
+                    let kind = "application/pkix-crl";
+                    let outcome = sink.put(&file.bucket, &file.key, kind, &file.bytes);
+                    if let Err(reason) = &outcome {
+                        tracing::warn!(place, reason, "a CRL could not be written to its bucket");
+                    }
+                    publish::crl_written(work, &place, outcome.is_ok())
+                });
+                match noted {
+                    Ok(()) | Err(Fault::Store(StoreError::Conflict)) => {}
+                    Err(fault) => return Err(fault),
+                }
+            }
+            after = due.next;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,152 @@
+//! Where audit reports and CRLs are written: to folders below the data folder, or to buckets behind an endpoint that
+//! speaks S3.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use outlast_api::service::Sink;
+use outlast_api::wire::sigv4::Credentials;
+use outlast_crypto::Secret;
+use outlast_net::client::Connector;
+use outlast_net::policy::Policy;
+use outlast_net::s3::{self, S3};
+use outlast_net::server::system_clock;
+use outlast_pki::pem;
+use serde::Deserialize;
+
+use crate::failure::Failure;
+use crate::files;
+
+/// `[buckets]` of the settings file. Without it buckets are folders.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    /// Folder that buckets are in [default: `buckets` in the data folder].
+    folder: Option<PathBuf>,
+    /// `https://host[:port]` of what speaks S3.
+    endpoint: Option<String>,
+    region: Option<String>,
+    access_key_id: Option<String>,
+    /// File that holds the secret access key; else OUTLAST_BUCKETS_SECRET_ACCESS_KEY does.
+    secret_access_key_file: Option<PathBuf>,
+    /// PEM file with the certificates to trust.
+    ca_bundle: Option<PathBuf>,
+    /// Whether plain HTTP may leave this machine.
+    #[serde(default)]
+    allow_plain: bool,
+}
+
+impl Settings {
+    /// Where things are written. Must be called where futures run.
+    pub(crate) fn sink(self, data: &Path) -> Result<Arc<dyn Sink>, Failure> {
+        let Some(endpoint) = self.endpoint else {
+            let folder = self.folder.unwrap_or_else(|| data.join("buckets"));
+            return Ok(Arc::new(Folder(folder)));
+        };
+        let missing = |what: &str| Failure::new(format!("[buckets] has no {what}"));
+        let secret = match &self.secret_access_key_file {
+            Some(path) => files::read(path, 4096)?.trim_ascii().to_vec(),
+            None => std::env::var("OUTLAST_BUCKETS_SECRET_ACCESS_KEY")
+                .map_err(|_| {
+                    missing("secret access key").hint(
+                        "name a file with secret_access_key_file, or set OUTLAST_BUCKETS_SECRET_ACCESS_KEY",
+                    )
+                })?
+                .into_bytes(),
+        };
+        let roots = match &self.ca_bundle {
+            Some(path) => pem::read_certificates(&files::read(path, 4 << 20)?)
+                .map_err(|error| Failure::file(path, &error))?,
+            None if endpoint.starts_with("https://") => return Err(missing("ca_bundle")),
+            None => Vec::new(),
+        };
+        let unusable = |reason: String| {
+            Failure::new(format!("the endpoint {endpoint} of [buckets] cannot be used: {reason}"))
+        };
+        let connector = Connector::new(&Policy::default(), &roots)
+            .map_err(|error| unusable(error.to_string()))?;
+        let settings = s3::Settings {
+            endpoint: endpoint.clone(),
+            allow_plain: self.allow_plain,
+            region: self.region.unwrap_or_else(|| "us-east-1".into()),
+            credentials: Credentials {
+                access_key_id: self.access_key_id.ok_or_else(|| missing("access_key_id"))?,
+                secret: Secret::new(secret),
+                token: None,
+            },
+            connector,
+        };
+        let handle = tokio::runtime::Handle::current();
+        Ok(Arc::new(S3::new(settings, system_clock, handle).map_err(unusable)?))
+    }
+}
+
+/// Buckets are folders in this one.
+pub(crate) struct Folder(PathBuf);
+
+impl Sink for Folder {
+    fn put(&self, bucket: &str, key: &str, _: &str, bytes: &[u8]) -> Result<(), String> {
+        let path = self.path(bucket, key).ok_or("its bucket or name is no path of a file")?;
+        let folder = path.parent().unwrap_or(&self.0);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o750)
+            .create(folder)
+            .map_err(|error| format!("{}: {error}", folder.display()))?;
+        files::write(&path, bytes, 0o640).map_err(|failure| failure.message().to_owned())
+    }
+}
+
+impl Folder {
+    /// A path below this folder, whatever it is made of.
+    fn path(&self, bucket: &str, key: &str) -> Option<PathBuf> {
+        let mut path = self.0.clone();
+        let parts: Vec<_> = bucket.split('/').chain(key.split('/')).collect();
+        for part in parts {
+            let plain = !part.is_empty()
+                && part.len() <= 255
+                && !part.starts_with('.')
+                && !part.contains(['\0', '\\']);
+            if !plain {
+                return None;
+            }
+            path.push(part);
+        }
+        Some(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn files_stay_below_the_folder() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder(place.path().join("buckets"));
+        for (bucket, key) in [
+            ("..", "x"),
+            ("a", "../x"),
+            ("a", "b/../../x"),
+            ("/etc", "x"),
+            ("a", "/x"),
+            ("a", ""),
+            ("", "x"),
+            ("a", "x\0"),
+            ("a", ".hidden"),
+            ("a/../..", "x"),
+        ] {
+            assert!(folder.put(bucket, key, "", b"x").is_err(), "{bucket} {key}");
+        }
+        folder.put("a/b", "c/d.json", "", b"first").unwrap();
+        folder.put("a/b", "c/d.json", "", b"second").unwrap();
+        let path = place.path().join("buckets/a/b/c/d.json");
+        assert_eq!(std::fs::read(&path).unwrap(), b"second");
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
+    }
+}
