@@ -41,6 +41,19 @@ impl Certificate {
         Ok(Self { der: der.to_vec(), parsed })
     }
 
+    /// Reads what is to be signed (DER of a `TBSCertificate`) as a certificate with an empty signature, to look at it
+    /// before it is signed.
+    pub(crate) fn unsigned(to_be_signed: &[u8]) -> Result<Self, PkiError> {
+        let wrap = || {
+            let tbs = TbsCertificate::from_der(to_be_signed)?;
+            let mut content = to_be_signed.to_vec();
+            content.extend(tbs.signature().to_der()?);
+            content.extend(BitString::from_bytes(&[])?.to_der()?);
+            der::asn1::AnyRef::new(der::Tag::Sequence, &content)?.to_der()
+        };
+        Self::parse(&wrap().map_err(|error| PkiError::malformed("certificate", &error))?)
+    }
+
     /// Reads exactly one certificate from PEM or DER.
     pub fn parse_one(bytes: &[u8]) -> Result<Self, PkiError> {
         match pem::read_certificates(bytes)?.as_slice() {

@@ -111,6 +111,24 @@ pub struct Material<'a> {
     pub ocsp: &'a [ocsp::Response],
 }
 
+/// Checks the names in what is to be signed as a certificate (DER of a `TBSCertificate`) against the name constraints
+/// of the CAs that will be above it.
+pub fn check_names(to_be_signed: &[u8], above: &[Certificate]) -> Result<(), Rule> {
+    let malformed = Rule::Malformed;
+    let mut constraints = Vec::new();
+    for issuer in above {
+        constraints.extend(facts::Facts::read(issuer).map_err(malformed)?.constraints);
+    }
+    if constraints.is_empty() {
+        return Ok(());
+    }
+    let certificate =
+        Certificate::unsigned(to_be_signed).map_err(|error| Rule::Malformed(error.to_string()))?;
+    let facts = facts::Facts::read(&certificate).map_err(malformed)?;
+    let mut budget = MAX_NAME_COMPARISONS;
+    constraints::check(&certificate, &facts, &constraints.iter().collect::<Vec<_>>(), &mut budget)
+}
+
 /// A path that holds.
 #[derive(Debug, Clone)]
 pub struct Validated<'a> {

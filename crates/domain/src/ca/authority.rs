@@ -10,7 +10,7 @@ use outlast_pki::templates::CA_KEY_USAGE;
 use outlast_pki::{extensions, pem};
 use serde::{Deserialize, Serialize};
 
-use super::{CaError, Revocation, Subject, earlier_result, remember, token_place};
+use super::{CaError, Revocation, Subject, earlier_result, names, remember, token_place};
 use crate::arn::{Arn, Scope, is_account_id};
 use crate::identity::Allowed;
 use crate::keyring::KeyRing;
@@ -98,6 +98,9 @@ pub(super) struct Record {
     /// Where `certificate` and `chain` are kept once more, for what it issues; see [`super::chain`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     chain_id: Option<String>,
+    /// Whether it or a CA above it has name constraints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    constrained: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) restorable_until_ms: Option<i64>,
     /// What `status` was when it was deleted.
@@ -279,6 +282,11 @@ impl Authority {
         self.record.chain_id.as_deref()
     }
 
+    /// Whether it or a CA above it has name constraints, if that is known.
+    pub(super) fn is_constrained(&self) -> Option<bool> {
+        self.record.constrained
+    }
+
     /// The CAs above it, as they were imported: PEM, nearest first.
     pub(super) fn above_pem(&self) -> Option<&str> {
         self.record.chain.as_deref()
@@ -294,6 +302,12 @@ impl Authority {
         self.record.certificate = Some(pem::certificate(certificate.der()));
         self.record.chain =
             (!chain.is_empty()).then(|| pem::chain(chain.iter().map(Vec::as_slice)));
+        let above = chain.iter().map(|der| Certificate::parse(der).map_err(Fault::from));
+        let mut constrained = names::is_constrained(certificate);
+        for issuer in above {
+            constrained |= names::is_constrained(&issuer?);
+        }
+        self.record.constrained = Some(constrained);
         self.certificate = Some(certificate.clone());
         if let Some(whole) = self.chain_pem() {
             self.record.chain_id = Some(super::chain::keep(work, &self.scope, self.id(), whole)?);
@@ -390,6 +404,7 @@ pub fn create(
         certificate: None,
         chain: None,
         chain_id: None,
+        constrained: None,
         restorable_until_ms: None,
         deleted_from: None,
         tags: new.tags,
