@@ -4,6 +4,7 @@
 //! libraries.
 
 mod buckets;
+mod client_ca;
 mod commands;
 mod data;
 mod digest;

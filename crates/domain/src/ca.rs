@@ -9,7 +9,11 @@ mod issue;
 mod lifecycle;
 mod names;
 pub mod ocsp;
+mod paired;
+pub mod permission;
+pub mod policy;
 pub mod publish;
+pub mod report;
 pub mod responder;
 mod revocation;
 mod subject;
@@ -18,9 +22,12 @@ mod validity;
 pub use access::authorize;
 pub use authority::{Authority, Kind, NewAuthority, Status, authorities, create, find};
 pub use import::import_certificate;
-pub use issue::{Issued, NewCertificate, Passthrough, certificate, issue};
+pub use issue::{Issued, NewCertificate, Passthrough, Requester, certificate, issue, issue_for};
+pub use lifecycle::{ERASE_EXPIRED, Update, add_tags, delete, remove_tags, restore, set_status};
+pub use paired::{PARTNER_TAG, Pair, issue_pair, paired, partner};
 pub use revocation::{
-    Crl, Ocsp, Revocation, Revoked, authority_certificate, canonical_serial, revoke, revoked,
+    Crl, Ocsp, REASONS as REVOCATION_REASONS, Revocation, Revoked, authority_certificate,
+    canonical_serial, revoke, revoked,
 };
 pub use subject::Subject;
 pub use validity::{Validity, ValidityType};

@@ -62,6 +62,32 @@ pub const MAX_CONSTRAINT_ENTRIES: usize = 8;
 pub const MAX_CONSTRAINT_CHARS: usize = 384;
 /// Longest session of a role that a session of another role begins, in seconds ("role chaining").
 pub const MAX_CHAINED_SESSION_SECONDS: i64 = 3600;
+/// How long an idempotency token of Certificate Manager is remembered, in seconds: an hour.
+pub const ACM_IDEMPOTENCY_SECONDS: i64 = 3600;
+/// Names of a certificate that Certificate Manager is asked for.
+pub const MAX_CERTIFICATE_NAMES: usize = 100;
+/// Characters of a common name (RFC 5280, appendix A: ub-common-name).
+pub const MAX_COMMON_NAME: usize = 64;
+/// Life of a certificate that Certificate Manager asks a private CA for, in seconds: 13 months.
+pub const MANAGED_SECONDS: i64 = 395 * 86_400;
+/// How long before its end a certificate is renewed, in seconds.
+pub const RENEW_BEFORE_SECONDS: i64 = 60 * 86_400;
+/// How long after a renewal has failed it is tried again, in milliseconds. Ours.
+pub const RENEWAL_RETRY_MS: i64 = 3_600_000;
+/// Certificates that are renewed in one step. Ours: making RSA keys takes long.
+pub const RENEWALS_AT_ONCE: usize = 8;
+/// Bytes of a passphrase for an exported key.
+pub const EXPORT_PASSPHRASE: std::ops::RangeInclusive<usize> = 4..=128;
+/// How long after its end a certificate that ACME has handed out is kept, in milliseconds: a year.
+pub const KEEP_ENDED_ACME_MS: i64 = 365 * 86_400_000;
+/// Nesting of a search's filters. Ours.
+pub const MAX_FILTER_DEPTH: usize = 8;
+/// Filters of a search altogether. Ours; AWS allows 15 in each list.
+pub const MAX_FILTERS: usize = 200;
+/// Filters in one list of a search.
+pub const MAX_FILTER_LIST: usize = 15;
+/// Records that a search reads in one step. Ours.
+pub const SEARCH_STEP: usize = 500;
 /// Days that a CRL is valid at most (`ExpirationInDays`).
 pub const MAX_CRL_DAYS: i64 = 5000;
 /// URLs of one partition of a CRL that it still names after they were changed in the authority's configuration. Ours.

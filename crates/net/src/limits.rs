@@ -33,6 +33,14 @@ pub const MAX_SESSIONS: usize = 4096;
 pub const MAX_ANSWER: usize = 4 * 1024 * 1024;
 /// How long the client waits for an answer.
 pub const ANSWER: Duration = Duration::from_secs(60);
+/// Bytes of a CRL or OCSP response that is fetched at most.
+pub const MAX_FETCH: usize = 32 * 1024 * 1024;
+/// How long one fetch may take, from the look-up of the name to the last byte.
+pub const FETCH: Duration = Duration::from_secs(15);
+/// Redirections that a fetch follows.
+pub const MAX_REDIRECTS: usize = 3;
+/// Client CAs and CRLs that a server takes at most.
+pub const MAX_CLIENT_CAS: usize = 256;
 /// Connections at a time over plain HTTP; further ones wait for their turn.
 pub const MAX_PLAIN_CONNECTIONS: usize = 2048;
 /// How long such a connection may be open without a request on it, and how long a request may take to arrive.

@@ -31,7 +31,7 @@ use outlast_pki::name::common_name;
 use outlast_pki::pem;
 use serde_json::{Value, json};
 
-use crate::commands::server::{Revocation, Running};
+use crate::commands::server::{Revocation, Running, Start};
 use crate::data::{self, Data, NewData};
 use crate::endpoint::{CallError, Endpoint};
 use crate::failure::Failure;
@@ -102,8 +102,17 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let outcome = runtime.block_on(async {
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         let names = data::default_names();
-        let running =
-            Running::start(opened, any_port, &KINDS[0], names, Revocation::default()).await?;
+        let running = Running::start(
+            opened,
+            Start {
+                listen: any_port,
+                kind: &KINDS[0],
+                names,
+                revocation: Revocation::default(),
+                clients: None,
+            },
+        )
+        .await?;
         let outcome = work(&folder, &out, &file, running.address.port(), &spinner, &mut report);
         let outcome = outcome.await;
         running.stop().await;
@@ -382,12 +391,12 @@ async fn issue(
             api_passthrough: None,
             certificate_authority_arn: authority.to_owned(),
             csr: Blob(request),
+            paired_csr: None,
             signing_algorithm: ALGORITHM.into(),
             template_arn: Some(format!("arn:aws:acm-pca:::template/{template}/V1")),
             validity: Validity { value: years, kind: "YEARS".into() },
             validity_not_before: None,
             idempotency_token: None,
-            paired_csr: None,
         })
         .await?
         .certificate_arn)

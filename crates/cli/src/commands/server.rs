@@ -32,6 +32,8 @@ const CHORES: Duration = Duration::from_secs(3600);
 /// How often it is looked whether a checkpoint over the audit events is due.
 const CHECKPOINTS: Duration = Duration::from_secs(2);
 
+/// How often it is looked whether the files with client CAs and CRLs have changed.
+const CLIENT_FILES: Duration = Duration::from_secs(10);
 /// How often it is looked whether CRLs are due, or something is for a bucket.
 const REVOCATION: Duration = Duration::from_secs(2);
 
@@ -176,7 +178,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         };
         let mut terminate = receive(SignalKind::terminate())?;
         let mut interrupt = receive(SignalKind::interrupt())?;
-        let running = Running::start(data, listen, kind, names, revocation).await?;
+        let running =
+            Running::start(data, Start { listen, kind, names, revocation, clients }).await?;
         if let Err(failure) = data::update_profile(&arguments.data, running.address) {
             tracing::warn!(error = failure.message(), "the AWS profile was not brought up to date");
         }
@@ -303,6 +306,20 @@ impl Default for Revocation {
     }
 }
 
+/// How a server starts.
+pub(crate) struct Start {
+    /// Where the APIs are served.
+    pub(crate) listen: SocketAddr,
+    /// Kind of the TLS certificate.
+    pub(crate) kind: &'static Kind,
+    /// Names in it.
+    pub(crate) names: Vec<String>,
+    /// CRLs, OCSP and buckets.
+    pub(crate) revocation: Revocation,
+    /// Whose client certificates are asked for, if any.
+    pub(crate) clients: Option<Clients>,
+}
+
 /// A server that runs in this process.
 pub(crate) struct Running {
     /// Where it listens.
@@ -315,13 +332,8 @@ pub(crate) struct Running {
 
 impl Running {
     /// Starts a server on a data folder.
-    pub(crate) async fn start(
-        data: Data,
-        listen: SocketAddr,
-        kind: &'static Kind,
-        names: Vec<String>,
-        revocation: Revocation,
-    ) -> Result<Self, Failure> {
+    pub(crate) async fn start(data: Data, start: Start) -> Result<Self, Failure> {
+        let Start { listen, kind, names, revocation, clients } = start;
         let (listener, address) = listen_at(listen, "--listen")?;
         let plain = match revocation.listen.address(listen, address) {
             Some(at) => Some(listen_at(at, "--revocation-listen, or switch it off: off")?),
@@ -356,6 +368,7 @@ impl Running {
         let data = Arc::new(data);
         let chores = tokio::spawn(chores(data.clone(), server.clone(), kind, names));
         let checkpoints = tokio::spawn(checkpoints(data.clone()));
+        let watch = tokio::spawn(watch_clients(server.clone(), clients));
         let revocation = tokio::spawn(revocation_chores(data.clone()));
         let publishing = tokio::spawn(publishing(data.clone(), sink));
         let task = tokio::spawn(async move {
@@ -365,6 +378,7 @@ impl Running {
             }
             // What is on its way to a bucket is not waited for: it is sent again.
             publishing.abort();
+            watch.abort();
             for chore in [chores, checkpoints, revocation] {
                 chore.abort();
                 let _ = chore.await;
@@ -415,6 +429,30 @@ fn checkpoint(data: &Data, at_end: bool) {
             tracing::error!(%fault, "the audit events could not be signed");
         }
     });
+}
+
+/// Takes over changed CA files and CRLs of clients. Never ends, unless there are none.
+async fn watch_clients(server: Arc<Server>, clients: Option<Clients>) {
+    let Some(clients) = clients else { return };
+    let mut stamp = clients.stamp();
+    loop {
+        tokio::time::sleep(CLIENT_FILES).await;
+        let newer = clients.stamp();
+        if newer == stamp {
+            continue;
+        }
+        stamp = newer;
+        let taken = tokio::task::block_in_place(|| clients.load()).and_then(|auth| {
+            server.door.replace_clients(&auth).map_err(|error| Failure::new(error.to_string()))
+        });
+        match taken {
+            Ok(()) => tracing::info!("the client CAs and CRLs were read again"),
+            Err(failure) => tracing::error!(
+                error = failure.message(),
+                "the client CAs and CRLs have changed and cannot be used: those before stay"
+            ),
+        }
+    }
 }
 
 /// Makes CRLs and what OCSP needs as they become due. Never ends.

@@ -115,7 +115,8 @@ impl Site {
     pub fn caddy(&self, peer: &Path, domain: &str) -> Caddy {
         let storage = self.folder.join("caddy");
         std::fs::create_dir_all(&storage).unwrap();
-        let mut text = String::from("{\n\tadmin off\n\tskip_install_trust\n\tdefault_bind 127.0.0.1\n");
+        let mut text =
+            String::from("{\n\tadmin off\n\tskip_install_trust\n\tdefault_bind 127.0.0.1\n");
         for (option, value) in [
             ("storage file_system", storage.display().to_string()),
             ("http_port", self.http_port.to_string()),
@@ -134,9 +135,17 @@ impl Site {
         let log = storage.join("log");
         let mut command = Command::new(peer.join("bin/caddy"));
         command.args(["run", "--adapter", "caddyfile", "--config"]).arg(&config);
-        command.env("HOME", &storage).env("XDG_CONFIG_HOME", &storage).env("XDG_DATA_HOME", &storage);
+        command
+            .env("HOME", &storage)
+            .env("XDG_CONFIG_HOME", &storage)
+            .env("XDG_DATA_HOME", &storage);
         command.stdout(Stdio::null()).stderr(std::fs::File::create(&log).unwrap());
-        Caddy { child: command.spawn().unwrap(), log, port: self.tls_port, domain: domain.to_owned() }
+        Caddy {
+            child: command.spawn().unwrap(),
+            log,
+            port: self.tls_port,
+            domain: domain.to_owned(),
+        }
     }
 }
 
@@ -187,7 +196,8 @@ impl Got {
         };
         let root = root.display().to_string();
         let chain = self.chain.display().to_string();
-        let verify = ["verify", "-x509_strict", "-purpose", "sslserver", "-verify_hostname", domain];
+        let verify =
+            ["verify", "-x509_strict", "-purpose", "sslserver", "-verify_hostname", domain];
         let verify = [&verify[..], &["-CAfile", &root, "-untrusted", &chain]].concat();
         assert!(run(&verify, &self.chain).contains(": OK"));
         let of_leaf = run(&["x509", "-noout", "-pubkey", "-in"], &self.chain);

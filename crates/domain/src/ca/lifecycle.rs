@@ -137,6 +137,7 @@ fn erase_expired(work: &mut Work<'_>, place: &str, swept: &mut Swept) -> Result<
     work.delete(place);
     super::permission::erase(work, &scope, &record.id)?;
     super::policy::erase(work, &scope, &record.id)?;
+    super::revocation::forget(work, &scope, &record.id, swept)?;
     swept.erased.push(material);
     swept.done(&scope, arn(&scope, &record.id), "DeleteCertificateAuthority");
     Ok(())

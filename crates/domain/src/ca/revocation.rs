@@ -82,7 +82,8 @@ pub struct Revoked {
     pub not_after: i64,
 }
 
-/// Revokes a certificate by its serial number, in hexadecimal with or without colons.
+/// Revokes a certificate by its serial number, in hexadecimal with or without colons; and with it the one that was
+/// issued together with it.
 pub fn revoke(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -140,10 +141,10 @@ fn revoke_one(
     work.put(&place, &revoked)?;
     // Both are written without being read: revocations of one authority do not meet each other here.
     if let Some(crl) = &authority.revocation().crl {
-        crl::mark(work, authority, crl::Part::of(crl, &hex::decode(&serial).unwrap_or_default()))?;
+        crl::mark(work, authority, crl::Part::of(crl, &hex::decode(serial).unwrap_or_default()))?;
     }
     ocsp::put_epoch(work, authority.scope(), authority.id())?;
-    Ok(())
+    Ok(true)
 }
 
 /// Follows an authority that is being saved: what must be made or no longer be made because of its state and its
@@ -163,7 +164,7 @@ pub(super) fn follow(work: &mut Work<'_>, authority: &Authority) -> Result<(), F
         work.put(&served_place(authority.id()), &served)?;
         ocsp::put_epoch(work, scope, authority.id())?;
     }
-    Ok(true)
+    Ok(())
 }
 
 /// Forgets all that was made for an authority that is erased.
