@@ -9,6 +9,8 @@
 )]
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod authorities;
+
 use std::sync::Arc;
 
 use http::{HeaderMap, Method};
