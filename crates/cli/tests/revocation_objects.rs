@@ -313,3 +313,21 @@ fn openssl_answers_and_is_believed() {
         }
     }
 }
+
+/// RSASSA-PSS is one OID; which hash it goes with is in its parameters.
+#[test]
+fn openssl_signs_certificates_with_pss() {
+    let Some(peer) = peer("openssl") else { return };
+    let world = World::new("ECC_NIST_P256", &peer);
+    for (hash, salt, expected) in
+        [("sha256", "digest", true), ("sha384", "digest", true), ("sha256", "20", false)]
+    {
+        let output = world.openssl(&format!(
+            "req -x509 -newkey rsa:2048 -noenc -keyout @key.pem -out @own.pem -subj /CN=Own -days 30 -{hash} -sigopt rsa_padding_mode:pss -sigopt rsa_pss_saltlen:{salt}"
+        ));
+        assert!(output.status.success(), "{}", said(&output));
+        let bytes = std::fs::read(world.at("own.pem")).unwrap();
+        let own = outlast_pki::certificate::Certificate::parse_one(&bytes).unwrap();
+        assert_eq!(own.signed_by(&own), expected, "{hash} {salt}");
+    }
+}

@@ -30,7 +30,7 @@ pub use identity::Identity;
 /// Most CAs between the leaf and the trust anchor.
 pub const MAX_INTERMEDIATES: usize = 10;
 
-/// Most certificates, CRLs and OCSP responses of a kind that may be offered.
+/// Most certificates, CRLs and OCSP responses of a kind that may be offered; trust anchors do not count.
 pub const MAX_OFFERED: usize = 512;
 
 /// Most signatures that one validation verifies, those of CRLs and OCSP responses among them.
@@ -234,12 +234,7 @@ pub fn validate<'a>(
     material: &Material<'a>,
     options: &Options<'_>,
 ) -> Result<Validated<'a>, Refusal> {
-    let most = [
-        material.roots.len(),
-        material.intermediates.len(),
-        material.crls.len(),
-        material.ocsp.len(),
-    ];
+    let most = [material.intermediates.len(), material.crls.len(), material.ocsp.len()];
     if most.iter().any(|count| *count > MAX_OFFERED) {
         return Err(Refusal::new(leaf, Rule::Limit("too many objects are offered")));
     }

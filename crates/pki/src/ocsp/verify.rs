@@ -3,14 +3,15 @@
 use der::asn1::GeneralizedTime;
 use der::{Decode, Encode};
 use outlast_crypto::digests::SHA1_FOR_IDENTIFIERS;
-use outlast_crypto::signatures::{Message, SignatureAlgorithm};
+use outlast_crypto::signatures::Message;
+use spki::AlgorithmIdentifierOwned;
 
 use super::asn1::{self, NO_CHECK, NONCE, ResponderId};
 use super::cert_id::issuer_key_hash;
 use super::request::read_nonce;
 use super::{CertId, Failure, MAX_CERT_IDS, MAX_RESPONSE_LEN, Single, Status, malformed};
 use crate::PkiError;
-use crate::certificate::Certificate;
+use crate::certificate::{Certificate, algorithm_row};
 use crate::crl::reason::{Reason, UNSPECIFIED};
 use crate::templates::OCSP_SIGNING;
 use crate::time::rfc3339;
@@ -69,7 +70,7 @@ pub struct Response {
     pub certificates: Vec<Certificate>,
     responder: Responder,
     signed: Vec<u8>,
-    algorithm: const_oid::ObjectIdentifier,
+    algorithm: AlgorithmIdentifierOwned,
     signature: Vec<u8>,
 }
 
@@ -148,7 +149,7 @@ impl Response {
                 .as_bytes()
                 .ok_or_else(|| refused("its signature is no whole number of bytes"))?
                 .to_vec(),
-            algorithm: basic.algorithm.oid,
+            algorithm: basic.algorithm,
             signed,
         })
     }
@@ -224,8 +225,8 @@ impl Response {
     }
 
     fn check_signature(&self, key: &[u8]) -> Result<(), OcspError> {
-        SignatureAlgorithm::by_oid(self.algorithm)
-            .ok_or_else(|| PkiError::UnsupportedAlgorithm(self.algorithm.to_string()))?
+        algorithm_row(&self.algorithm)
+            .ok_or_else(|| PkiError::UnsupportedAlgorithm(self.algorithm.oid.to_string()))?
             .verify(key, Message::Raw(&self.signed), &self.signature)
             .map_err(|_| OcspError::Signature)
     }

@@ -7,8 +7,6 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 
-use outlast_crypto::signatures::SignatureAlgorithm;
-
 use super::facts::Facts;
 use super::names::Comparable;
 use super::{
@@ -196,10 +194,11 @@ impl<'p, 'a> Search<'p, 'a> {
                 Err(rule @ Rule::Limit(_)) => return Err(limit(rule)),
                 Ok(true) => {}
                 Ok(false) | Err(_) => {
-                    let oid = pool.certificates[tip].signature_algorithm();
-                    let rule = match SignatureAlgorithm::by_oid(oid) {
-                        Some(_) => Rule::Signature,
-                        None => Rule::Algorithm(oid.to_string()),
+                    let certificate = pool.certificates[tip];
+                    let rule = if certificate.has_known_signature_algorithm() {
+                        Rule::Signature
+                    } else {
+                        Rule::Algorithm(certificate.signature_algorithm().to_string())
                     };
                     self.note(Rank::Candidate, tip, rule);
                     continue;
@@ -212,9 +211,9 @@ impl<'p, 'a> Search<'p, 'a> {
                     Err((_, rule @ Rule::Limit(_))) => return Err(limit(rule)),
                     Err((index, rule)) => self.note(Rank::Complete, index, rule),
                 }
-            } else if path.len() <= MAX_INTERMEDIATES + 1
-                && let Some(found) = self.extend(path)?
-            {
+            } else if path.len() > MAX_INTERMEDIATES + 1 {
+                self.note(Rank::Candidate, candidate, Rule::Limit("the path is too long"));
+            } else if let Some(found) = self.extend(path)? {
                 return Ok(Some(found));
             }
             path.pop();

@@ -3,7 +3,7 @@
 //! What any of them calls revoked is revoked. Delta and indirect CRLs are not used; CRLs for some reasons only
 //! count for those reasons.
 
-use der::flagset::Flags;
+use der::flagset::FlagSet;
 use x509_cert::ext::pkix::crl::dp::{DistributionPoint, IssuingDistributionPoint, Reasons};
 use x509_cert::ext::pkix::name::{DistributionPointName, GeneralName};
 use x509_cert::name::{Name, RdnSequence};
@@ -193,8 +193,7 @@ impl Target<'_, '_> {
 
 /// All reasons that there are (RFC 5280, section 5.2.5: bit 0 is unused).
 fn all_reasons() -> u16 {
-    Reasons::LIST.iter().map(|one| *one as u16).fold(0, |bits, one| bits | one)
-        & !(Reasons::Unused as u16)
+    (FlagSet::<Reasons>::full() - Reasons::Unused).bits()
 }
 
 /// RFC 5280, section 6.3.3 (b)(2), (d): for which reasons a CRL with this issuing distribution point is about the
@@ -255,5 +254,109 @@ fn same_name(a: &GeneralName, b: &GeneralName) -> bool {
     match (a, b) {
         (GeneralName::DirectoryName(a), GeneralName::DirectoryName(b)) => names::same(a, b),
         _ => a == b,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may fail")]
+mod tests {
+    use der::asn1::Ia5String;
+    use x509_cert::ext::pkix::BasicConstraints;
+
+    use super::*;
+    use crate::name::common_name;
+
+    fn url(text: &str) -> GeneralName {
+        GeneralName::UniformResourceIdentifier(Ia5String::new(text).unwrap())
+    }
+
+    fn full(names: &[GeneralName]) -> Option<DistributionPointName> {
+        Some(DistributionPointName::FullName(names.to_vec()))
+    }
+
+    fn idp(names: Option<DistributionPointName>) -> IssuingDistributionPoint {
+        IssuingDistributionPoint {
+            distribution_point: names,
+            only_contains_user_certs: false,
+            only_contains_ca_certs: false,
+            only_some_reasons: None,
+            indirect_crl: false,
+            only_contains_attribute_certs: false,
+        }
+    }
+
+    fn point(names: Option<DistributionPointName>) -> DistributionPoint {
+        DistributionPoint { distribution_point: names, reasons: None, crl_issuer: None }
+    }
+
+    #[test]
+    fn a_crl_counts_for_the_certificates_and_reasons_that_it_names() {
+        let issuer = common_name("CA").unwrap();
+        let own = GeneralName::DirectoryName(issuer.clone());
+        let some: FlagSet<Reasons> = Reasons::KeyCompromise | Reasons::Superseded;
+        let other: FlagSet<Reasons> = Reasons::Superseded | Reasons::CaCompromise;
+        let relative = issuer.iter_rdn().next().unwrap().clone();
+        let users = IssuingDistributionPoint { only_contains_user_certs: true, ..idp(None) };
+        let cas = IssuingDistributionPoint { only_contains_ca_certs: true, ..idp(None) };
+        let attributes =
+            IssuingDistributionPoint { only_contains_attribute_certs: true, ..idp(None) };
+        let partial = IssuingDistributionPoint { only_some_reasons: Some(some), ..idp(None) };
+        let partial_here = IssuingDistributionPoint {
+            only_some_reasons: Some(some),
+            ..idp(full(&[url("http://a/1")]))
+        };
+        let by_reason =
+            DistributionPoint { reasons: Some(other), ..point(full(&[url("http://a/1")])) };
+        let of_other = DistributionPoint {
+            crl_issuer: Some(vec![GeneralName::DirectoryName(common_name("Other").unwrap())]),
+            ..point(full(&[url("http://a/1")]))
+        };
+        let by_issuer = DistributionPoint { crl_issuer: Some(vec![own.clone()]), ..point(None) };
+        let all = Some(all_reasons());
+        // (the CRL's point, the certificate's points, for a CA, the reasons)
+        let cases = [
+            (None, vec![], false, all),
+            (None, vec![point(full(&[url("http://a/1")]))], false, all),
+            (Some(users.clone()), vec![], false, all),
+            (Some(users), vec![], true, None),
+            (Some(cas.clone()), vec![], true, all),
+            (Some(cas), vec![], false, None),
+            (Some(attributes), vec![], false, None),
+            (Some(partial), vec![], false, Some(some.bits())),
+            (Some(idp(full(&[url("http://a/1")]))), vec![], false, None),
+            (Some(idp(full(&[own.clone()]))), vec![], false, all),
+            (
+                Some(idp(full(&[url("http://a/0"), url("http://a/1")]))),
+                vec![point(full(&[url("http://a/2")])), point(full(&[url("http://a/1")]))],
+                false,
+                all,
+            ),
+            (
+                Some(idp(full(&[url("http://a/1")]))),
+                vec![point(full(&[url("http://a/2")]))],
+                false,
+                None,
+            ),
+            (
+                Some(partial_here),
+                vec![by_reason],
+                false,
+                Some(FlagSet::from(Reasons::Superseded).bits()),
+            ),
+            (Some(idp(full(&[url("http://a/1")]))), vec![of_other], false, None),
+            (Some(idp(full(&[own]))), vec![by_issuer], false, all),
+            (
+                Some(idp(Some(DistributionPointName::NameRelativeToCRLIssuer(relative.clone())))),
+                vec![point(Some(DistributionPointName::NameRelativeToCRLIssuer(relative)))],
+                false,
+                all,
+            ),
+        ];
+        for (number, (idp, crl_points, ca, expected)) in cases.into_iter().enumerate() {
+            let basic_constraints = Some(BasicConstraints { ca, path_len_constraint: None });
+            let facts = Facts { crl_points, basic_constraints, ..Facts::default() };
+            assert_eq!(scope(idp.as_ref(), &facts, &issuer), expected, "case {number}");
+        }
+        assert_eq!(all_reasons(), 0b1_1111_1110);
     }
 }

@@ -1,0 +1,15 @@
+//! CRLs in DER and PEM, and everything that is read off them.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use outlast_pki::crl::Crl;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(crl) = Crl::parse(bytes) else { return };
+    let _ = (crl.number(), crl.authority_key_identifier(), crl.distribution_urls());
+    let _ = (crl.issuer().to_string(), crl.next_update(), crl.unusable());
+    for entry in crl.entries() {
+        // What is listed is found.
+        assert!(crl.entry(&entry.serial).is_some());
+    }
+});
