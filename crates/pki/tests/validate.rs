@@ -370,7 +370,7 @@ fn crl_signers_need_a_path_of_their_own() {
     let no_usage = plan(SPEC, "Sub").usage(&[KeyUsages::DigitalSignature]).issue(Some(&root));
     let of_other_root = signer().issue(Some(&other_root));
     let expired = signer().valid(START, START + DAY).issue(Some(&root));
-    let serial = good.certificate.serial();
+    let listed = [good.certificate.serial()];
     // (signer, whether it is revoked, whether its CRL counts)
     let cases = [
         ("good", &good, false, true),
@@ -381,7 +381,7 @@ fn crl_signers_need_a_path_of_their_own() {
     ];
     let roots = certificates(&[&root, &other_root]);
     for (what, signer, revoked, expected) in cases {
-        let of_root = crl(&root, None, Scope::All, if revoked { &[serial] } else { &[] });
+        let of_root = crl(&root, None, Scope::All, if revoked { &listed } else { &[] });
         let crls = [of_root, crl(signer, Some(URL), Scope::All, &[])];
         let intermediates = certificates(&[&sub, signer]);
         let material =
