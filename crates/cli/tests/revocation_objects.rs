@@ -122,6 +122,35 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
+/// The answer to `request`; a delegated responder's certificate goes with it.
+fn respond(request: &Request, signer: &Authority, delegated: bool, status: Status) -> Vec<u8> {
+    let signer_key = signer.certificate.public_key().unwrap();
+    let unsigned = ocsp::Content {
+        responder_key: &signer_key,
+        produced_at: now(),
+        responses: vec![Single {
+            id: request.ids[0].clone(),
+            status,
+            this_update: now() - 60,
+            next_update: Some(now() + 3600),
+        }],
+        nonce: request.nonce.clone(),
+    }
+    .prepare(signer.algorithm)
+    .unwrap();
+    let signature = signer.sign(&unsigned.to_be_signed);
+    let chain = if delegated { vec![signer.der()] } else { Vec::new() };
+    unsigned.assemble(&signature, &chain).unwrap()
+}
+
+fn responder(spec: &'static str, issuer: &Authority) -> Authority {
+    current(plan(spec, "Responder"))
+        .usage(&[KeyUsages::DigitalSignature])
+        .purpose(&["1.3.6.1.5.5.7.3.9"])
+        .with("1.3.6.1.5.5.7.48.1.5", false, &der::asn1::Null)
+        .issue(Some(issuer))
+}
+
 /// The regression that matters: a subordinate's CRL, whose authority key identifier is the subordinate's own key.
 /// With the issuer's instead, OpenSSL finds no CRL ("unable to get certificate CRL").
 #[test]
@@ -196,11 +225,7 @@ fn openssl_asks_and_believes_the_answer() {
     let Some(peer) = peer("openssl") else { return };
     for spec in SPECS {
         let world = World::new(spec, &peer);
-        let responder = current(plan(spec, "Responder"))
-            .usage(&[KeyUsages::DigitalSignature])
-            .purpose(&["1.3.6.1.5.5.7.3.9"])
-            .with("1.3.6.1.5.5.7.48.1.5", false, &der::asn1::Null)
-            .issue(Some(&world.sub));
+        let responder = responder(spec, &world.sub);
         let reason = Reason::by_aws_name("SUPERSEDED").unwrap();
         let revoked = Status::Revoked { at: now() - 60, reason };
         for (name, hash) in [("good", "sha1"), ("bad", "sha256")] {
@@ -218,27 +243,9 @@ fn openssl_asks_and_believes_the_answer() {
             let key = world.sub.certificate.public_key().unwrap();
             assert!(request.ids[0].is_of(world.sub.certificate.subject(), &key));
             for signer in [&world.sub, &responder] {
-                let signer_key = signer.certificate.public_key().unwrap();
-                let unsigned = ocsp::Content {
-                    responder_key: &signer_key,
-                    produced_at: now(),
-                    responses: vec![Single {
-                        id: request.ids[0].clone(),
-                        status: if name == "bad" { revoked } else { Status::Good },
-                        this_update: now() - 60,
-                        next_update: Some(now() + 3600),
-                    }],
-                    nonce: request.nonce.clone(),
-                }
-                .prepare(signer.algorithm)
-                .unwrap();
-                let signature = signer.sign(&unsigned.to_be_signed);
-                let chain: Vec<_> = [&responder]
-                    .iter()
-                    .filter(|one| std::ptr::eq(**one, signer))
-                    .map(|one| one.der())
-                    .collect();
-                world.write("response.der", &unsigned.assemble(&signature, &chain).unwrap());
+                let status = if name == "bad" { revoked } else { Status::Good };
+                let delegated = std::ptr::eq(signer, &responder);
+                world.write("response.der", &respond(&request, signer, delegated, status));
                 let read = world.openssl(
                     "ocsp -respin @response.der -reqin @nonce.der -CAfile @root.pem -verify_other @sub.pem",
                 );
@@ -329,5 +336,36 @@ fn openssl_signs_certificates_with_pss() {
         let bytes = std::fs::read(world.at("own.pem")).unwrap();
         let own = outlast_pki::certificate::Certificate::parse_one(&bytes).unwrap();
         assert_eq!(own.signed_by(&own), expected, "{hash} {salt}");
+    }
+}
+
+/// pkilint (RFC 5280, RFC 6960, RFC 9881) has nothing to say of CRLs and OCSP responses.
+#[test]
+fn pkilint_finds_nothing() {
+    let Some(peer) = peer("pkilint") else { return };
+    for spec in SPECS {
+        let world = World::new(spec, Path::new(""));
+        let lint = |program: &str, arguments: &[&str], name: &str| {
+            let mut command = std::process::Command::new(peer.join("bin").join(program));
+            command.arg("lint").args(arguments).args(["-s", "NOTICE"]).arg(world.at(name));
+            let output = command.output().unwrap();
+            assert!(output.status.success(), "{spec} {program}: {}", said(&output));
+        };
+        let serials: &[&[u8]] = &[&[1], &[0x40, 2]];
+        for (point, serials) in [(None, &[][..]), (None, serials), (Some(URL), serials)] {
+            world.write("one.crl", &crl(&world.sub, point, serials));
+            lint("lint_crl", &["-t", "CRL", "-p", "PKIX"], "one.crl");
+        }
+        let responder = responder(spec, &world.sub);
+        let nonce = Some(&[7; 32][..]);
+        let request = Request::new(&world.sub.certificate, &world.good.certificate, nonce).unwrap();
+        let revoked =
+            |code| Status::Revoked { at: now() - 60, reason: Reason::by_code(code).unwrap() };
+        for status in [Status::Good, Status::Unknown, revoked(0), revoked(1)] {
+            for (signer, delegated) in [(&world.sub, false), (&responder, true)] {
+                world.write("response.der", &respond(&request, signer, delegated, status));
+                lint("lint_ocsp_response", &[], "response.der");
+            }
+        }
     }
 }
