@@ -1,11 +1,10 @@
 //! X.509 certificates: reading, and building in two steps around a signer that is somewhere else.
 
 use const_oid::ObjectIdentifier;
-use der::asn1::{AnyRef, BitString, OctetString};
+use der::asn1::{BitString, OctetString};
 use der::{Decode, Encode};
 use outlast_crypto::digests;
-use outlast_crypto::signatures::{self, Family, Message, Parameters, SignatureAlgorithm};
-use rustls_pki_types::alg_id;
+use outlast_crypto::signatures::{Message, SignatureAlgorithm};
 use spki::{
     AlgorithmIdentifierOwned, DynSignatureAlgorithmIdentifier, EncodePublicKey,
     SubjectPublicKeyInfoOwned, SubjectPublicKeyInfoRef,
@@ -180,14 +179,14 @@ impl Certificate {
 
     /// Whether there is a row for the algorithm that the issuer signed with.
     pub(crate) fn has_known_signature_algorithm(&self) -> bool {
-        algorithm_row(self.parsed.signature_algorithm()).is_some()
+        signature_row(self.parsed.signature_algorithm()).is_ok()
     }
 
     /// Whether the key in the DER `SubjectPublicKeyInfo` made the signature.
     pub fn signed_with(&self, public_key: &[u8]) -> bool {
         let outer = self.parsed.signature_algorithm();
         let signed = || {
-            let algorithm = algorithm_row(outer)?;
+            let algorithm = signature_row(outer).ok()?;
             let tbs = raw_tbs(&self.der)?;
             let signature = self.parsed.signature().as_bytes()?;
             algorithm.verify(public_key, Message::Raw(tbs), signature).ok()
@@ -248,27 +247,14 @@ pub fn algorithm_identifier(
     Ok(AlgorithmIdentifierOwned { oid, parameters })
 }
 
-/// The row of a signature's `AlgorithmIdentifier`; `None` if there is none or the parameters are not the row's.
-pub(crate) fn algorithm_row(
+/// The row of a signature's `AlgorithmIdentifier`.
+pub fn signature_row(
     identifier: &AlgorithmIdentifierOwned,
-) -> Option<&'static SignatureAlgorithm> {
-    // RSASSA-PSS is one OID for all hashes; what RFC 4055 leaves open is in the parameters.
-    let pss = [
-        (alg_id::RSA_PSS_SHA256, &signatures::RSA_PSS_SHA_256),
-        (alg_id::RSA_PSS_SHA384, &signatures::RSA_PSS_SHA_384),
-        (alg_id::RSA_PSS_SHA512, &signatures::RSA_PSS_SHA_512),
-    ];
-    let Some(row) = SignatureAlgorithm::by_oid(identifier.oid) else {
-        let der = identifier.to_der().ok()?;
-        let value = AnyRef::from_der(&der).ok()?.value();
-        return pss.iter().find(|(id, _)| id.as_ref() == value).map(|(_, row)| *row);
-    };
-    let fits = match (&identifier.parameters, row.parameters) {
-        (None, _) => true,
-        (Some(value), Parameters::Null) => value.is_null(),
-        (Some(_), Parameters::Absent) => false,
-    };
-    fits.then_some(row)
+) -> Result<&'static SignatureAlgorithm, PkiError> {
+    let parameters = identifier.parameters.as_ref().map(Encode::to_der).transpose();
+    let parameters = parameters.map_err(|error| PkiError::malformed("algorithm", &error))?;
+    SignatureAlgorithm::by_identifier(identifier.oid, parameters.as_deref())
+        .ok_or_else(|| PkiError::UnsupportedAlgorithm(identifier.oid.to_string()))
 }
 
 /// What goes into a certificate.

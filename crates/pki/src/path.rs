@@ -5,8 +5,6 @@ use crate::templates::{CODE_SIGNING, SERVER_AUTH};
 use crate::time::rfc3339;
 use crate::validate::{Material, Options, Refusal, Rule, validate};
 
-mod algorithms;
-
 /// Intermediate certificates offered to path building at most; more are not looked at.
 pub const MAX_INTERMEDIATES: usize = 32;
 

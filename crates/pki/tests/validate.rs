@@ -1,6 +1,12 @@
 //! Path validation beyond PKITS: purposes, identities, revocation by OCSP and partitioned CRLs, trust anchors that
 //! are not believed blindly, several paths, and chains that are made to cost.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test may fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::type_complexity,
+    reason = "a test may fail"
+)]
 
 #[path = "common/authority.rs"]
 mod authority;

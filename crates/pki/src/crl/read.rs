@@ -20,7 +20,7 @@ use x509_cert::time::Time;
 use super::reason::{CrlReasonCode, UNSPECIFIED};
 use super::{CERTIFICATE_ISSUER, Entry, MAX_CRL_LEN, Reason};
 use crate::PkiError;
-use crate::certificate::{Certificate, algorithm_row, raw_tbs};
+use crate::certificate::{Certificate, signature_row, raw_tbs};
 use crate::time::unix_time;
 use crate::validate::names;
 
@@ -278,7 +278,7 @@ impl Crl {
     /// Whether the key in the DER `SubjectPublicKeyInfo` made the signature.
     pub fn signed_with(&self, public_key: &[u8]) -> bool {
         let signed = || {
-            let algorithm = algorithm_row(&self.algorithm)?;
+            let algorithm = signature_row(&self.algorithm).ok()?;
             let frame = Frame::from_der(&self.der).ok()?;
             let signature = frame.signature.as_bytes()?;
             algorithm.verify(public_key, Message::Raw(raw_tbs(&self.der)?), signature).ok()

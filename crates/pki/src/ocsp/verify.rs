@@ -11,7 +11,7 @@ use super::cert_id::issuer_key_hash;
 use super::request::read_nonce;
 use super::{CertId, Failure, MAX_CERT_IDS, MAX_RESPONSE_LEN, Single, Status, malformed};
 use crate::PkiError;
-use crate::certificate::{Certificate, algorithm_row};
+use crate::certificate::{Certificate, signature_row};
 use crate::crl::reason::{Reason, UNSPECIFIED};
 use crate::templates::OCSP_SIGNING;
 use crate::time::rfc3339;
@@ -225,8 +225,7 @@ impl Response {
     }
 
     fn check_signature(&self, key: &[u8]) -> Result<(), OcspError> {
-        algorithm_row(&self.algorithm)
-            .ok_or_else(|| PkiError::UnsupportedAlgorithm(self.algorithm.oid.to_string()))?
+        signature_row(&self.algorithm)?
             .verify(key, Message::Raw(&self.signed), &self.signature)
             .map_err(|_| OcspError::Signature)
     }

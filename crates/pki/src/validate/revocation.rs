@@ -206,7 +206,7 @@ fn scope(point: Option<&IssuingDistributionPoint>, facts: &Facts, issuer: &Name)
     {
         return None;
     }
-    let reasons = idp.only_some_reasons.map_or(all_reasons(), |some| some.bits());
+    let reasons = idp.only_some_reasons.map_or(all_reasons(), FlagSet::bits);
     let Some(name) = &idp.distribution_point else { return Some(reasons) };
     let published = full_names(name, issuer);
     if facts.crl_points.is_empty() {
@@ -226,7 +226,7 @@ fn scope(point: Option<&IssuingDistributionPoint>, facts: &Facts, issuer: &Name)
             };
             named.iter().any(|name| published.iter().any(|other| same_name(name, other)))
         })
-        .map(|point| reasons & point.reasons.map_or(all_reasons(), |some| some.bits()))
+        .map(|point| reasons & point.reasons.map_or(all_reasons(), FlagSet::bits))
         .reduce(|all, one| all | one)
 }
 
@@ -324,7 +324,7 @@ mod tests {
             (Some(attributes), vec![], false, None),
             (Some(partial), vec![], false, Some(some.bits())),
             (Some(idp(full(&[url("http://a/1")]))), vec![], false, None),
-            (Some(idp(full(&[own.clone()]))), vec![], false, all),
+            (Some(idp(full(std::slice::from_ref(&own)))), vec![], false, all),
             (
                 Some(idp(full(&[url("http://a/0"), url("http://a/1")]))),
                 vec![point(full(&[url("http://a/2")])), point(full(&[url("http://a/1")]))],
