@@ -13,13 +13,13 @@ use x509_cert::builder::profile::BuilderProfile;
 use x509_cert::builder::{Builder, CertificateBuilder};
 use x509_cert::certificate::TbsCertificate;
 pub use x509_cert::ext::Extension;
-use x509_cert::ext::pkix::{
-    BasicConstraints, ExtendedKeyUsage, KeyUsage, SubjectAltName, SubjectKeyIdentifier,
-};
+use x509_cert::ext::pkix::{BasicConstraints, ExtendedKeyUsage, KeyUsage, SubjectKeyIdentifier};
 use x509_cert::name::Name;
 use x509_cert::serial_number::SerialNumber;
 use x509_cert::time::Validity;
 
+use crate::extensions::SUBJECT_ALT_NAME;
+use crate::general_name::{GeneralName, decode_names};
 use crate::time::{unix_time, x509_time};
 use crate::{PkiError, pem};
 
@@ -160,11 +160,18 @@ impl Certificate {
         self.tbs().extensions().map_or(&[], Vec::as_slice)
     }
 
-    /// Subject alternative names, as text for people.
+    /// Subject alternative names, as text for people: `DNS:a.example`.
     pub fn subject_alternative_names(&self) -> Vec<String> {
-        self.extension::<SubjectAltName>().map_or_else(Vec::new, |(_, names)| {
-            names.0.iter().map(|name| format!("{name:?}")).collect()
-        })
+        self.general_names().iter().map(ToString::to_string).collect()
+    }
+
+    /// Subject alternative names; none if the extension cannot be read.
+    pub fn general_names(&self) -> Vec<GeneralName> {
+        self.extensions()
+            .iter()
+            .find(|extension| extension.extn_id == SUBJECT_ALT_NAME)
+            .and_then(|extension| decode_names(extension.extn_value.as_bytes()).ok())
+            .unwrap_or_default()
     }
 
     fn extension<'a, T: Decode<'a> + const_oid::AssociatedOid>(&'a self) -> Option<(bool, T)> {

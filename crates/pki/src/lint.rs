@@ -136,7 +136,8 @@ pub static RULES: &[Rule] = &[
         names::attribute_type,
     ),
     error("rfc5280.name.attribute_characters", "X.680, 41", names::attribute_characters),
-    error("rfc5280.name.country", "RFC 5280, appendix A.1; ISO 3166", names::country),
+    error("rfc5280.name.country", "RFC 5280, appendix A.1", names::country_len),
+    warning("iso3166.name.country", "ISO 3166-1", names::country),
     warning("rfc5280.subject.email_address", "RFC 5280, 4.1.2.6", names::email_in_subject),
     // RFC 5280: extensions in general.
     error("rfc5280.extensions.not_empty", "RFC 5280, 4.1", extensions::not_empty),
@@ -214,6 +215,8 @@ pub static RULES: &[Rule] = &[
         "RFC 5280, 4.2.1.4",
         extensions::policies_not_empty,
     ),
+    error("rfc6818.user_notice.explicit_text", "RFC 6818, 3", extensions::explicit_text),
+    warning("rfc6818.user_notice.utf8", "RFC 6818, 3", extensions::explicit_text_utf8),
     error("rfc5280.policy_mappings.no_any_policy", "RFC 5280, 4.2.1.5", extensions::mappings),
     error(
         "rfc5280.policy_constraints.not_empty",

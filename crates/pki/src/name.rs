@@ -19,25 +19,42 @@ pub struct Field {
     pub oid: ObjectIdentifier,
     /// Most characters (RFC 5280, appendix A, and AWS's model).
     pub max: usize,
-    printable: bool,
+    text: Text,
 }
+
+/// How a value is encoded.
+#[derive(Debug, Clone, Copy)]
+enum Text {
+    Printable,
+    Utf8,
+    Ia5,
+}
+
+/// Attributes of AWS's `CustomAttributes` that are not UTF8String: domainComponent (RFC 4519, section 2.4) and
+/// emailAddress (RFC 2985, section 5.2.1).
+const IA5: &[ObjectIdentifier] = &[oid("0.9.2342.19200300.100.1.25"), oid("1.2.840.113549.1.9.1")];
 
 /// The fields, in the order in which they are encoded.
 pub static FIELDS: &[Field] = &[
-    Field { name: "Country", oid: oid("2.5.4.6"), max: 2, printable: true },
-    Field { name: "Organization", oid: oid("2.5.4.10"), max: 64, printable: false },
-    Field { name: "OrganizationalUnit", oid: oid("2.5.4.11"), max: 64, printable: false },
-    Field { name: "DistinguishedNameQualifier", oid: oid("2.5.4.46"), max: 64, printable: true },
-    Field { name: "State", oid: oid("2.5.4.8"), max: 128, printable: false },
-    Field { name: "CommonName", oid: oid("2.5.4.3"), max: 64, printable: false },
-    Field { name: "SerialNumber", oid: oid("2.5.4.5"), max: 64, printable: true },
-    Field { name: "Locality", oid: oid("2.5.4.7"), max: 128, printable: false },
-    Field { name: "Title", oid: oid("2.5.4.12"), max: 64, printable: false },
-    Field { name: "Surname", oid: oid("2.5.4.4"), max: 40, printable: false },
-    Field { name: "GivenName", oid: oid("2.5.4.42"), max: 16, printable: false },
-    Field { name: "Initials", oid: oid("2.5.4.43"), max: 5, printable: false },
-    Field { name: "Pseudonym", oid: oid("2.5.4.65"), max: 128, printable: false },
-    Field { name: "GenerationQualifier", oid: oid("2.5.4.44"), max: 3, printable: false },
+    Field { name: "Country", oid: oid("2.5.4.6"), max: 2, text: Text::Printable },
+    Field { name: "Organization", oid: oid("2.5.4.10"), max: 64, text: Text::Utf8 },
+    Field { name: "OrganizationalUnit", oid: oid("2.5.4.11"), max: 64, text: Text::Utf8 },
+    Field {
+        name: "DistinguishedNameQualifier",
+        oid: oid("2.5.4.46"),
+        max: 64,
+        text: Text::Printable,
+    },
+    Field { name: "State", oid: oid("2.5.4.8"), max: 128, text: Text::Utf8 },
+    Field { name: "CommonName", oid: oid("2.5.4.3"), max: 64, text: Text::Utf8 },
+    Field { name: "SerialNumber", oid: oid("2.5.4.5"), max: 64, text: Text::Printable },
+    Field { name: "Locality", oid: oid("2.5.4.7"), max: 128, text: Text::Utf8 },
+    Field { name: "Title", oid: oid("2.5.4.12"), max: 64, text: Text::Utf8 },
+    Field { name: "Surname", oid: oid("2.5.4.4"), max: 40, text: Text::Utf8 },
+    Field { name: "GivenName", oid: oid("2.5.4.42"), max: 16, text: Text::Utf8 },
+    Field { name: "Initials", oid: oid("2.5.4.43"), max: 5, text: Text::Utf8 },
+    Field { name: "Pseudonym", oid: oid("2.5.4.65"), max: 128, text: Text::Utf8 },
+    Field { name: "GenerationQualifier", oid: oid("2.5.4.44"), max: 3, text: Text::Utf8 },
 ];
 
 const fn oid(text: &str) -> ObjectIdentifier {
@@ -51,7 +68,7 @@ pub fn name(fields: &[(&str, &str)], custom: &[(String, String)]) -> Result<Name
     let mut sequence = RdnSequence::default();
     for row in FIELDS {
         let Some((_, value)) = fields.iter().find(|(name, _)| *name == row.name) else { continue };
-        sequence.push(attribute(row.name, row.oid, row.max, row.printable, value)?);
+        sequence.push(attribute(row.name, row.oid, row.max, row.text, value)?);
     }
     for (dotted, value) in custom {
         let oid = ObjectIdentifier::new(dotted).map_err(|_| PkiError::Subject {
@@ -59,8 +76,9 @@ pub fn name(fields: &[(&str, &str)], custom: &[(String, String)]) -> Result<Name
             reason: format!("{dotted} is not an object identifier"),
         })?;
         let row = FIELDS.iter().find(|row| row.oid == oid);
-        let (max, printable) = row.map_or((256, false), |row| (row.max, row.printable));
-        sequence.push(attribute(dotted, oid, max, printable, value)?);
+        let text = if IA5.contains(&oid) { Text::Ia5 } else { Text::Utf8 };
+        let (max, text) = row.map_or((256, text), |row| (row.max, row.text));
+        sequence.push(attribute(dotted, oid, max, text, value)?);
     }
     let failed = |error: der::Error| PkiError::malformed("name", &error);
     Name::from_der(&sequence.to_der().map_err(failed)?).map_err(failed)
@@ -89,21 +107,23 @@ fn attribute(
     field: &str,
     oid: ObjectIdentifier,
     max: usize,
-    printable: bool,
+    text: Text,
     value: &str,
 ) -> Result<RelativeDistinguishedName, PkiError> {
     let failed = |reason: &str| PkiError::Subject { field: field.into(), reason: reason.into() };
     if value.is_empty() || value.chars().count() > max {
         return Err(failed(&format!("it must have 1 to {max} characters")));
     }
-    let value = if printable {
-        PrintableStringRef::new(value)
+    let value = match text {
+        Text::Printable => PrintableStringRef::new(value)
             .and_then(|text| Any::encode_from(&text))
-            .map_err(|_| failed("only letters, digits and '()+,-./:=? are allowed"))?
-    } else {
-        Utf8StringRef::new(value)
+            .map_err(|_| failed("only letters, digits and '()+,-./:=? are allowed"))?,
+        Text::Utf8 => Utf8StringRef::new(value)
             .and_then(|text| Any::encode_from(&text))
-            .map_err(|error| failed(&error.to_string()))?
+            .map_err(|error| failed(&error.to_string()))?,
+        Text::Ia5 => Ia5StringRef::new(value)
+            .and_then(|text| Any::encode_from(&text))
+            .map_err(|_| failed("only ASCII characters are allowed"))?,
     };
     let set = SetOfVec::try_from(vec![AttributeTypeAndValue { oid, value }])
         .map_err(|error| failed(&error.to_string()))?;
@@ -131,5 +151,22 @@ mod tests {
             .unwrap(),
         );
         assert_eq!(attributes(&component.unwrap())[0].1, "a");
+    }
+
+    #[test]
+    fn values_have_the_types_of_their_attributes() {
+        let custom = |oid: &str, value: &str| name(&[], &[(oid.into(), value.into())]);
+        for (oid, value, tag) in [
+            ("1.2.840.113549.1.9.1", "a@b.example", 0x16),
+            ("0.9.2342.19200300.100.1.25", "example", 0x16),
+            ("2.5.4.6", "DE", 0x13),
+            ("2.5.4.3", "DE", 0x0c),
+            ("1.3.6.1.4.1.32473.1", "DE", 0x0c),
+        ] {
+            let der = custom(oid, value).unwrap().to_der().unwrap();
+            assert_eq!(der[der.len() - value.len() - 2], tag, "{oid}");
+        }
+        assert!(custom("1.2.840.113549.1.9.1", "é@b.example").is_err());
+        assert!(custom("not an oid", "x").is_err());
     }
 }

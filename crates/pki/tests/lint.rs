@@ -172,6 +172,11 @@ fn fields(base: &Base) -> Vec<Example> {
         (
             "rfc5280.name.country",
             Raw { issuer: dn("2.5.4.6", 0x13, b"DE"), ..leaf() },
+            Raw { issuer: dn("2.5.4.6", 0x13, b"D"), ..leaf() },
+        ),
+        (
+            "iso3166.name.country",
+            Raw { issuer: dn("2.5.4.6", 0x13, b"DE"), ..leaf() },
             Raw { issuer: dn("2.5.4.6", 0x13, b"de"), ..leaf() },
         ),
         (
@@ -195,6 +200,12 @@ fn extensions_examples(base: &Base) -> Vec<Example> {
     let subtree = |extra: &[u8]| tlv(0x30, &tlv(0xa0, &seq(&[&tlv(0x82, b"example"), extra])));
     let policy = seq(&[&oid("1.3.6.1.4.1.32473.1")]);
     let mapping = |to: &str| seq(&[&seq(&[&oid("1.3.6.1.4.1.32473.1"), &oid(to)])]);
+    let notice = |tag: u8, len: usize| {
+        let text = seq(&[&tlv(tag, &vec![b'a'; len])]);
+        let qualifier = seq(&[&oid("1.3.6.1.5.5.7.2.2"), &text]);
+        let policy = seq(&[&oid("1.3.6.1.4.1.32473.1"), &seq(&[&qualifier])]);
+        leaf().set(CP, false, &seq(&[&policy]))
+    };
     let purposes = |list: &[&str]| {
         seq(&list
             .iter()
@@ -233,6 +244,14 @@ fn extensions_examples(base: &Base) -> Vec<Example> {
             leaf().set(NC, true, &subtree(&[])),
         ),
         ("rfc5280.authority_key_identifier.present", base.root.clone(), leaf().without(AKI)),
+        (
+            "rfc5280.authority_key_identifier.present",
+            base.root.clone(),
+            Raw { issuer: leaf().subject, ..leaf() }.without(AKI),
+        ),
+        ("rfc6818.user_notice.utf8", notice(0x0c, 200), notice(0x1a, 5)),
+        ("rfc6818.user_notice.explicit_text", notice(0x0c, 200), notice(0x0c, 201)),
+        ("rfc6818.user_notice.explicit_text", notice(0x1a, 200), notice(0x16, 1)),
         (
             "rfc5280.authority_key_identifier.pair",
             leaf(),

@@ -251,7 +251,7 @@ fn crl(issuer: &Authority, point: Option<&str>, scope: Scope, serials: &[&[u8]])
         number: 1,
         this_update: NOW - DAY,
         next_update: NOW + DAY,
-        distribution_point: point.map(str::to_owned),
+        distribution_points: point.map(str::to_owned).into_iter().collect(),
         scope,
     };
     let reason = Reason::by_code(1).unwrap();

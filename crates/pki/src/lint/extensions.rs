@@ -2,7 +2,8 @@
 
 use const_oid::ObjectIdentifier;
 use const_oid::db::rfc5280 as id;
-use der::{Decode, Encode};
+use der::asn1::{Any, AnyRef};
+use der::{Decode, Encode, Reader, Tag, Tagged};
 use x509_cert::ext::pkix::{
     AuthorityInfoAccessSyntax, AuthorityKeyIdentifier, BasicConstraints, CertificatePolicies,
     CrlDistributionPoints, KeyUsage, KeyUsages, NameConstraints, PolicyConstraints, PolicyMappings,
@@ -18,6 +19,8 @@ use crate::general_name::{self, GeneralName, decode_names};
 
 /// `id-ce-subjectDirectoryAttributes`
 const DIRECTORY_ATTRIBUTES: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.9");
+/// `id-qt-unotice`
+const USER_NOTICE: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.2.2");
 /// `anyPolicy`
 const ANY_POLICY: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.32.0");
 
@@ -139,7 +142,9 @@ pub(super) fn for_cas(parts: &Parts<'_>) -> Outcome {
 pub(super) fn aki_present(parts: &Parts<'_>) -> Outcome {
     let aki = parts.decode::<AuthorityKeyIdentifier>(id::ID_CE_AUTHORITY_KEY_IDENTIFIER);
     let has_id = aki.is_some_and(|aki| aki.key_identifier.is_some());
-    (!has_id && !parts.is_self_issued()).then(|| "there is no keyIdentifier".into())
+    // The one exception is a CA's own, self-signed certificate.
+    let excepted = parts.is_ca() && parts.is_self_issued();
+    (!has_id && !excepted).then(|| "there is no keyIdentifier".into())
 }
 
 pub(super) fn aki_pair(parts: &Parts<'_>) -> Outcome {
@@ -245,6 +250,49 @@ pub(super) fn policies_not_empty(parts: &Parts<'_>) -> Outcome {
             .iter()
             .any(|policy| policy.policy_qualifiers.as_ref().is_some_and(Vec::is_empty));
     empty.then(|| "a list is empty".into())
+}
+
+/// The explicit texts of user notices: the type of each, and its length in characters.
+fn explicit_texts(parts: &Parts<'_>) -> Vec<(Tag, usize)> {
+    let policies = parts.decode::<CertificatePolicies>(id::ID_CE_CERTIFICATE_POLICIES);
+    let qualifiers =
+        policies.into_iter().flat_map(|list| list.0).flat_map(|policy| {
+            policy.policy_qualifiers.unwrap_or_default().into_iter().filter_map(|info| {
+                info.qualifier.filter(|_| info.policy_qualifier_id == USER_NOTICE)
+            })
+        });
+    // UserNotice ::= SEQUENCE { noticeRef SEQUENCE OPTIONAL, explicitText DisplayText OPTIONAL }
+    let text = |notice: &Any| {
+        notice.sequence(|reader| {
+            let mut found = None;
+            while !reader.is_finished() {
+                let field = AnyRef::decode(reader)?;
+                if field.tag() != Tag::Sequence {
+                    let len = match field.tag() {
+                        Tag::BmpString => field.value().len() / 2,
+                        _ => String::from_utf8_lossy(field.value()).chars().count(),
+                    };
+                    found = Some((field.tag(), len));
+                }
+            }
+            Ok::<_, der::Error>(found)
+        })
+    };
+    qualifiers.filter_map(|notice| text(&notice).ok().flatten()).collect()
+}
+
+pub(super) fn explicit_text(parts: &Parts<'_>) -> Outcome {
+    explicit_texts(parts)
+        .iter()
+        .any(|(tag, len)| *tag == Tag::Ia5String || *len > 200)
+        .then(|| "a text is an IA5String or longer than 200 characters".into())
+}
+
+pub(super) fn explicit_text_utf8(parts: &Parts<'_>) -> Outcome {
+    explicit_texts(parts)
+        .iter()
+        .any(|(tag, _)| *tag != Tag::Utf8String)
+        .then(|| "a text is not a UTF8String".into())
 }
 
 pub(super) fn mappings(parts: &Parts<'_>) -> Outcome {

@@ -18,9 +18,9 @@ const COUNTRY: ObjectIdentifier = oid("2.5.4.6");
 /// Most characters of attributes that AWS has no field for (RFC 5280, appendix A.1: `ub-name`, `ub-emailaddress-length`).
 const OTHER_BOUNDS: &[(ObjectIdentifier, usize)] = &[(EMAIL, 255), (oid("2.5.4.41"), 32_768)];
 /// Attributes whose bound AWS's model has smaller than RFC 5280: surname, givenName, initials, generationQualifier
-/// have `ub-name`; pseudonym and title have AWS's.
+/// have `ub-name`, dnQualifier has none.
 const NAME_BOUND: &[ObjectIdentifier] =
-    &[oid("2.5.4.4"), oid("2.5.4.42"), oid("2.5.4.43"), oid("2.5.4.44")];
+    &[oid("2.5.4.4"), oid("2.5.4.42"), oid("2.5.4.43"), oid("2.5.4.44"), oid("2.5.4.46")];
 /// PrintableString only: country, serialNumber, dnQualifier (RFC 5280, appendix A.1).
 const PRINTABLE: &[ObjectIdentifier] = &[COUNTRY, oid("2.5.4.5"), oid("2.5.4.46")];
 
@@ -97,11 +97,17 @@ pub(super) fn attribute_characters(parts: &Parts<'_>) -> Outcome {
     })
 }
 
+pub(super) fn country_len(parts: &Parts<'_>) -> Outcome {
+    attributes(parts, |attribute| {
+        (attribute.oid == COUNTRY && attribute.value.len() != 2)
+            .then(|| "the country does not have two characters".into())
+    })
+}
+
 pub(super) fn country(parts: &Parts<'_>) -> Outcome {
     attributes(parts, |attribute| {
         let fits = attribute.value.len() == 2 && attribute.value.iter().all(u8::is_ascii_uppercase);
-        (attribute.oid == COUNTRY && !fits)
-            .then(|| "the country is not two capital letters (ISO 3166)".into())
+        (attribute.oid == COUNTRY && !fits).then(|| "the country is not two capital letters".into())
     })
 }
 
