@@ -5,6 +5,7 @@
 //! [`identity::Allowed`], which only [`identity::authorize`] makes.
 
 pub mod acm;
+pub mod acme;
 pub mod arn;
 pub mod audit;
 pub mod backup;

@@ -1,0 +1,329 @@
+//! ACME accounts: a key, and the role that its holder acts as.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::binding::{self, binding_arn};
+use super::{AcmeError, Binding, Contact, Endpoint, Kind, is_id, new_id};
+use crate::acm::AcmError;
+use crate::identity::{Allowed, Caller, Entry, Identity, IdentityError, PolicyCache, Principal, Role};
+use crate::policy::Kind as PolicyKind;
+use crate::work::{Page, Work};
+use crate::{Fault, limits};
+
+/// The key of an account.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountKey {
+    /// The JWK in its canonical form (RFC 7638, section 3).
+    pub jwk: String,
+    /// Its SHA-256 thumbprint in base64url.
+    pub thumbprint: String,
+}
+
+/// Whether an account may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AccountStatus {
+    /// `valid`
+    Valid,
+    /// `deactivated`: by its holder.
+    Deactivated,
+    /// `revoked`: by the endpoint's owner.
+    Revoked,
+}
+
+impl AccountStatus {
+    /// Name in ACME; AWS's is the same in capitals.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Valid => "valid",
+            Self::Deactivated => "deactivated",
+            Self::Revoked => "revoked",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Record {
+    id: String,
+    key: AccountKey,
+    status: AccountStatus,
+    contacts: Vec<String>,
+    binding: String,
+    /// `externalAccountBinding` as it was given: a JWS in JSON.
+    binding_jws: String,
+    role: String,
+    role_id: String,
+    created_ms: i64,
+}
+
+/// An account.
+#[derive(Debug, Clone)]
+pub struct Account {
+    endpoint: Endpoint,
+    record: Record,
+}
+
+impl Account {
+    /// Id.
+    pub fn id(&self) -> &str {
+        &self.record.id
+    }
+
+    /// The endpoint that it is one of.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Its key.
+    pub fn key(&self) -> &AccountKey {
+        &self.record.key
+    }
+
+    /// Whether it may be used.
+    pub fn status(&self) -> AccountStatus {
+        self.record.status
+    }
+
+    /// URLs of its holder.
+    pub fn contacts(&self) -> &[String] {
+        &self.record.contacts
+    }
+
+    /// ARN of the binding that it was made with.
+    pub fn binding_arn(&self) -> String {
+        binding_arn(&self.endpoint, &self.record.binding)
+    }
+
+    /// The binding as the client gave it, a JWS in JSON.
+    pub fn binding_jws(&self) -> &str {
+        &self.record.binding_jws
+    }
+
+    /// Milliseconds since 1970.
+    pub fn created_ms(&self) -> i64 {
+        self.record.created_ms
+    }
+
+    fn save(&self, work: &mut Work<'_>) -> Result<(), Fault> {
+        work.put(&place(self.endpoint.id(), self.id()), &self.record)
+    }
+}
+
+/// What a new account shall be.
+pub struct NewAccount {
+    /// Its key.
+    pub key: AccountKey,
+    /// URLs of its holder.
+    pub contacts: Vec<String>,
+    /// The binding that was proved.
+    pub binding: Binding,
+    /// The proof, a JWS in JSON.
+    pub binding_jws: String,
+}
+
+/// Makes an account. Who has proved a binding may.
+pub fn create_account(
+    work: &mut Work<'_>,
+    endpoint: &Endpoint,
+    new: NewAccount,
+) -> Result<Account, AcmeError> {
+    check_contacts(endpoint, &new.contacts)?;
+    let count_place = format!("acme/account-count/{}", endpoint.id());
+    let count = work.get::<u64>(&count_place)?.unwrap_or(0);
+    if count >= limits::MAX_ACME_ACCOUNTS {
+        return Err(AcmeError::new(Kind::RATE_LIMITED, "The endpoint has too many accounts."));
+    }
+    work.put(&count_place, &(count + 1))?;
+    let (role, role_id) = new.binding.role();
+    let record = Record {
+        id: new_id()?,
+        status: AccountStatus::Valid,
+        contacts: new.contacts,
+        binding: new.binding.id().to_owned(),
+        binding_jws: new.binding_jws,
+        role: role.to_owned(),
+        role_id: role_id.to_owned(),
+        created_ms: work.now_ms(),
+        key: new.key,
+    };
+    binding::used(work, new.binding)?;
+    let account = Account { endpoint: endpoint.clone(), record };
+    work.put(&key_place(endpoint.id(), &account.record.key), &account.record.id)?;
+    account.save(work)?;
+    Ok(account)
+}
+
+/// Contacts are `mailto:` URLs with one address each (RFC 8555, section 7.3).
+fn check_contacts(endpoint: &Endpoint, contacts: &[String]) -> Result<(), AcmeError> {
+    let invalid = |why: &str| AcmeError::new(Kind::INVALID_CONTACT, why);
+    if contacts.is_empty() && endpoint.contact() == Contact::Required {
+        return Err(invalid("This endpoint requires a contact."));
+    }
+    if contacts.len() > limits::MAX_ACME_CONTACTS {
+        return Err(invalid("There are too many contacts."));
+    }
+    for contact in contacts {
+        if contact.len() > limits::MAX_ACME_CONTACT || contact.contains(char::is_control) {
+            return Err(invalid("A contact is too long or has control characters."));
+        }
+        let Some(address) = contact.strip_prefix("mailto:") else {
+            return Err(AcmeError::new(
+                Kind::UNSUPPORTED_CONTACT,
+                "A contact must be a mailto URL.",
+            ));
+        };
+        let is_one = address
+            .split_once('@')
+            .is_some_and(|(user, host)| !user.is_empty() && !host.is_empty() && !host.contains('@'));
+        // "Clients MUST NOT include hfields or more than one addr-spec."
+        if !is_one || address.contains(['?', ',', ' ']) {
+            return Err(invalid("A contact must be one mail address without header fields."));
+        }
+    }
+    Ok(())
+}
+
+/// The account of an endpoint with this id.
+pub fn find_account(
+    work: &mut Work<'_>,
+    endpoint: &Endpoint,
+    id: &str,
+) -> Result<Option<Account>, Fault> {
+    if !is_id(id) {
+        return Ok(None);
+    }
+    let record = work.get::<Record>(&place(endpoint.id(), id))?;
+    Ok(record.map(|record| Account { endpoint: endpoint.clone(), record }))
+}
+
+/// The account of an endpoint with this key.
+pub fn account_by_key(
+    work: &mut Work<'_>,
+    endpoint: &Endpoint,
+    key: &AccountKey,
+) -> Result<Option<Account>, Fault> {
+    match work.get::<String>(&key_place(endpoint.id(), key))? {
+        Some(id) => find_account(work, endpoint, &id),
+        None => Ok(None),
+    }
+}
+
+/// Accounts of an endpoint, beginning after the marker of the page before.
+pub fn accounts(
+    work: &Work<'_>,
+    endpoint: &Endpoint,
+    marker: Option<&str>,
+    limit: usize,
+    _: &Allowed,
+) -> Result<Page<Account>, AcmError> {
+    let page = work.page::<Record>(&prefix(endpoint.id()), marker, limit)?;
+    let items = page.items.into_iter();
+    let items = items.map(|record| Account { endpoint: endpoint.clone(), record }).collect();
+    Ok(Page { items, next: page.next })
+}
+
+/// Replaces the contacts.
+pub fn set_contacts(
+    work: &mut Work<'_>,
+    account: &mut Account,
+    contacts: Vec<String>,
+) -> Result<(), AcmeError> {
+    check_contacts(&account.endpoint, &contacts)?;
+    account.record.contacts = contacts;
+    Ok(account.save(work)?)
+}
+
+/// Gives the account another key. The old one stands for nobody from now on.
+pub fn change_key(
+    work: &mut Work<'_>,
+    account: &mut Account,
+    key: AccountKey,
+) -> Result<(), AcmeError> {
+    let endpoint = account.endpoint.id().to_owned();
+    work.delete(&key_place(&endpoint, &account.record.key));
+    work.put(&key_place(&endpoint, &key), &account.record.id)?;
+    account.record.key = key;
+    Ok(account.save(work)?)
+}
+
+/// The holder gives the account up.
+pub fn deactivate_account(work: &mut Work<'_>, account: &mut Account) -> Result<(), AcmeError> {
+    account.record.status = AccountStatus::Deactivated;
+    Ok(account.save(work)?)
+}
+
+/// The endpoint's owner ends the account, for good.
+pub fn revoke_account(
+    work: &mut Work<'_>,
+    mut account: Account,
+    _: &Allowed,
+) -> Result<(), AcmError> {
+    match account.record.status {
+        AccountStatus::Revoked => Ok(()),
+        AccountStatus::Deactivated => {
+            Err(AcmError::Conflict("The ACME account is deactivated already.".into()))
+        }
+        AccountStatus::Valid => {
+            account.record.status = AccountStatus::Revoked;
+            Ok(account.save(work)?)
+        }
+    }
+}
+
+/// Who acts when the account does: a session of its role.
+pub fn principal_of(account: &Account) -> Principal {
+    Principal {
+        account: account.endpoint.scope().account.clone(),
+        access_key_id: String::new(),
+        identity: Identity::Session {
+            role: account.record.role.clone(),
+            role_id: account.record.role_id.clone(),
+            session: format!("acm-acme-{}", account.record.id),
+            issued_ms: account.record.created_ms,
+        },
+    }
+}
+
+/// The same with what the role may do. A role that is gone, or was made again, may do nothing.
+pub fn find_caller(
+    work: &mut Work<'_>,
+    cache: &PolicyCache,
+    account: &Account,
+) -> Result<Caller, AcmeError> {
+    let gone = || {
+        AcmeError::new(Kind::UNAUTHORIZED, "The role of the external account binding is gone.")
+    };
+    let owner = &account.endpoint.scope().account;
+    let role = match Role::find(work, owner, &account.record.role) {
+        Ok(role) if role.id == account.record.role_id => role,
+        Err(IdentityError::Fault(fault)) => return Err(fault.into()),
+        Ok(_) | Err(_) => return Err(gone()),
+    };
+    let arn = role.arn();
+    let policies = role
+        .policies
+        .values()
+        .map(|text| cache.parse(PolicyKind::Identity, text, &arn))
+        .collect::<Result<_, _>>()?;
+    Ok(Caller {
+        principal: principal_of(account),
+        tags: role.tags,
+        source_identity: Some(format!("acm-acme-{}", account.id())),
+        transitive_tags: BTreeMap::new(),
+        policies,
+        session: None,
+    })
+}
+
+fn prefix(endpoint: &str) -> String {
+    format!("acme/account/{endpoint}/")
+}
+
+fn place(endpoint: &str, id: &str) -> String {
+    format!("{}{id}", prefix(endpoint))
+}
+
+fn key_place(endpoint: &str, key: &AccountKey) -> String {
+    format!("acme/account-key/{endpoint}/{}", key.thumbprint)
+}

@@ -1,0 +1,368 @@
+//! Authorizations and their challenges (RFC 8555, sections 7.1.4 and 8; RFC 8737).
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use outlast_crypto::random;
+use serde::{Deserialize, Serialize};
+
+use super::order::{self, Order};
+use super::{Account, AcmeError, DnsName, StoredProblem, Validation, is_id, new_id, task};
+use crate::Fault;
+use crate::work::Work;
+
+/// A way to prove a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ChallengeKind {
+    /// `http-01`: RFC 8555, section 8.3.
+    Http01,
+    /// `dns-01`: RFC 8555, section 8.4.
+    Dns01,
+    /// `tls-alpn-01`: RFC 8737.
+    TlsAlpn01,
+}
+
+/// Every kind with its name, and whether it proves wildcards (RFC 8555, section 7.1.3).
+pub static CHALLENGES: &[(&str, ChallengeKind, bool)] = &[
+    ("http-01", ChallengeKind::Http01, false),
+    ("dns-01", ChallengeKind::Dns01, true),
+    ("tls-alpn-01", ChallengeKind::TlsAlpn01, false),
+];
+
+impl ChallengeKind {
+    /// Name in ACME.
+    pub fn name(self) -> &'static str {
+        CHALLENGES.iter().find(|row| row.1 == self).map_or("", |row| row.0)
+    }
+
+    /// The kind with this name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        CHALLENGES.iter().find(|row| row.0 == name).map(|row| row.1)
+    }
+}
+
+/// Where a challenge stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ChallengeStatus {
+    /// `pending`: the client has not said that it is ready.
+    Pending,
+    /// `processing`: the server looks.
+    Processing,
+    /// `valid`
+    Valid,
+    /// `invalid`
+    Invalid,
+}
+
+impl ChallengeStatus {
+    /// Name in ACME.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Processing => "processing",
+            Self::Valid => "valid",
+            Self::Invalid => "invalid",
+        }
+    }
+}
+
+/// A challenge.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Challenge {
+    /// Which one.
+    pub kind: ChallengeKind,
+    /// Token, in base64url.
+    pub token: String,
+    /// Where it stands.
+    pub status: ChallengeStatus,
+    /// When it was met, milliseconds since 1970.
+    pub validated_ms: Option<i64>,
+    /// What went wrong, at the last try or for good.
+    pub error: Option<StoredProblem>,
+}
+
+/// Where an authorization stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AuthorizationStatus {
+    /// `pending`
+    Pending,
+    /// `valid`
+    Valid,
+    /// `invalid`
+    Invalid,
+    /// `deactivated`
+    Deactivated,
+    /// `expired`
+    Expired,
+}
+
+impl AuthorizationStatus {
+    /// Name in ACME.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Valid => "valid",
+            Self::Invalid => "invalid",
+            Self::Deactivated => "deactivated",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Record {
+    id: String,
+    order: String,
+    name: DnsName,
+    status: AuthorizationStatus,
+    expires_ms: i64,
+    challenges: Vec<Challenge>,
+}
+
+/// An authorization: of one account, for one name, in one order.
+#[derive(Debug, Clone)]
+pub struct Authorization {
+    endpoint: String,
+    account: String,
+    record: Record,
+}
+
+impl Authorization {
+    /// Id.
+    pub fn id(&self) -> &str {
+        &self.record.id
+    }
+
+    /// Id of the account.
+    pub fn account(&self) -> &str {
+        &self.account
+    }
+
+    /// The name.
+    pub fn name(&self) -> &DnsName {
+        &self.record.name
+    }
+
+    /// Where it stands.
+    pub fn status(&self) -> AuthorizationStatus {
+        self.record.status
+    }
+
+    /// When it expires, milliseconds since 1970.
+    pub fn expires_ms(&self) -> i64 {
+        self.record.expires_ms
+    }
+
+    /// Its challenges.
+    pub fn challenges(&self) -> &[Challenge] {
+        &self.record.challenges
+    }
+
+    /// The challenge of this kind.
+    pub fn challenge(&self, kind: ChallengeKind) -> Option<&Challenge> {
+        self.record.challenges.iter().find(|challenge| challenge.kind == kind)
+    }
+
+    fn save(&self, work: &mut Work<'_>) -> Result<(), Fault> {
+        work.put(&place(&self.endpoint, &self.account, self.id()), &self.record)
+    }
+}
+
+/// Makes the authorization for a name of an order: valid at once, if a domain validation covers it.
+pub(super) fn create(
+    work: &mut Work<'_>,
+    order: &Order,
+    name: &DnsName,
+    covering: Option<&Validation>,
+) -> Result<String, Fault> {
+    let mut challenges = Vec::new();
+    for (_, kind, proves_wildcards) in CHALLENGES {
+        // What DNS has proved beforehand reads as a DNS challenge that was met.
+        let wanted = match covering {
+            Some(_) => *kind == ChallengeKind::Dns01,
+            None => *proves_wildcards || !name.is_wildcard(),
+        };
+        if wanted {
+            challenges.push(Challenge {
+                kind: *kind,
+                // RFC 8555, section 8: at least 128 bits of entropy.
+                token: URL_SAFE_NO_PAD.encode(random::bytes::<32>()?),
+                status: match covering {
+                    Some(_) => ChallengeStatus::Valid,
+                    None => ChallengeStatus::Pending,
+                },
+                validated_ms: covering.map(Validation::updated_ms),
+                error: None,
+            });
+        }
+    }
+    let record = Record {
+        id: new_id()?,
+        order: order.id().to_owned(),
+        name: name.clone(),
+        status: match covering {
+            Some(_) => AuthorizationStatus::Valid,
+            None => AuthorizationStatus::Pending,
+        },
+        expires_ms: order.expires_ms(),
+        challenges,
+    };
+    let authorization = Authorization {
+        endpoint: order.endpoint.clone(),
+        account: order.account.clone(),
+        record,
+    };
+    authorization.save(work)?;
+    Ok(authorization.record.id)
+}
+
+/// An authorization of an account. One whose time is over reads as expired.
+pub fn find_authorization(
+    work: &mut Work<'_>,
+    endpoint: &str,
+    account: &str,
+    id: &str,
+) -> Result<Option<Authorization>, Fault> {
+    if !is_id(endpoint) || !is_id(account) || !is_id(id) {
+        return Ok(None);
+    }
+    let Some(mut record) = work.get::<Record>(&place(endpoint, account, id))? else {
+        return Ok(None);
+    };
+    let open = matches!(record.status, AuthorizationStatus::Pending | AuthorizationStatus::Valid);
+    if open && record.expires_ms <= work.now_ms() {
+        record.status = AuthorizationStatus::Expired;
+    }
+    Ok(Some(Authorization { endpoint: endpoint.to_owned(), account: account.to_owned(), record }))
+}
+
+/// The client is ready to be looked at. A challenge that was looked at already stays as it is.
+pub fn respond(
+    work: &mut Work<'_>,
+    account: &Account,
+    authorization: &mut Authorization,
+    kind: ChallengeKind,
+) -> Result<(), AcmeError> {
+    if authorization.record.status != AuthorizationStatus::Pending {
+        return Ok(());
+    }
+    let Some(challenge) =
+        authorization.record.challenges.iter_mut().find(|challenge| challenge.kind == kind)
+    else {
+        return Err(AcmeError::not_found("challenge"));
+    };
+    if challenge.status != ChallengeStatus::Pending {
+        return Ok(());
+    }
+    challenge.status = ChallengeStatus::Processing;
+    authorization.save(work)?;
+    let endpoint = account.endpoint().id();
+    let now_ms = work.now_ms();
+    Ok(task::begin_challenge(work, endpoint, account.id(), authorization.id(), kind, now_ms)?)
+}
+
+/// The holder gives the authorization up; an open order that needs it fails.
+pub fn deactivate_authorization(
+    work: &mut Work<'_>,
+    authorization: &mut Authorization,
+) -> Result<(), AcmeError> {
+    if !matches!(
+        authorization.record.status,
+        AuthorizationStatus::Pending | AuthorizationStatus::Valid
+    ) {
+        return Err(AcmeError::malformed("Only a pending or valid authorization is deactivated."));
+    }
+    authorization.record.status = AuthorizationStatus::Deactivated;
+    authorization.save(work)?;
+    let problem = StoredProblem {
+        kind: super::Kind::UNAUTHORIZED.name.to_owned(),
+        detail: format!("The authorization for {} was deactivated.", authorization.record.name),
+    };
+    Ok(order::authorization_changed(
+        work,
+        &authorization.endpoint,
+        &authorization.account,
+        &authorization.record.order,
+        Some(&problem),
+    )?)
+}
+
+/// What a look at the target has shown.
+pub(super) enum Look {
+    /// The challenge is met.
+    Met,
+    /// Not yet: it is looked at again.
+    NotYet(StoredProblem),
+    /// It has failed.
+    Failed(StoredProblem),
+}
+
+/// Notes what a look at the target of a challenge has shown. Gives the event to record.
+pub(super) fn looked(
+    work: &mut Work<'_>,
+    mut authorization: Authorization,
+    kind: ChallengeKind,
+    look: Look,
+) -> Result<Option<&'static str>, Fault> {
+    let now_ms = work.now_ms();
+    let is_pending = authorization.record.status == AuthorizationStatus::Pending;
+    let challenge = authorization
+        .record
+        .challenges
+        .iter_mut()
+        .find(|one| one.kind == kind && one.status == ChallengeStatus::Processing);
+    // It may have been given up, or met in another way, while the server looked.
+    let (true, Some(challenge)) = (is_pending, challenge) else { return Ok(None) };
+    let (status, failed, event) = match look {
+        Look::NotYet(problem) => {
+            challenge.error = Some(problem);
+            authorization.save(work)?;
+            return Ok(None);
+        }
+        Look::Met => {
+            challenge.status = ChallengeStatus::Valid;
+            challenge.validated_ms = Some(now_ms);
+            challenge.error = None;
+            (AuthorizationStatus::Valid, None, "AcmeChallengeSucceeded")
+        }
+        Look::Failed(problem) => {
+            challenge.status = ChallengeStatus::Invalid;
+            challenge.error = Some(problem.clone());
+            (AuthorizationStatus::Invalid, Some(problem), "AcmeChallengeFailed")
+        }
+    };
+    authorization.record.status = status;
+    authorization.save(work)?;
+    order::authorization_changed(
+        work,
+        &authorization.endpoint,
+        &authorization.account,
+        &authorization.record.order,
+        failed.as_ref(),
+    )?;
+    Ok(Some(event))
+}
+
+/// Whether an account holds a valid authorization for each of these names.
+pub(super) fn holds_all(
+    work: &Work<'_>,
+    endpoint: &str,
+    account: &str,
+    names: &[DnsName],
+) -> Result<bool, Fault> {
+    /// Authorizations that are looked through at most.
+    const MOST: usize = 10_000;
+    let now_ms = work.now_ms();
+    let found = work.scan::<Record>(&place(endpoint, account, ""), "", MOST)?;
+    let holds = |name: &DnsName| {
+        found.iter().any(|(_, record)| {
+            record.name == *name
+                && record.status == AuthorizationStatus::Valid
+                && record.expires_ms > now_ms
+        })
+    };
+    Ok(!names.is_empty() && names.iter().all(holds))
+}
+
+fn place(endpoint: &str, account: &str, id: &str) -> String {
+    format!("acme/authorization/{endpoint}/{account}/{id}")
+}

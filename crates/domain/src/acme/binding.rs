@@ -1,0 +1,303 @@
+//! External account bindings (RFC 8555, section 7.3.4): a key that lets clients make ACME accounts which act as a
+//! role.
+//!
+//! As at AWS a binding may serve several accounts, until it expires or is revoked or deleted; accounts that it
+//! has made stay.
+
+use std::collections::BTreeMap;
+
+use outlast_crypto::{Secret, hmac, random};
+use serde::{Deserialize, Serialize};
+
+use super::endpoint::{in_scope, missing, parse_arn};
+use super::token::Idempotency;
+use super::{AcmeError, Endpoint, Kind, is_id, new_id};
+use crate::acm::AcmError;
+use crate::arn::{Arn, Scope};
+use crate::identity::{Allowed, Entry, IdentityError, Role};
+use crate::limits;
+use crate::work::{Page, Work};
+
+/// Bytes of a MAC key: HS256 wants at least 32 (RFC 7518, section 3.2).
+const KEY_LEN: usize = 32;
+
+/// What a new binding shall be.
+pub struct NewBinding<'a> {
+    /// ARN of the role that its accounts act as.
+    pub role_arn: &'a str,
+    /// When it expires, milliseconds since 1970.
+    pub expires_ms: Option<i64>,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+    /// Idempotency token.
+    pub token: Idempotency,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Record {
+    id: String,
+    role: String,
+    role_id: String,
+    expires_ms: Option<i64>,
+    revoked_ms: Option<i64>,
+    last_used_ms: Option<i64>,
+    created_ms: i64,
+    updated_ms: i64,
+    tags: BTreeMap<String, String>,
+}
+
+/// A binding.
+#[derive(Debug, Clone)]
+pub struct Binding {
+    endpoint: Endpoint,
+    record: Record,
+}
+
+impl Binding {
+    /// Id, which is the key id that clients name.
+    pub fn id(&self) -> &str {
+        &self.record.id
+    }
+
+    /// The endpoint that it is for.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// ARN.
+    pub fn arn(&self) -> String {
+        binding_arn(&self.endpoint, &self.record.id)
+    }
+
+    /// Name and unique id of the role.
+    pub(super) fn role(&self) -> (&str, &str) {
+        (&self.record.role, &self.record.role_id)
+    }
+
+    /// ARN of the role.
+    pub fn role_arn(&self) -> String {
+        format!("arn:aws:iam::{}:role/{}", self.endpoint.scope().account, self.record.role)
+    }
+
+    /// When it expires, milliseconds since 1970.
+    pub fn expires_ms(&self) -> Option<i64> {
+        self.record.expires_ms
+    }
+
+    /// When it was revoked, milliseconds since 1970.
+    pub fn revoked_ms(&self) -> Option<i64> {
+        self.record.revoked_ms
+    }
+
+    /// When an account was last made with it, milliseconds since 1970.
+    pub fn last_used_ms(&self) -> Option<i64> {
+        self.record.last_used_ms
+    }
+
+    /// Milliseconds since 1970.
+    pub fn created_ms(&self) -> i64 {
+        self.record.created_ms
+    }
+
+    /// Milliseconds since 1970.
+    pub fn updated_ms(&self) -> i64 {
+        self.record.updated_ms
+    }
+
+    /// Tags.
+    pub fn tags(&self) -> &BTreeMap<String, String> {
+        &self.record.tags
+    }
+
+    fn save(&self, work: &mut Work<'_>) -> Result<(), crate::Fault> {
+        work.put(&place(self.endpoint.id(), &self.record.id), &self.record)
+    }
+}
+
+/// The ARN of a binding.
+pub(super) fn binding_arn(endpoint: &Endpoint, id: &str) -> String {
+    format!("{}/acme-external-account-binding/{id}", endpoint.arn())
+}
+
+/// Makes a binding. The two permissions are to make one, and to pass the role on.
+pub fn create_binding(
+    work: &mut Work<'_>,
+    endpoint: &Endpoint,
+    new: NewBinding<'_>,
+    _: &Allowed,
+    _: &Allowed,
+) -> Result<Binding, AcmError> {
+    let scope = endpoint.scope();
+    let operation = format!("binding/{}", endpoint.id());
+    if let Some(id) = new.token.earlier(work, scope, &operation)?
+        && let Some(record) = work.get::<Record>(&place(endpoint.id(), &id))?
+    {
+        return Ok(Binding { endpoint: endpoint.clone(), record });
+    }
+    let role = role(work, scope, new.role_arn)?;
+    let now_ms = work.now_ms();
+    if new.expires_ms.is_some_and(|at| at - now_ms > limits::MAX_ACME_BINDING_MS) {
+        return Err(AcmError::Validation("The binding expires in more than ten years.".into()));
+    }
+    let prefix = prefix(endpoint.id());
+    let found = work.page::<Record>(&prefix, None, limits::MAX_ACME_BINDINGS)?;
+    if found.items.len() >= limits::MAX_ACME_BINDINGS {
+        return Err(AcmError::ServiceQuotaExceeded(format!(
+            "An ACME endpoint has at most {} external account bindings.",
+            limits::MAX_ACME_BINDINGS
+        )));
+    }
+    let record = Record {
+        id: new_id()?,
+        role: role.name,
+        role_id: role.id,
+        expires_ms: new.expires_ms,
+        revoked_ms: None,
+        last_used_ms: None,
+        created_ms: now_ms,
+        updated_ms: now_ms,
+        tags: new.tags,
+    };
+    let binding = Binding { endpoint: endpoint.clone(), record };
+    binding.save(work)?;
+    work.put_secret(&secret_place(endpoint.id(), binding.id()), &random::secret(KEY_LEN)?)?;
+    new.token.remember(work, scope, &operation, binding.id())?;
+    Ok(binding)
+}
+
+/// The role with this ARN, which must be one of the account.
+fn role(work: &mut Work<'_>, scope: &Scope, arn: &str) -> Result<Role, AcmError> {
+    let invalid = || AcmError::Validation(format!("{arn} is not the ARN of a role"));
+    let parsed = Arn::parse(arn).filter(|arn| arn.service == "iam").ok_or_else(invalid)?;
+    let name = parsed.resource.strip_prefix("role/").ok_or_else(invalid)?;
+    if parsed.account != scope.account {
+        return Err(AcmError::Validation(format!("The role {arn} is one of another account.")));
+    }
+    Role::find(work, &scope.account, name).map_err(|error| match error {
+        IdentityError::Fault(fault) => AcmError::Fault(fault),
+        _ => AcmError::Validation(format!("The role {arn} does not exist.")),
+    })
+}
+
+/// Splits the ARN of a binding into the ids of endpoint and binding.
+pub fn parse_binding_arn<'a>(
+    scope: &Scope,
+    arn: &'a str,
+) -> Result<(&'a str, &'a str), AcmError> {
+    let (endpoint, rest) = parse_arn(scope, arn)?;
+    let id = rest.strip_prefix("acme-external-account-binding/").ok_or_else(|| {
+        AcmError::Validation(format!("{arn} is not the ARN of an external account binding"))
+    })?;
+    Ok((endpoint, id))
+}
+
+/// Finds a binding by ARN.
+pub fn find_binding(work: &mut Work<'_>, scope: &Scope, arn: &str) -> Result<Binding, AcmError> {
+    let (endpoint, id) = parse_binding_arn(scope, arn)?;
+    let endpoint = in_scope(work, scope, endpoint)?.ok_or_else(|| missing(arn))?;
+    by_id(work, &endpoint, id)?.ok_or_else(|| missing(arn))
+}
+
+fn by_id(
+    work: &mut Work<'_>,
+    endpoint: &Endpoint,
+    id: &str,
+) -> Result<Option<Binding>, crate::Fault> {
+    if !is_id(id) {
+        return Ok(None);
+    }
+    let record = work.get::<Record>(&place(endpoint.id(), id))?;
+    Ok(record.map(|record| Binding { endpoint: endpoint.clone(), record }))
+}
+
+/// Bindings of an endpoint, beginning after the marker of the page before.
+pub fn bindings(
+    work: &Work<'_>,
+    endpoint: &Endpoint,
+    marker: Option<&str>,
+    limit: usize,
+    _: &Allowed,
+) -> Result<Page<Binding>, AcmError> {
+    let page = work.page::<Record>(&prefix(endpoint.id()), marker, limit)?;
+    let items = page.items.into_iter();
+    let items = items.map(|record| Binding { endpoint: endpoint.clone(), record }).collect();
+    Ok(Page { items, next: page.next })
+}
+
+/// The MAC key.
+pub fn credentials(
+    work: &mut Work<'_>,
+    binding: &Binding,
+    _: &Allowed,
+) -> Result<Secret, AcmError> {
+    let place = secret_place(binding.endpoint.id(), binding.id());
+    Ok(work.secret(&place)?.ok_or(crate::Fault::Damaged(place))?)
+}
+
+/// Revokes a binding: no further account can be made with it.
+pub fn revoke_binding(
+    work: &mut Work<'_>,
+    mut binding: Binding,
+    _: &Allowed,
+) -> Result<(), AcmError> {
+    if binding.record.revoked_ms.is_none() {
+        binding.record.revoked_ms = Some(work.now_ms());
+        binding.record.updated_ms = work.now_ms();
+        binding.save(work)?;
+    }
+    Ok(())
+}
+
+/// Deletes a binding with its key.
+pub fn delete_binding(
+    work: &mut Work<'_>,
+    binding: &Binding,
+    _: &Allowed,
+) -> Result<(), AcmError> {
+    work.delete(&place(binding.endpoint.id(), binding.id()));
+    work.delete(&secret_place(binding.endpoint.id(), binding.id()));
+    Ok(())
+}
+
+/// Checks that a client has the MAC key of the binding with this id: `mac` is HS256 over `signed`.
+pub fn prove(
+    work: &mut Work<'_>,
+    endpoint: &Endpoint,
+    id: &str,
+    signed: &[u8],
+    mac: &[u8],
+) -> Result<Binding, AcmeError> {
+    let refuse = |why: &str| AcmeError::new(Kind::UNAUTHORIZED, why);
+    let unknown = "The external account binding is not known, or its MAC is wrong.";
+    let binding = by_id(work, endpoint, id)?.ok_or_else(|| refuse(unknown))?;
+    let place = secret_place(endpoint.id(), id);
+    let key = work.secret(&place)?.ok_or(crate::Fault::Damaged(place))?;
+    if !hmac::equal(&hmac::sha256(key.expose(), signed), mac) {
+        return Err(refuse(unknown));
+    }
+    if binding.record.revoked_ms.is_some() {
+        return Err(refuse("The external account binding was revoked."));
+    }
+    if binding.record.expires_ms.is_some_and(|at| at <= work.now_ms()) {
+        return Err(refuse("The external account binding has expired."));
+    }
+    Ok(binding)
+}
+
+/// Notes that an account was made with it.
+pub(super) fn used(work: &mut Work<'_>, mut binding: Binding) -> Result<(), crate::Fault> {
+    binding.record.last_used_ms = Some(work.now_ms());
+    binding.save(work)
+}
+
+fn prefix(endpoint: &str) -> String {
+    format!("acme/binding/{endpoint}/")
+}
+
+fn place(endpoint: &str, id: &str) -> String {
+    format!("{}{id}", prefix(endpoint))
+}
+
+fn secret_place(endpoint: &str, id: &str) -> String {
+    format!("acme/binding-secret/{endpoint}/{id}")
+}

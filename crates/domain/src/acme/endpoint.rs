@@ -1,0 +1,323 @@
+//! ACME endpoints: a directory URL, the CA that issues there, and how names are proved.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::token::Idempotency;
+use super::{is_id, new_id, nonce};
+use crate::acm::AcmError;
+use crate::arn::{Arn, Scope};
+use crate::ca;
+use crate::identity::Allowed;
+use crate::work::{Page, Work};
+use crate::{Fault, limits};
+
+/// How names are authorized.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AuthorizationBehavior {
+    /// `PRE_APPROVED`: only names that a domain validation covers, at once.
+    PreApproved,
+    /// `CHALLENGE`, beyond AWS: other names are proved by the challenges of RFC 8555 and RFC 8737.
+    Challenge,
+}
+
+/// Every authorization behaviour with its name.
+pub static AUTHORIZATION_BEHAVIORS: &[(&str, AuthorizationBehavior)] = &[
+    ("PRE_APPROVED", AuthorizationBehavior::PreApproved),
+    ("CHALLENGE", AuthorizationBehavior::Challenge),
+];
+
+/// Whether accounts must say how to reach somebody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Contact {
+    /// `REQUIRED`
+    Required,
+    /// `NOT_REQUIRED`
+    NotRequired,
+}
+
+/// Both with their names.
+pub static CONTACTS: &[(&str, Contact)] =
+    &[("REQUIRED", Contact::Required), ("NOT_REQUIRED", Contact::NotRequired)];
+
+/// Which CA issues, and for which keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Authority {
+    /// ARN of the private CA.
+    pub arn: String,
+    /// Whether a tag names it, and not the member `PrivateCertificateAuthority`.
+    pub by_tag: bool,
+    /// `AllowedKeyAlgorithms`; empty for all that the CA takes.
+    pub key_algorithms: Vec<String>,
+}
+
+/// What a new endpoint shall be.
+pub struct NewEndpoint {
+    /// How names are authorized.
+    pub authorization: AuthorizationBehavior,
+    /// Whether accounts must have a contact.
+    pub contact: Contact,
+    /// Who issues.
+    pub authority: Authority,
+    /// Tags of the endpoint.
+    pub tags: BTreeMap<String, String>,
+    /// Tags of each certificate.
+    pub certificate_tags: BTreeMap<String, String>,
+    /// Idempotency token.
+    pub token: Idempotency,
+}
+
+/// What is to be changed.
+#[derive(Default)]
+pub struct UpdateEndpoint {
+    /// How names are authorized.
+    pub authorization: Option<AuthorizationBehavior>,
+    /// Whether accounts must have a contact.
+    pub contact: Option<Contact>,
+    /// Who issues.
+    pub authority: Option<Authority>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Record {
+    id: String,
+    authorization: AuthorizationBehavior,
+    contact: Contact,
+    authority: Authority,
+    tags: BTreeMap<String, String>,
+    certificate_tags: BTreeMap<String, String>,
+    created_ms: i64,
+    updated_ms: i64,
+}
+
+/// Where an endpoint is: its URL says its id only.
+#[derive(Serialize, Deserialize)]
+struct Home {
+    account: String,
+    region: String,
+}
+
+/// An endpoint.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    scope: Scope,
+    record: Record,
+}
+
+impl Endpoint {
+    /// Id, which its URLs carry.
+    pub fn id(&self) -> &str {
+        &self.record.id
+    }
+
+    /// Where it lives.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// ARN.
+    pub fn arn(&self) -> String {
+        self.scope.arn("acm", &format!("acme-endpoint/{}", self.record.id))
+    }
+
+    /// How names are authorized.
+    pub fn authorization(&self) -> AuthorizationBehavior {
+        self.record.authorization
+    }
+
+    /// Whether accounts must have a contact.
+    pub fn contact(&self) -> Contact {
+        self.record.contact
+    }
+
+    /// Who issues.
+    pub fn authority(&self) -> &Authority {
+        &self.record.authority
+    }
+
+    /// Tags.
+    pub fn tags(&self) -> &BTreeMap<String, String> {
+        &self.record.tags
+    }
+
+    /// Tags of each certificate.
+    pub fn certificate_tags(&self) -> &BTreeMap<String, String> {
+        &self.record.certificate_tags
+    }
+
+    /// Milliseconds since 1970.
+    pub fn created_ms(&self) -> i64 {
+        self.record.created_ms
+    }
+
+    /// Milliseconds since 1970.
+    pub fn updated_ms(&self) -> i64 {
+        self.record.updated_ms
+    }
+}
+
+/// Finds the CA that an endpoint shall issue from: it must be there.
+pub fn authority_of(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    authority: &Authority,
+) -> Result<ca::Authority, AcmError> {
+    ca::find(work, scope, &authority.arn).map_err(|error| match error {
+        ca::CaError::Fault(fault) => AcmError::Fault(fault),
+        other => AcmError::Validation(other.to_string()),
+    })
+}
+
+/// Makes an endpoint and gives its ARN. The two permissions are to make one, and to issue from its CA.
+pub fn create_endpoint(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    new: NewEndpoint,
+    _: &Allowed,
+    _: &Allowed,
+) -> Result<String, AcmError> {
+    if let Some(id) = new.token.earlier(work, scope, "endpoint")? {
+        return Ok(scope.arn("acm", &format!("acme-endpoint/{id}")));
+    }
+    let found = work.page::<Record>(&prefix(scope), None, limits::MAX_ACME_ENDPOINTS)?;
+    if found.items.len() >= limits::MAX_ACME_ENDPOINTS {
+        return Err(AcmError::ServiceQuotaExceeded(format!(
+            "An account has at most {} ACME endpoints in a region.",
+            limits::MAX_ACME_ENDPOINTS
+        )));
+    }
+    nonce::prepare(work)?;
+    let id = new_id()?;
+    let now_ms = work.now_ms();
+    let record = Record {
+        id: id.clone(),
+        authorization: new.authorization,
+        contact: new.contact,
+        authority: new.authority,
+        tags: new.tags,
+        certificate_tags: new.certificate_tags,
+        created_ms: now_ms,
+        updated_ms: now_ms,
+    };
+    work.put(&place(scope, &id), &record)?;
+    let home = Home { account: scope.account.clone(), region: scope.region.clone() };
+    work.put(&home_place(&id), &home)?;
+    new.token.remember(work, scope, "endpoint", &id)?;
+    Ok(Endpoint { scope: scope.clone(), record }.arn())
+}
+
+/// The id in the ARN of an endpoint in this scope, or of something below it, and what follows.
+pub(super) fn parse_arn<'a>(scope: &Scope, text: &'a str) -> Result<(&'a str, &'a str), AcmError> {
+    let invalid = || AcmError::Validation(format!("{text} is not the ARN of an ACME resource"));
+    let parsed = Arn::parse(text).filter(|arn| arn.service == "acm").ok_or_else(invalid)?;
+    let rest = parsed.resource.strip_prefix("acme-endpoint/").ok_or_else(invalid)?;
+    if !parsed.is_in(scope) {
+        return Err(missing(text));
+    }
+    Ok(rest.split_once('/').unwrap_or((rest, "")))
+}
+
+/// There is no such thing.
+pub(super) fn missing(arn: &str) -> AcmError {
+    AcmError::NotFound(format!("Could not find the ACME resource with ARN {arn}"))
+}
+
+/// Finds an endpoint by ARN.
+pub fn find_endpoint(work: &mut Work<'_>, scope: &Scope, arn: &str) -> Result<Endpoint, AcmError> {
+    let (id, rest) = parse_arn(scope, arn)?;
+    if !rest.is_empty() {
+        return Err(AcmError::Validation(format!("{arn} is not the ARN of an ACME endpoint")));
+    }
+    in_scope(work, scope, id)?.ok_or_else(|| missing(arn))
+}
+
+/// The endpoint with this id in an account and region.
+pub(super) fn in_scope(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    id: &str,
+) -> Result<Option<Endpoint>, Fault> {
+    if !is_id(id) {
+        return Ok(None);
+    }
+    let record = work.get::<Record>(&place(scope, id))?;
+    Ok(record.map(|record| Endpoint { scope: scope.clone(), record }))
+}
+
+/// The endpoint with this id, wherever it is.
+pub fn endpoint_by_id(work: &mut Work<'_>, id: &str) -> Result<Option<Endpoint>, Fault> {
+    if !is_id(id) {
+        return Ok(None);
+    }
+    let Some(home) = work.get::<Home>(&home_place(id))? else { return Ok(None) };
+    in_scope(work, &Scope { account: home.account, region: home.region }, id)
+}
+
+/// Endpoints, beginning after the marker of the page before.
+pub fn endpoints(
+    work: &Work<'_>,
+    scope: &Scope,
+    marker: Option<&str>,
+    limit: usize,
+    _: &Allowed,
+) -> Result<Page<Endpoint>, AcmError> {
+    let page = work.page::<Record>(&prefix(scope), marker, limit)?;
+    let items = page.items.into_iter().map(|record| Endpoint { scope: scope.clone(), record });
+    Ok(Page { items: items.collect(), next: page.next })
+}
+
+/// Changes an endpoint. Another CA needs the permission to issue from it.
+pub fn update_endpoint(
+    work: &mut Work<'_>,
+    mut endpoint: Endpoint,
+    update: UpdateEndpoint,
+    _: &Allowed,
+) -> Result<(), AcmError> {
+    let record = &mut endpoint.record;
+    record.authorization = update.authorization.unwrap_or(record.authorization);
+    record.contact = update.contact.unwrap_or(record.contact);
+    if let Some(authority) = update.authority {
+        record.authority = authority;
+    }
+    record.updated_ms = work.now_ms();
+    Ok(work.put(&place(&endpoint.scope, &endpoint.record.id), &endpoint.record)?)
+}
+
+/// Deletes an endpoint. What is below it can be reached no more, and is cleaned up bit by bit.
+pub fn delete_endpoint(
+    work: &mut Work<'_>,
+    endpoint: &Endpoint,
+    _: &Allowed,
+) -> Result<(), AcmError> {
+    let id = endpoint.id();
+    work.delete(&place(&endpoint.scope, id));
+    work.delete(&home_place(id));
+    let deleted_ms = work.now_ms();
+    Ok(work.put(&format!("acme/deleted/{id}"), &Deleted { deleted_ms })?)
+}
+
+/// An endpoint that is gone, with things below it left.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Deleted {
+    deleted_ms: i64,
+}
+
+impl Deleted {
+    /// It is due at once.
+    pub fn is_due(&self, now_ms: i64) -> bool {
+        self.deleted_ms <= now_ms
+    }
+}
+
+fn prefix(scope: &Scope) -> String {
+    format!("acme/endpoint/{}/{}/", scope.account, scope.region)
+}
+
+fn place(scope: &Scope, id: &str) -> String {
+    format!("{}{id}", prefix(scope))
+}
+
+fn home_place(id: &str) -> String {
+    format!("acme/home/{id}")
+}

@@ -1,0 +1,94 @@
+//! Nonces against replay (RFC 8555, section 6.5).
+//!
+//! A nonce says when it was made and carries a MAC under a key that all servers share: giving one out writes
+//! nothing. Its use is a record in the transaction of the request, so that of two uses, on whatever server, one
+//! fails.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use outlast_crypto::{hmac, random};
+use serde::{Deserialize, Serialize};
+
+use super::{AcmeError, Kind};
+use crate::work::Work;
+use crate::{Fault, limits};
+
+/// Where the key is. It is made with the first endpoint.
+const KEY: &str = "acme/nonce-key";
+/// Bytes of time, chance and MAC.
+const LEN: usize = 8 + 16 + 16;
+
+/// A nonce that was used.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Used {
+    pub made_ms: i64,
+}
+
+impl Used {
+    /// Whether the nonce would be refused for its age anyway.
+    pub fn is_old(&self, now_ms: i64) -> bool {
+        self.made_ms + limits::ACME_NONCE_MS + SKEW_MS < now_ms
+    }
+}
+
+/// The clocks of several servers may differ.
+const SKEW_MS: i64 = 300_000;
+
+/// Makes the key, if there is none.
+pub(super) fn prepare(work: &mut Work<'_>) -> Result<(), Fault> {
+    if work.secret(KEY)?.is_none() {
+        work.put_secret(KEY, &random::secret(32)?)?;
+    }
+    Ok(())
+}
+
+/// A new nonce for an endpoint.
+pub fn fresh(work: &mut Work<'_>, endpoint: &str) -> Result<String, Fault> {
+    let mut bytes = Vec::with_capacity(LEN);
+    bytes.extend_from_slice(&work.now_ms().to_be_bytes());
+    bytes.extend_from_slice(&random::bytes::<16>()?);
+    let tag = tag(work, endpoint, &bytes)?;
+    bytes.extend_from_slice(&tag);
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// Uses up a nonce; gives the place of its record, which must be written even if the request is refused.
+pub fn consume(
+    work: &mut Work<'_>,
+    endpoint: &str,
+    nonce: &str,
+) -> Result<(String, Vec<u8>), AcmeError> {
+    let bad = |detail: &str| AcmeError::new(Kind::BAD_NONCE, detail);
+    let bytes = (nonce.len() <= 2 * LEN)
+        .then(|| URL_SAFE_NO_PAD.decode(nonce).ok())
+        .flatten()
+        .filter(|bytes| bytes.len() == LEN)
+        .ok_or_else(|| bad("The nonce is not one that this server gave."))?;
+    let (content, found) = bytes.split_at(LEN - 16);
+    let expected = tag(work, endpoint, content)?;
+    if !hmac::equal(&expected, found) {
+        return Err(bad("The nonce is not one that this endpoint gave."));
+    }
+    let made_ms = content.first_chunk::<8>().map_or(0, |time| i64::from_be_bytes(*time));
+    if work.now_ms() - made_ms > limits::ACME_NONCE_MS || made_ms - work.now_ms() > SKEW_MS {
+        return Err(bad("The nonce is too old."));
+    }
+    let place = format!("acme/nonce/{}", hex::encode(content));
+    if work.exists(&place)? {
+        return Err(bad("The nonce was used before."));
+    }
+    let used = Used { made_ms };
+    work.put(&place, &used)?;
+    let bytes = serde_json::to_vec(&used).map_err(|error| Fault::Encoding(error.to_string()))?;
+    Ok((place, bytes))
+}
+
+fn tag(work: &mut Work<'_>, endpoint: &str, content: &[u8]) -> Result<[u8; 16], Fault> {
+    let key = work.secret(KEY)?.ok_or_else(|| Fault::Damaged(KEY.to_owned()))?;
+    let mut message = content.to_vec();
+    message.extend_from_slice(endpoint.as_bytes());
+    let full = hmac::sha256(key.expose(), &message);
+    let mut tag = [0; 16];
+    tag.copy_from_slice(&full[..16]);
+    Ok(tag)
+}

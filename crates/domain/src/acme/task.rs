@@ -1,0 +1,258 @@
+//! Looks at targets of validations, which some server has to take: whoever has the lease does it, and if it dies
+//! another one takes over.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use outlast_crypto::digests;
+use serde::{Deserialize, Serialize};
+
+use super::authorization::{self, ChallengeKind, Look};
+use super::{
+    AuthorizationStatus, Kind, StoredProblem, endpoint_by_id, find_account, find_authorization,
+    validation,
+};
+use crate::work::{Done, Due, Work};
+use crate::{Fault, limits};
+
+const PREFIX: &str = "acme/task/";
+
+/// What is to be looked at.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+enum What {
+    Challenge { endpoint: String, account: String, authorization: String, kind: ChallengeKind },
+    Domain { endpoint: String, validation: String },
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Task {
+    what: What,
+    /// When somebody has to look, milliseconds since 1970; while a server is at it, when its lease ends.
+    due_ms: i64,
+    attempts: u32,
+    /// Counts the leases, so that whoever was too slow is known.
+    lease: u64,
+}
+
+/// What to look at, and what must be found there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// `http://host/.well-known/acme-challenge/token` must answer with `content`.
+    Http {
+        /// Host name.
+        host: String,
+        /// Token.
+        token: String,
+        /// Key authorization.
+        content: String,
+    },
+    /// The TLS server of a host must have a certificate with this `acmeIdentifier`.
+    TlsAlpn {
+        /// Host name.
+        host: String,
+        /// SHA-256 of the key authorization.
+        digest: [u8; 32],
+    },
+    /// A TXT record must have this value.
+    Txt {
+        /// Its name.
+        name: String,
+        /// SHA-256 of the key authorization in base64url.
+        value: String,
+    },
+    /// A CNAME record must point here.
+    Cname {
+        /// Its name.
+        name: String,
+        /// Where it must point.
+        value: String,
+    },
+}
+
+/// A look that this server has to take.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// Where the task is kept.
+    pub place: String,
+    /// What to look at.
+    pub target: Target,
+    lease: u64,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// What must be there.
+    Found,
+    /// Nothing, or something else, with the type of problem. `again` says that it may change soon.
+    Missing {
+        /// Type of problem.
+        kind: &'static Kind,
+        /// Text for people.
+        detail: String,
+        /// Whether to look again.
+        again: bool,
+    },
+}
+
+pub(super) fn begin_challenge(
+    work: &mut Work<'_>,
+    endpoint: &str,
+    account: &str,
+    authorization: &str,
+    kind: ChallengeKind,
+    due_ms: i64,
+) -> Result<(), Fault> {
+    let place = format!("{PREFIX}{endpoint}/{authorization}-{}", kind.name());
+    let what = What::Challenge {
+        endpoint: endpoint.to_owned(),
+        account: account.to_owned(),
+        authorization: authorization.to_owned(),
+        kind,
+    };
+    work.put(&place, &Task { what, due_ms, attempts: 0, lease: 0 })
+}
+
+pub(super) fn begin_domain(
+    work: &mut Work<'_>,
+    endpoint: &str,
+    validation: &str,
+    due_ms: i64,
+) -> Result<(), Fault> {
+    let what =
+        What::Domain { endpoint: endpoint.to_owned(), validation: validation.to_owned() };
+    let task = Task { what, due_ms, attempts: 0, lease: 0 };
+    work.put(&domain_place(endpoint, validation), &task)
+}
+
+pub(super) fn end_domain(work: &mut Work<'_>, endpoint: &str, validation: &str) {
+    work.delete(&domain_place(endpoint, validation));
+}
+
+fn domain_place(endpoint: &str, validation: &str) -> String {
+    format!("{PREFIX}{endpoint}/{validation}")
+}
+
+/// Tasks that are due, among up to so many after a place.
+pub fn due_tasks(work: &Work<'_>, after: &str, limit: usize) -> Result<Due, Fault> {
+    work.due(PREFIX, after, limit, |task: &Task, now_ms| task.due_ms <= now_ms)
+}
+
+/// Takes a task on, if it is still due; one that is pointless by now is dropped.
+pub fn claim(work: &mut Work<'_>, place: &str) -> Result<Option<Job>, Fault> {
+    let Some(mut task) = work.get::<Task>(place)? else { return Ok(None) };
+    if task.due_ms > work.now_ms() {
+        return Ok(None);
+    }
+    let Some(target) = target(work, &task.what)? else {
+        work.delete(place);
+        return Ok(None);
+    };
+    task.due_ms = work.now_ms() + limits::ACME_LEASE_MS;
+    task.attempts += 1;
+    task.lease += 1;
+    work.put(place, &task)?;
+    Ok(Some(Job { place: place.to_owned(), target, lease: task.lease }))
+}
+
+fn target(work: &mut Work<'_>, what: &What) -> Result<Option<Target>, Fault> {
+    match what {
+        What::Challenge { endpoint, account, authorization, kind } => {
+            let Some(owner) = endpoint_by_id(work, endpoint)? else { return Ok(None) };
+            let Some(holder) = find_account(work, &owner, account)? else { return Ok(None) };
+            let found = find_authorization(work, endpoint, account, authorization)?
+                .filter(|found| found.status() == AuthorizationStatus::Pending);
+            let Some(found) = found else { return Ok(None) };
+            let Some(challenge) = found.challenge(*kind) else { return Ok(None) };
+            // RFC 8555, section 8.1.
+            let content = format!("{}.{}", challenge.token, holder.key().thumbprint);
+            let digest = digests::sha256(content.as_bytes());
+            let host = found.name().base().to_owned();
+            Ok(Some(match kind {
+                ChallengeKind::Http01 => {
+                    Target::Http { host, token: challenge.token.clone(), content }
+                }
+                ChallengeKind::TlsAlpn01 => Target::TlsAlpn { host, digest },
+                ChallengeKind::Dns01 => Target::Txt {
+                    name: format!("_acme-challenge.{host}"),
+                    value: URL_SAFE_NO_PAD.encode(digest),
+                },
+            }))
+        }
+        What::Domain { endpoint, validation } => {
+            let Some(owner) = endpoint_by_id(work, endpoint)? else { return Ok(None) };
+            let found = validation::by_id(work, &owner, validation)?;
+            Ok(found.map(|found| {
+                let (name, value) = validation::record_of(&found);
+                Target::Cname { name, value }
+            }))
+        }
+    }
+}
+
+/// Notes what was found. Gives what is to be recorded.
+pub fn complete(
+    work: &mut Work<'_>,
+    job: &Job,
+    outcome: Outcome,
+) -> Result<Option<Done>, Fault> {
+    let Some(mut task) = work.get::<Task>(&job.place)?.filter(|task| task.lease == job.lease)
+    else {
+        // Another server has taken over, or nobody wants to know any more.
+        return Ok(None);
+    };
+    let now_ms = work.now_ms();
+    let (event, arn, again_ms) = match &task.what {
+        What::Challenge { endpoint, account, authorization, kind } => {
+            let Some(owner) = endpoint_by_id(work, endpoint)? else {
+                work.delete(&job.place);
+                return Ok(None);
+            };
+            let Some(found) = find_authorization(work, endpoint, account, authorization)? else {
+                work.delete(&job.place);
+                return Ok(None);
+            };
+            let mut again_ms = None;
+            let look = match outcome {
+                Outcome::Found => Look::Met,
+                Outcome::Missing { kind, detail, again } => {
+                    let problem = StoredProblem { kind: kind.name.to_owned(), detail };
+                    if again && task.attempts < limits::MAX_ACME_ATTEMPTS {
+                        // 3, 6, 12 seconds.
+                        again_ms = Some(now_ms + 1500 * (1 << task.attempts));
+                        Look::NotYet(problem)
+                    } else {
+                        Look::Failed(problem)
+                    }
+                }
+            };
+            let event = authorization::looked(work, found, *kind, look)?;
+            (event.map(|event| (event, owner.scope().clone())), owner.arn(), again_ms)
+        }
+        What::Domain { endpoint, validation } => {
+            let owner = endpoint_by_id(work, endpoint)?;
+            let found = match &owner {
+                Some(owner) => validation::by_id(work, owner, validation)?,
+                None => None,
+            };
+            let (Some(owner), Some(found)) = (owner, found) else {
+                work.delete(&job.place);
+                return Ok(None);
+            };
+            let arn = found.arn();
+            let result = match outcome {
+                Outcome::Found => Ok(()),
+                Outcome::Missing { detail, .. } => Err(detail),
+            };
+            let (event, again_ms) = validation::looked(work, found, result)?;
+            (event.map(|event| (event, owner.scope().clone())), arn, again_ms)
+        }
+    };
+    match again_ms {
+        Some(due_ms) => {
+            task.due_ms = due_ms;
+            work.put(&job.place, &task)?;
+        }
+        None => work.delete(&job.place),
+    }
+    Ok(event.map(|(event, scope)| Done { scope, arn, event }))
+}

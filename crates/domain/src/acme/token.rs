@@ -1,0 +1,78 @@
+//! Idempotency tokens of the operations that make something.
+
+use serde::{Deserialize, Serialize};
+
+use crate::acm::AcmError;
+use crate::arn::Scope;
+use crate::work::Work;
+use crate::{Fault, limits};
+
+/// A token that was used.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Token {
+    /// Digest of the whole request.
+    request: String,
+    /// Id of what it made.
+    id: String,
+    used_ms: i64,
+}
+
+impl Token {
+    /// Whether it no longer counts.
+    pub fn is_old(&self, now_ms: i64) -> bool {
+        self.used_ms + limits::ACME_TOKEN_MS < now_ms
+    }
+}
+
+/// A token of a request, with the digest of all of it.
+#[derive(Debug, Clone)]
+pub struct Idempotency {
+    /// `IdempotencyToken`, if there is one.
+    pub token: Option<String>,
+    /// Digest of the request.
+    pub request: String,
+}
+
+impl Idempotency {
+    fn place(&self, scope: &Scope, operation: &str) -> Option<String> {
+        let digest = outlast_crypto::digests::sha256(self.token.as_ref()?.as_bytes());
+        Some(format!(
+            "acme/token/{}/{}/{operation}/{}",
+            scope.account,
+            scope.region,
+            hex::encode(digest)
+        ))
+    }
+
+    /// The id that the same request made before with the same token, if that is not too long ago.
+    pub(super) fn earlier(
+        &self,
+        work: &mut Work<'_>,
+        scope: &Scope,
+        operation: &str,
+    ) -> Result<Option<String>, AcmError> {
+        let Some(place) = self.place(scope, operation) else { return Ok(None) };
+        let Some(token) = work.get::<Token>(&place)? else { return Ok(None) };
+        if token.is_old(work.now_ms()) {
+            return Ok(None);
+        }
+        if token.request != self.request {
+            return Err(AcmError::Conflict(
+                "The idempotency token was used with other parameters; use another token.".into(),
+            ));
+        }
+        Ok(Some(token.id))
+    }
+
+    pub(super) fn remember(
+        &self,
+        work: &mut Work<'_>,
+        scope: &Scope,
+        operation: &str,
+        id: &str,
+    ) -> Result<(), Fault> {
+        let Some(place) = self.place(scope, operation) else { return Ok(()) };
+        let used_ms = work.now_ms();
+        work.put(&place, &Token { request: self.request.clone(), id: id.to_owned(), used_ms })
+    }
+}
