@@ -4,6 +4,7 @@
 //! the transaction and only then sends the response. [`client::Client`] makes requests and reads responses.
 //! This is the only crate that knows AWS names and JSON.
 
+pub mod acme;
 pub mod audit;
 pub mod client;
 pub mod model;

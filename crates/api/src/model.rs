@@ -1,7 +1,7 @@
 //! Structures that several operations share, in AWS's shape.
 
 pub mod acm;
-pub mod acm_certificate;
+pub mod acm_acme;
 pub mod acm_pca;
 pub mod acm_search;
 pub mod kms;

@@ -279,6 +279,16 @@ impl Service {
         &self.store
     }
 
+    /// Loaded keys.
+    pub(crate) fn ring(&self) -> &KeyRing {
+        &self.ring
+    }
+
+    /// Parsed policies.
+    pub(crate) fn policies(&self) -> &PolicyCache {
+        &self.policies
+    }
+
     /// The root keys.
     pub fn root(&self) -> &RootKey {
         &self.root
@@ -290,7 +300,7 @@ impl Service {
     }
 
     /// A unit of work of a request. Its reads may be stale until its commit has verified them.
-    fn request_work(&self, now_ms: i64) -> Work<'_> {
+    pub(crate) fn request_work(&self, now_ms: i64) -> Work<'_> {
         Work::new(self.store.as_ref(), &self.root, now_ms)
     }
 
@@ -524,9 +534,8 @@ fn find_caller(
 }
 
 /// What policies can ask about any request (IAM user guide, "AWS global condition context keys"), and
-/// `outlast:KeyExchange`, `outlast:TlsVersion` and `outlast:ClientCertificateSubject`, which say what the connection
-/// negotiated and who is at its other end.
-fn conditions(caller: &Caller, scope: &Scope, request: &Request<'_>) -> ConditionKeys {
+/// `outlast:KeyExchange` and `outlast:TlsVersion`, which say what the connection negotiated.
+pub(crate) fn conditions(caller: &Caller, scope: &Scope, request: &Request<'_>) -> ConditionKeys {
     let principal = &caller.principal;
     let mut keys = ConditionKeys::new();
     let seconds = request.now_ms.div_euclid(1000);
@@ -571,6 +580,6 @@ fn conditions(caller: &Caller, scope: &Scope, request: &Request<'_>) -> Conditio
     keys
 }
 
-fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }

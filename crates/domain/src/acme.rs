@@ -24,7 +24,7 @@ pub use account::{
     set_contacts,
 };
 pub use authorization::{
-    Authorization, AuthorizationStatus, Challenge, ChallengeKind, ChallengeStatus,
+    Authorization, AuthorizationStatus, CHALLENGES, Challenge, ChallengeKind, ChallengeStatus,
     deactivate_authorization, find_authorization, respond,
 };
 pub use binding::{
@@ -36,16 +36,17 @@ pub use certificate::{
     find_certificate_by_der, may_revoke, renewal, revoke,
 };
 pub use endpoint::{
-    AuthorizationBehavior, Authority, Contact, Endpoint, NewEndpoint, UpdateEndpoint,
-    authority_of, create_endpoint, delete_endpoint, endpoint_by_id, endpoints, find_endpoint,
-    update_endpoint,
+    AUTHORIZATION_BEHAVIORS, Authority, AuthorizationBehavior, CONTACTS, Contact, Endpoint,
+    NewEndpoint, UpdateEndpoint, authority_of, create_endpoint, delete_endpoint, endpoint_by_id,
+    endpoints, find_endpoint, update_endpoint,
 };
-pub use error::{AcmeError, Kind, KINDS, Problem, StoredProblem, Subproblem};
+pub use error::{AcmeError, KINDS, Kind, Problem, StoredProblem, Subproblem};
 pub use name::DnsName;
 pub use nonce::{consume as consume_nonce, fresh as fresh_nonce};
 pub use order::{NewOrder, Order, OrderStatus, create_order, find_order, orders};
 pub use sweep::{CLEAN_UP, EXPIRE_ORDERS, FORGET_NONCES, FORGET_TOKENS};
 pub use task::{Job, Outcome, Target, claim, complete, due_tasks};
+pub use token::Idempotency;
 pub use validation::{
     DomainScope, Validation, ValidationStatus, create_validation, delete_validation,
     find_validation, update_validation, validations,

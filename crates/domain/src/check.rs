@@ -27,10 +27,10 @@ use trial::{certificate_key, fitting, same_key, try_out};
 const MAX_PROBLEMS: usize = 1000;
 /// Records below these must be sealed.
 const SECRETS: &[&str] = &[
+    "acme/nonce-key",
     "audit/key/",
     "audit/last",
     "ca/material/",
-    "ca/responder-key/",
     "kms/material/",
     "meta/canary",
     "tls/key/",
@@ -38,7 +38,7 @@ const SECRETS: &[&str] = &[
 /// Records that point at grants.
 const GRANT_POINTERS: &[&str] = &["kms/grant-of/", "kms/grant-to/", "kms/grant-named/"];
 /// Records that go with a secret of the same name below `...-secret/`.
-const PAIRED: &[&str] = &["iam/access-key", "iam/session", "kms/import"];
+const PAIRED: &[&str] = &["acme/binding", "iam/access-key", "iam/session", "kms/import"];
 
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

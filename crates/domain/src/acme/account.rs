@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::binding::{self, binding_arn};
 use super::{AcmeError, Binding, Contact, Endpoint, Kind, is_id, new_id};
 use crate::acm::AcmError;
-use crate::identity::{Allowed, Caller, Entry, Identity, IdentityError, PolicyCache, Principal, Role};
+use crate::identity::{
+    Allowed, Caller, Entry, Identity, IdentityError, PolicyCache, Principal, Role,
+};
 use crate::policy::Kind as PolicyKind;
 use crate::work::{Page, Work};
 use crate::{Fault, limits};
@@ -173,9 +175,9 @@ fn check_contacts(endpoint: &Endpoint, contacts: &[String]) -> Result<(), AcmeEr
                 "A contact must be a mailto URL.",
             ));
         };
-        let is_one = address
-            .split_once('@')
-            .is_some_and(|(user, host)| !user.is_empty() && !host.is_empty() && !host.contains('@'));
+        let is_one = address.split_once('@').is_some_and(|(user, host)| {
+            !user.is_empty() && !host.is_empty() && !host.contains('@')
+        });
         // "Clients MUST NOT include hfields or more than one addr-spec."
         if !is_one || address.contains(['?', ',', ' ']) {
             return Err(invalid("A contact must be one mail address without header fields."));
@@ -291,9 +293,8 @@ pub fn find_caller(
     cache: &PolicyCache,
     account: &Account,
 ) -> Result<Caller, AcmeError> {
-    let gone = || {
-        AcmeError::new(Kind::UNAUTHORIZED, "The role of the external account binding is gone.")
-    };
+    let gone =
+        || AcmeError::new(Kind::UNAUTHORIZED, "The role of the external account binding is gone.");
     let owner = &account.endpoint.scope().account;
     let role = match Role::find(work, owner, &account.record.role) {
         Ok(role) if role.id == account.record.role_id => role,

@@ -116,6 +116,8 @@ struct Record {
     status: AuthorizationStatus,
     expires_ms: i64,
     challenges: Vec<Challenge>,
+    /// Whether a domain validation approved it, which must still be there when a certificate is issued.
+    pre_approved: bool,
 }
 
 /// An authorization: of one account, for one name, in one order.
@@ -150,6 +152,11 @@ impl Authorization {
     /// When it expires, milliseconds since 1970.
     pub fn expires_ms(&self) -> i64 {
         self.record.expires_ms
+    }
+
+    /// Whether a domain validation approved it.
+    pub fn is_pre_approved(&self) -> bool {
+        self.record.pre_approved
     }
 
     /// Its challenges.
@@ -205,12 +212,10 @@ pub(super) fn create(
         },
         expires_ms: order.expires_ms(),
         challenges,
+        pre_approved: covering.is_some(),
     };
-    let authorization = Authorization {
-        endpoint: order.endpoint.clone(),
-        account: order.account.clone(),
-        record,
-    };
+    let authorization =
+        Authorization { endpoint: order.endpoint.clone(), account: order.account.clone(), record };
     authorization.save(work)?;
     Ok(authorization.record.id)
 }

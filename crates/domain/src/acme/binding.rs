@@ -180,10 +180,7 @@ fn role(work: &mut Work<'_>, scope: &Scope, arn: &str) -> Result<Role, AcmError>
 }
 
 /// Splits the ARN of a binding into the ids of endpoint and binding.
-pub fn parse_binding_arn<'a>(
-    scope: &Scope,
-    arn: &'a str,
-) -> Result<(&'a str, &'a str), AcmError> {
+pub fn parse_binding_arn<'a>(scope: &Scope, arn: &'a str) -> Result<(&'a str, &'a str), AcmError> {
     let (endpoint, rest) = parse_arn(scope, arn)?;
     let id = rest.strip_prefix("acme-external-account-binding/").ok_or_else(|| {
         AcmError::Validation(format!("{arn} is not the ARN of an external account binding"))
@@ -249,11 +246,7 @@ pub fn revoke_binding(
 }
 
 /// Deletes a binding with its key.
-pub fn delete_binding(
-    work: &mut Work<'_>,
-    binding: &Binding,
-    _: &Allowed,
-) -> Result<(), AcmError> {
+pub fn delete_binding(work: &mut Work<'_>, binding: &Binding, _: &Allowed) -> Result<(), AcmError> {
     work.delete(&place(binding.endpoint.id(), binding.id()));
     work.delete(&secret_place(binding.endpoint.id(), binding.id()));
     Ok(())

@@ -30,16 +30,19 @@ impl DnsName {
             return Err("an address is not a DNS name".into());
         }
         let fits = |label: &str| {
-            let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+            let inner =
+                |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
             (1..=63).contains(&label.len())
                 && label.bytes().all(inner)
                 && !label.starts_with('-')
                 && !label.ends_with('-')
         };
         if !base.split('.').all(fits) {
-            return Err("it is not a host name in ASCII: labels of letters, digits and hyphens, with at \
+            return Err(
+                "it is not a host name in ASCII: labels of letters, digits and hyphens, with at \
                         most one * as the whole first label"
-                .into());
+                    .into(),
+            );
         }
         // Otherwise it would be an address to others (WHATWG URL, "ends in a number checker").
         if base.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit())) {
@@ -100,8 +103,26 @@ mod tests {
         let long = format!("{}.example", "a".repeat(64));
         let longer = ["a"; 128].join(".");
         for wrong in [
-            "", ".", "a..b", "a.", ".a", "*", "*.", "*.*.a", "a.*.b", "-a.b", "a-.b", "a_b.c", "ü.de",
-            "127.0.0.1", "::1", "a.b/c", "a b", "host.1", &long, &longer,
+            "",
+            ".",
+            "a..b",
+            "a.",
+            ".a",
+            "*",
+            "*.",
+            "*.*.a",
+            "a.*.b",
+            "-a.b",
+            "a-.b",
+            "a_b.c",
+            "ü.de",
+            "127.0.0.1",
+            "::1",
+            "a.b/c",
+            "a b",
+            "host.1",
+            &long,
+            &longer,
         ] {
             assert!(DnsName::parse(wrong).is_err(), "{wrong}");
         }

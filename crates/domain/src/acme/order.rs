@@ -192,7 +192,10 @@ pub fn create_order(
         return Err(AcmeError::new(Kind::RATE_LIMITED, "The account has too many open orders."));
     }
     let now = work.now();
-    if new.not_after.is_some_and(|end| end <= now || new.not_before.is_some_and(|start| end <= start)) {
+    if new
+        .not_after
+        .is_some_and(|end| end <= now || new.not_before.is_some_and(|start| end <= start))
+    {
         return Err(AcmeError::malformed("notAfter is in the past, or not after notBefore."));
     }
     let mut order = Order {
@@ -212,7 +215,7 @@ pub fn create_order(
         },
     };
     if let Some(id) = &order.record.replaces {
-        certificate::check_replaceable(work, account, id, &order.record.names)?;
+        certificate::check_replaceable(work, account, &order.record.id, id, &order.record.names)?;
     }
     let mut refused = Vec::new();
     let mut all_valid = true;
@@ -251,8 +254,7 @@ pub fn find_order(
         return Ok(None);
     }
     let Some(record) = work.get::<Record>(&place(endpoint, account, id))? else { return Ok(None) };
-    let mut order =
-        Order { endpoint: endpoint.to_owned(), account: account.to_owned(), record };
+    let mut order = Order { endpoint: endpoint.to_owned(), account: account.to_owned(), record };
     if order.is_open() && order.record.expires_ms <= work.now_ms() {
         order.fail(Kind::MALFORMED, "The order has expired.");
     }

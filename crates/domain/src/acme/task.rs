@@ -118,8 +118,7 @@ pub(super) fn begin_domain(
     validation: &str,
     due_ms: i64,
 ) -> Result<(), Fault> {
-    let what =
-        What::Domain { endpoint: endpoint.to_owned(), validation: validation.to_owned() };
+    let what = What::Domain { endpoint: endpoint.to_owned(), validation: validation.to_owned() };
     let task = Task { what, due_ms, attempts: 0, lease: 0 };
     work.put(&domain_place(endpoint, validation), &task)
 }
@@ -190,11 +189,7 @@ fn target(work: &mut Work<'_>, what: &What) -> Result<Option<Target>, Fault> {
 }
 
 /// Notes what was found. Gives what is to be recorded.
-pub fn complete(
-    work: &mut Work<'_>,
-    job: &Job,
-    outcome: Outcome,
-) -> Result<Option<Done>, Fault> {
+pub fn complete(work: &mut Work<'_>, job: &Job, outcome: Outcome) -> Result<Option<Done>, Fault> {
     let Some(mut task) = work.get::<Task>(&job.place)?.filter(|task| task.lease == job.lease)
     else {
         // Another server has taken over, or nobody wants to know any more.

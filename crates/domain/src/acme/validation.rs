@@ -132,6 +132,11 @@ impl Validation {
         self.record.message.as_deref()
     }
 
+    /// Tags.
+    pub fn tags(&self) -> &BTreeMap<String, String> {
+        &self.record.tags
+    }
+
     /// Milliseconds since 1970.
     pub fn created_ms(&self) -> i64 {
         self.record.created_ms

@@ -1,0 +1,530 @@
+//! Certificate Manager's structures of ACME endpoints.
+
+use std::collections::BTreeMap;
+
+use outlast_domain::acme::{
+    self, AUTHORIZATION_BEHAVIORS, Account, AuthorizationBehavior, Binding, CONTACTS, Contact,
+    DomainScope, Endpoint, Idempotency, Validation, ValidationStatus,
+};
+use outlast_domain::identity::Allowed;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use super::acm_pca::Tag;
+use super::{marker, unique_tags};
+use crate::acme::resource::Urls;
+use crate::ops::Call;
+use crate::wire::{ApiError, Timestamp, validate};
+
+/// The tag of an endpoint that names the private CA which issues there.
+pub const AUTHORITY_TAG: &str = "outlast:certificate-authority-arn";
+/// Who signs for ACME's accounts, as policies name it (ACM user guide, "IAM for ACME certificate automation").
+pub const SERVICE_PRINCIPAL: &str = "acm-acme.amazonaws.com";
+/// CloudTrail's type of an endpoint.
+pub const ENDPOINT: &str = "AWS::CertificateManager::AcmeEndpoint";
+/// CloudTrail's type of an external account binding.
+pub const BINDING: &str = "AWS::CertificateManager::AcmeExternalAccountBinding";
+/// CloudTrail's type of a domain validation.
+pub const VALIDATION: &str = "AWS::CertificateManager::AcmeDomainValidation";
+
+/// `CertificateAuthority`: a union.
+#[skip_serializing_none]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct CertificateAuthority {
+    pub public_certificate_authority: Option<PublicCertificateAuthority>,
+    /// Beyond AWS.
+    pub private_certificate_authority: Option<PrivateCertificateAuthority>,
+}
+
+/// `PublicCertificateAuthority`
+#[skip_serializing_none]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct PublicCertificateAuthority {
+    pub allowed_key_algorithms: Option<Vec<String>>,
+}
+
+/// `PrivateCertificateAuthority`, beyond AWS.
+#[skip_serializing_none]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct PrivateCertificateAuthority {
+    /// ARN of a private CA.
+    pub certificate_authority_arn: String,
+    /// Types of keys that certificates may be for; all that the CA takes when absent.
+    pub allowed_key_algorithms: Option<Vec<String>>,
+}
+
+/// What a [`CertificateAuthority`] says: the ARN of a CA, if it names one, and the types of keys.
+pub struct WantedAuthority {
+    /// ARN.
+    pub arn: Option<String>,
+    /// `AllowedKeyAlgorithms`
+    pub key_algorithms: Option<Vec<String>>,
+}
+
+impl CertificateAuthority {
+    /// Reads the union.
+    pub fn read(self) -> Result<WantedAuthority, ApiError> {
+        let wanted = match (self.public_certificate_authority, self.private_certificate_authority) {
+            (Some(public), None) => {
+                WantedAuthority { arn: None, key_algorithms: public.allowed_key_algorithms }
+            }
+            (None, Some(private)) => WantedAuthority {
+                arn: Some(private.certificate_authority_arn),
+                key_algorithms: private.allowed_key_algorithms,
+            },
+            _ => {
+                return Err(ApiError::validation(
+                    "CertificateAuthority must have exactly one member: PublicCertificateAuthority or \
+                     PrivateCertificateAuthority.",
+                ));
+            }
+        };
+        let names = key_algorithms();
+        let given = wanted.key_algorithms.iter().flatten();
+        for name in given {
+            validate::one_of("AllowedKeyAlgorithms", name, &names)?;
+        }
+        Ok(wanted)
+    }
+}
+
+/// AWS's three types of keys, and those beyond AWS.
+fn key_algorithms() -> Vec<&'static str> {
+    let specs = outlast_crypto::keys::KEY_SPECS.iter();
+    specs.filter_map(|spec| spec.pca_name).collect()
+}
+
+/// `Contact`
+pub fn contact(name: &str) -> Result<Contact, ApiError> {
+    by_name("Contact", name, CONTACTS)
+}
+
+/// `AuthorizationBehavior`
+pub fn authorization(name: &str) -> Result<AuthorizationBehavior, ApiError> {
+    by_name("AuthorizationBehavior", name, AUTHORIZATION_BEHAVIORS)
+}
+
+fn by_name<T: Copy>(member: &str, name: &str, rows: &[(&str, T)]) -> Result<T, ApiError> {
+    let names: Vec<_> = rows.iter().map(|row| row.0).collect();
+    validate::one_of(member, name, &names)?;
+    let found = rows.iter().find(|row| row.0 == name).map(|row| row.1);
+    found.ok_or_else(|| ApiError::validation(format!("{member} is not known")))
+}
+
+fn name_of<T: PartialEq>(value: &T, rows: &[(&'static str, T)]) -> String {
+    rows.iter().find(|row| row.1 == *value).map_or("", |row| row.0).to_owned()
+}
+
+/// `AcmeEndpoint` and `AcmeEndpointSummary`
+#[skip_serializing_none]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct AcmeEndpoint {
+    pub acme_endpoint_arn: String,
+    pub endpoint_url: String,
+    pub status: String,
+    pub failure_reason: Option<String>,
+    pub authorization_behavior: String,
+    pub contact: String,
+    pub certificate_authority: CertificateAuthority,
+    pub certificate_tags: Option<Vec<Tag>>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl AcmeEndpoint {
+    /// An endpoint, as seen through a server.
+    pub fn new(endpoint: &Endpoint, call: &Call<'_>) -> Self {
+        let authority = endpoint.authority();
+        let names = &authority.key_algorithms;
+        let allowed_key_algorithms = (!names.is_empty()).then(|| names.clone());
+        let certificate_authority = if authority.by_tag {
+            let public = PublicCertificateAuthority { allowed_key_algorithms };
+            CertificateAuthority {
+                public_certificate_authority: Some(public),
+                ..CertificateAuthority::default()
+            }
+        } else {
+            let private = PrivateCertificateAuthority {
+                certificate_authority_arn: authority.arn.clone(),
+                allowed_key_algorithms,
+            };
+            CertificateAuthority {
+                private_certificate_authority: Some(private),
+                ..CertificateAuthority::default()
+            }
+        };
+        let tags = endpoint.certificate_tags();
+        Self {
+            acme_endpoint_arn: endpoint.arn(),
+            endpoint_url: urls(call, endpoint).directory(),
+            status: "ACTIVE".into(),
+            failure_reason: None,
+            authorization_behavior: name_of(&endpoint.authorization(), AUTHORIZATION_BEHAVIORS),
+            contact: name_of(&endpoint.contact(), CONTACTS),
+            certificate_authority,
+            certificate_tags: (!tags.is_empty()).then(|| tag_list(tags)),
+            created_at: Timestamp::from_ms(endpoint.created_ms()),
+            updated_at: Timestamp::from_ms(endpoint.updated_ms()),
+        }
+    }
+}
+
+fn tag_list(tags: &BTreeMap<String, String>) -> Vec<Tag> {
+    let pairs = tags.iter();
+    pairs.map(|(key, value)| Tag { key: key.clone(), value: Some(value.clone()) }).collect()
+}
+
+/// The URLs of an endpoint, as the operator says that this server is reached.
+pub fn urls(call: &Call<'_>, endpoint: &Endpoint) -> Urls {
+    Urls::new(&call.settings.service_url, endpoint.id())
+}
+
+/// The id in the URL of an account: whatever name of the server it was made under.
+pub fn account_id<'a>(endpoint: &Endpoint, url: &'a str) -> Option<&'a str> {
+    let path = url.strip_prefix("https://")?;
+    let path = &path[path.find('/')?..];
+    path.strip_prefix(crate::acme::resource::PREFIX)?
+        .strip_prefix(endpoint.id())?
+        .strip_prefix("/account/")
+}
+
+/// `AcmeExternalAccountBinding` and `AcmeExternalAccountBindingSummary`
+#[skip_serializing_none]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct AcmeExternalAccountBinding {
+    pub acme_external_account_binding_arn: String,
+    pub acme_endpoint_arn: String,
+    pub role_arn: String,
+    pub expires_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+    pub last_used_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl From<&Binding> for AcmeExternalAccountBinding {
+    fn from(binding: &Binding) -> Self {
+        Self {
+            acme_external_account_binding_arn: binding.arn(),
+            acme_endpoint_arn: binding.endpoint().arn(),
+            role_arn: binding.role_arn(),
+            expires_at: binding.expires_ms().map(Timestamp::from_ms),
+            revoked_at: binding.revoked_ms().map(Timestamp::from_ms),
+            last_used_at: binding.last_used_ms().map(Timestamp::from_ms),
+            created_at: Timestamp::from_ms(binding.created_ms()),
+            updated_at: Timestamp::from_ms(binding.updated_ms()),
+        }
+    }
+}
+
+/// `Expiration`
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Expiration {
+    pub value: i64,
+    #[serde(rename = "Type")]
+    pub kind: String,
+}
+
+impl Expiration {
+    /// That much later, milliseconds since 1970.
+    pub fn after(&self, now_ms: i64) -> Result<i64, ApiError> {
+        let units = [("MINUTES", 60_000), ("HOURS", 3_600_000), ("DAYS", 86_400_000)];
+        let unit = by_name("Type", &self.kind, &units)?;
+        (self.value >= 1)
+            .then(|| now_ms.checked_add(self.value.checked_mul(unit)?))
+            .flatten()
+            .ok_or_else(|| {
+                ApiError::validation("Value must be greater than or equal to 1, and not so large.")
+            })
+    }
+}
+
+/// `AcmeDomainValidation` and `AcmeDomainValidationSummary`
+#[skip_serializing_none]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct AcmeDomainValidation {
+    pub acme_domain_validation_arn: String,
+    pub acme_endpoint_arn: String,
+    pub domain_name: String,
+    pub prevalidation_type: String,
+    pub prevalidation_details: PrevalidationDetails,
+    pub status: String,
+    pub failure_details: Option<FailureDetails>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// `PrevalidationDetails`
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct PrevalidationDetails {
+    pub dns_prevalidation: DnsPrevalidationDetails,
+}
+
+/// `DnsPrevalidationDetails`
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct DnsPrevalidationDetails {
+    pub domain_scope: DomainScopeOptions,
+    pub resource_record: ResourceRecord,
+}
+
+/// `ResourceRecord`
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct ResourceRecord {
+    pub name: String,
+    #[serde(rename = "Type")]
+    pub kind: String,
+    pub value: String,
+}
+
+/// `FailureDetails`
+#[skip_serializing_none]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct FailureDetails {
+    pub reason: Option<String>,
+    pub message: Option<String>,
+}
+
+/// `DomainScope`
+#[skip_serializing_none]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct DomainScopeOptions {
+    pub exact_domain: Option<String>,
+    pub subdomains: Option<String>,
+    pub wildcards: Option<String>,
+}
+
+/// `PrevalidationOptions`: a union.
+#[skip_serializing_none]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct PrevalidationOptions {
+    pub dns_prevalidation: Option<DnsPrevalidationOptions>,
+}
+
+/// `DnsPrevalidationOptions`
+#[skip_serializing_none]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct DnsPrevalidationOptions {
+    pub domain_scope: Option<DomainScopeOptions>,
+    pub hosted_zone_id: Option<String>,
+}
+
+impl PrevalidationOptions {
+    /// The scope that is wanted, if one is given.
+    pub fn read(self) -> Result<Option<DomainScope>, ApiError> {
+        let Some(dns) = self.dns_prevalidation else {
+            return Err(ApiError::validation(
+                "PrevalidationOptions must have exactly one member: DnsPrevalidation.",
+            ));
+        };
+        if dns.hosted_zone_id.is_some() {
+            return Err(ApiError::validation(
+                "HostedZoneId is for Route 53, which outlast has no access to: leave it out and make the CNAME \
+                 record of DescribeAcmeDomainValidation in your DNS.",
+            ));
+        }
+        let Some(scope) = dns.domain_scope else { return Ok(None) };
+        let read = |name: &str, option: Option<String>| match option.as_deref() {
+            None => Ok(false),
+            Some(value) => by_name(name, value, &[("ENABLED", true), ("DISABLED", false)]),
+        };
+        Ok(Some(DomainScope {
+            exact: read("ExactDomain", scope.exact_domain)?,
+            subdomains: read("Subdomains", scope.subdomains)?,
+            wildcards: read("Wildcards", scope.wildcards)?,
+        }))
+    }
+}
+
+impl From<&Validation> for AcmeDomainValidation {
+    fn from(validation: &Validation) -> Self {
+        let option = |on| Some(if on { "ENABLED" } else { "DISABLED" }.to_owned());
+        let scope = validation.scope();
+        let (name, value) = validation.resource_record();
+        let failure_details = (validation.status() != ValidationStatus::Valid)
+            .then(|| validation.message())
+            .flatten()
+            .map(|message| FailureDetails {
+                reason: (validation.status() == ValidationStatus::Invalid)
+                    .then(|| "TIMED_OUT".to_owned()),
+                message: Some(message.to_owned()),
+            });
+        Self {
+            acme_domain_validation_arn: validation.arn(),
+            acme_endpoint_arn: validation.endpoint().arn(),
+            domain_name: validation.domain().to_owned(),
+            prevalidation_type: "DNS_PREVALIDATION".into(),
+            prevalidation_details: PrevalidationDetails {
+                dns_prevalidation: DnsPrevalidationDetails {
+                    domain_scope: DomainScopeOptions {
+                        exact_domain: option(scope.exact),
+                        subdomains: option(scope.subdomains),
+                        wildcards: option(scope.wildcards),
+                    },
+                    resource_record: ResourceRecord { name, kind: "CNAME".into(), value },
+                },
+            },
+            status: validation.status().name().to_owned(),
+            failure_details,
+            created_at: Timestamp::from_ms(validation.created_ms()),
+            updated_at: Timestamp::from_ms(validation.updated_ms()),
+        }
+    }
+}
+
+/// `AcmeAccount` and `AcmeAccountSummary`
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct AcmeAccount {
+    pub account_url: String,
+    pub public_key_thumbprint: String,
+    pub status: String,
+    pub created_at: Timestamp,
+    pub acme_external_account_binding_arn: String,
+    pub contacts: Vec<String>,
+}
+
+impl AcmeAccount {
+    /// An account, as seen through a server.
+    pub fn new(account: &Account, call: &Call<'_>) -> Self {
+        Self {
+            account_url: urls(call, account.endpoint()).account(account.id()),
+            public_key_thumbprint: account.key().thumbprint.clone(),
+            status: account.status().name().to_ascii_uppercase(),
+            created_at: Timestamp::from_ms(account.created_ms()),
+            acme_external_account_binding_arn: account.binding_arn(),
+            contacts: account.contacts().to_vec(),
+        }
+    }
+}
+
+/// `Tags` and `CertificateTags`
+pub fn tags(name: &str, list: Option<Vec<Tag>>) -> Result<BTreeMap<String, String>, ApiError> {
+    let Some(list) = list else { return Ok(BTreeMap::new()) };
+    validate::length(name, list.len(), 1, 50)?;
+    let pairs = list.into_iter().map(|tag| (tag.key, tag.value.unwrap_or_default()));
+    unique_tags(pairs, "ValidationException")
+}
+
+/// `IdempotencyToken`, with the digest of the whole request.
+pub fn idempotency(token: Option<String>, request: String) -> Result<Idempotency, ApiError> {
+    if let Some(token) = &token {
+        validate::length("IdempotencyToken", token.chars().count(), 1, 128)?;
+    }
+    Ok(Idempotency { token, request })
+}
+
+/// The limit of a page: 1 to 100.
+pub fn page_limit(given: Option<i64>) -> Result<usize, ApiError> {
+    let limit = validate::page_limit("MaxResults", given)?;
+    if limit <= 100 {
+        return Ok(limit);
+    }
+    Err(ApiError::validation(format!(
+        "1 validation error detected: Value '{limit}' at 'maxResults' failed to satisfy constraint: Member must \
+         have value less than or equal to 100"
+    )))
+}
+
+/// Reverses [`marker::wrap`].
+pub fn next_token(token: Option<&str>) -> Result<Option<String>, ApiError> {
+    marker::unwrap(token, "ValidationException")
+}
+
+/// Finds an endpoint and notes it for the audit record.
+pub fn find_endpoint(call: &mut Call<'_>, arn: &str) -> Result<Endpoint, ApiError> {
+    validate::length("AcmeEndpointArn", arn.chars().count(), 1, 200)?;
+    call.notes.parameter("acmeEndpointArn", arn);
+    call.notes.resource(arn.to_owned(), ENDPOINT);
+    Ok(acme::find_endpoint(&mut call.work, &call.scope, arn)?)
+}
+
+/// Decides whether the caller may do `action` on a resource with these tags.
+pub fn authorize_tagged(
+    call: &Call<'_>,
+    action: &str,
+    resource: &str,
+    tags: &BTreeMap<String, String>,
+) -> Result<Allowed, ApiError> {
+    let mut conditions = call.conditions.clone();
+    for (name, value) in tags {
+        conditions.set(&format!("aws:ResourceTag/{name}"), value.as_str());
+    }
+    outlast_domain::identity::authorize(&call.caller, &conditions, action, resource)
+        .map_err(ApiError::from)
+}
+
+/// The permission to issue from the CA of an endpoint.
+pub fn authorize_issuing(
+    call: &mut Call<'_>,
+    authority: &acme::Authority,
+) -> Result<Allowed, ApiError> {
+    let scope = call.scope.clone();
+    let found = acme::authority_of(&mut call.work, &scope, authority)?;
+    call.notes.resource(found.arn(), "AWS::ACMPCA::CertificateAuthority");
+    let (work, access) = call.split();
+    Ok(outlast_domain::ca::authorize(work, access, "acm-pca:IssueCertificate", &found)?)
+}
+
+/// Finds an external account binding and notes it for the audit record.
+pub fn find_binding(call: &mut Call<'_>, arn: &str) -> Result<Binding, ApiError> {
+    validate::length("AcmeExternalAccountBindingArn", arn.chars().count(), 1, 200)?;
+    call.notes.parameter("acmeExternalAccountBindingArn", arn);
+    call.notes.resource(arn.to_owned(), BINDING);
+    Ok(acme::find_binding(&mut call.work, &call.scope, arn)?)
+}
+
+/// Finds a domain validation and notes it for the audit record.
+pub fn find_validation(call: &mut Call<'_>, arn: &str) -> Result<Validation, ApiError> {
+    validate::length("AcmeDomainValidationArn", arn.chars().count(), 1, 200)?;
+    call.notes.parameter("acmeDomainValidationArn", arn);
+    call.notes.resource(arn.to_owned(), VALIDATION);
+    Ok(acme::find_validation(&mut call.work, &call.scope, arn)?)
+}
+
+/// Finds an account by its URL.
+pub fn find_account(
+    call: &mut Call<'_>,
+    endpoint: &Endpoint,
+    url: &str,
+) -> Result<Account, ApiError> {
+    validate::length("AccountUrl", url.chars().count(), 1, 2048)?;
+    call.notes.parameter("accountUrl", url);
+    let found = match account_id(endpoint, url) {
+        Some(id) => acme::find_account(&mut call.work, endpoint, id)?,
+        None => None,
+    };
+    found.ok_or_else(|| {
+        ApiError::new(
+            "ResourceNotFoundException",
+            "Could not find an ACME account with that URL at the endpoint.",
+        )
+    })
+}

@@ -1,0 +1,67 @@
+//! `CreateAcmeExternalAccountBinding`: makes an external account binding, whose accounts act as a role.
+//!
+//! <https://docs.aws.amazon.com/acm/latest/APIReference/API_CreateAcmeExternalAccountBinding.html>
+
+use outlast_domain::acme::{self, NewBinding};
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::model::acm_acme::{
+    AcmeExternalAccountBinding, BINDING, Expiration, SERVICE_PRINCIPAL, authorize_tagged,
+    find_endpoint, idempotency, tags,
+};
+use crate::model::acm_pca::Tag;
+use crate::ops::{ACM, Call, Operation, ServiceRow, input_digest};
+use crate::wire::{ApiError, validate};
+
+/// The operation.
+pub struct CreateAcmeExternalAccountBinding;
+
+/// Request body.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Input {
+    pub idempotency_token: Option<String>,
+    pub acme_endpoint_arn: String,
+    pub role_arn: String,
+    pub expiration: Option<Expiration>,
+    pub tags: Option<Vec<Tag>>,
+}
+
+/// Response body.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Output {
+    pub external_account_binding: AcmeExternalAccountBinding,
+}
+
+impl Operation for CreateAcmeExternalAccountBinding {
+    const NAME: &'static str = "CreateAcmeExternalAccountBinding";
+    const READ_ONLY: bool = false;
+    const SERVICE: &'static ServiceRow = &ACM;
+    type Input = Input;
+    type Output = Output;
+
+    fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
+        let token = idempotency(input.idempotency_token.clone(), input_digest(&input)?)?;
+        validate::length("RoleArn", input.role_arn.chars().count(), 1, 2048)?;
+        let now_ms = call.work.now_ms();
+        let expires_ms = input.expiration.map(|given| given.after(now_ms)).transpose()?;
+        let tags = tags("Tags", input.tags)?;
+        let endpoint = find_endpoint(call, &input.acme_endpoint_arn)?;
+        call.notes.parameter("roleArn", input.role_arn.as_str());
+        let action = "acm:CreateAcmeExternalAccountBinding";
+        let allowed = authorize_tagged(call, action, &endpoint.arn(), endpoint.tags())?;
+        // Whoever makes the binding gives away what the role may do.
+        call.conditions.set("iam:PassedToService", SERVICE_PRINCIPAL);
+        let may_pass = call.authorize("iam:PassRole", &input.role_arn)?;
+        let new = NewBinding { role_arn: &input.role_arn, expires_ms, tags, token };
+        let binding = acme::create_binding(&mut call.work, &endpoint, new, &allowed, &may_pass)?;
+        call.notes.resource(binding.arn(), BINDING);
+        call.notes.response("acmeExternalAccountBindingArn", binding.arn());
+        Ok(Output { external_account_binding: (&binding).into() })
+    }
+}

@@ -1,0 +1,50 @@
+//! `DeleteAcmeDomainValidation`: deletes a domain validation: nothing more is issued for its domain.
+//!
+//! <https://docs.aws.amazon.com/acm/latest/APIReference/API_DeleteAcmeDomainValidation.html>
+
+use outlast_domain::acm::AcmError;
+use outlast_domain::acme;
+use serde::{Deserialize, Serialize};
+
+use crate::model::acm_acme::{VALIDATION, authorize_tagged};
+use crate::ops::{ACM, Call, Empty, Operation, ServiceRow};
+use crate::wire::{ApiError, validate};
+
+/// The operation.
+pub struct DeleteAcmeDomainValidation;
+
+/// Request body.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Input {
+    pub acme_domain_validation_arn: String,
+}
+
+impl Operation for DeleteAcmeDomainValidation {
+    const NAME: &'static str = "DeleteAcmeDomainValidation";
+    const READ_ONLY: bool = false;
+    const SERVICE: &'static ServiceRow = &ACM;
+    type Input = Input;
+    type Output = Empty;
+
+    fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
+        let arn = input.acme_domain_validation_arn.as_str();
+        validate::length("AcmeDomainValidationArn", arn.chars().count(), 1, 200)?;
+        call.notes.parameter("acmeDomainValidationArn", arn);
+        call.notes.resource(arn.to_owned(), VALIDATION);
+        let action = "acm:DeleteAcmeDomainValidation";
+        match acme::find_validation(&mut call.work, &call.scope, arn) {
+            Ok(validation) => {
+                let allowed = authorize_tagged(call, action, arn, validation.tags())?;
+                acme::delete_validation(&mut call.work, &validation, &allowed)?;
+            }
+            // AWS's model has no ResourceNotFoundException here: what is gone may be deleted again.
+            Err(AcmError::NotFound(_)) => {
+                call.authorize(action, arn)?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(Empty {})
+    }
+}

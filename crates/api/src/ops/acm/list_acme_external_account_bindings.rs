@@ -1,0 +1,58 @@
+//! `ListAcmeExternalAccountBindings`: the external account bindings of an ACME endpoint.
+//!
+//! <https://docs.aws.amazon.com/acm/latest/APIReference/API_ListAcmeExternalAccountBindings.html>
+
+use outlast_domain::acme;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::model::acm_acme::{
+    AcmeExternalAccountBinding, authorize_tagged, find_endpoint, next_token, page_limit,
+};
+use crate::model::marker;
+use crate::ops::{ACM, Call, Operation, ServiceRow};
+use crate::wire::ApiError;
+
+/// The operation.
+pub struct ListAcmeExternalAccountBindings;
+
+/// Request body.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Input {
+    pub next_token: Option<String>,
+    pub max_results: Option<i64>,
+    pub acme_endpoint_arn: String,
+}
+
+/// Response body.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Output {
+    pub external_account_bindings: Vec<AcmeExternalAccountBinding>,
+    pub next_token: Option<String>,
+}
+
+impl Operation for ListAcmeExternalAccountBindings {
+    const NAME: &'static str = "ListAcmeExternalAccountBindings";
+    const READ_ONLY: bool = true;
+    const SERVICE: &'static ServiceRow = &ACM;
+    type Input = Input;
+    type Output = Output;
+
+    fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
+        let limit = page_limit(input.max_results)?;
+        let marker = next_token(input.next_token.as_deref())?;
+        let endpoint = find_endpoint(call, &input.acme_endpoint_arn)?;
+        let action = "acm:ListAcmeExternalAccountBindings";
+        let allowed = authorize_tagged(call, action, &endpoint.arn(), endpoint.tags())?;
+        let page = acme::bindings(&call.work, &endpoint, marker.as_deref(), limit, &allowed)?;
+        let external_account_bindings =
+            page.items.iter().map(AcmeExternalAccountBinding::from).collect();
+        Ok(Output { external_account_bindings, next_token: page.next.as_deref().map(marker::wrap) })
+    }
+}

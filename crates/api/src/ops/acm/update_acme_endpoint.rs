@@ -1,0 +1,61 @@
+//! `UpdateAcmeEndpoint`: changes the settings of an ACME endpoint.
+//!
+//! <https://docs.aws.amazon.com/acm/latest/APIReference/API_UpdateAcmeEndpoint.html>
+
+use outlast_domain::acme::{self, UpdateEndpoint};
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::model::acm_acme::{
+    CertificateAuthority, authorization, authorize_issuing, authorize_tagged, contact,
+    find_endpoint,
+};
+use crate::ops::{ACM, Call, Empty, Operation, ServiceRow};
+use crate::wire::ApiError;
+
+/// The operation.
+pub struct UpdateAcmeEndpoint;
+
+/// Request body.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "AWS's model documents each member")]
+pub struct Input {
+    pub acme_endpoint_arn: String,
+    pub authorization_behavior: Option<String>,
+    pub contact: Option<String>,
+    pub certificate_authority: Option<CertificateAuthority>,
+}
+
+impl Operation for UpdateAcmeEndpoint {
+    const NAME: &'static str = "UpdateAcmeEndpoint";
+    const READ_ONLY: bool = false;
+    const SERVICE: &'static ServiceRow = &ACM;
+    type Input = Input;
+    type Output = Empty;
+
+    fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
+        let authorization =
+            input.authorization_behavior.as_deref().map(authorization).transpose()?;
+        let contact = input.contact.as_deref().map(contact).transpose()?;
+        let wanted = input.certificate_authority.map(CertificateAuthority::read).transpose()?;
+        let endpoint = find_endpoint(call, &input.acme_endpoint_arn)?;
+        let action = "acm:UpdateAcmeEndpoint";
+        let allowed = authorize_tagged(call, action, &endpoint.arn(), endpoint.tags())?;
+        let mut authority = None;
+        if let Some(wanted) = wanted {
+            let mut changed = endpoint.authority().clone();
+            changed.key_algorithms = wanted.key_algorithms.unwrap_or_default();
+            if let Some(arn) = wanted.arn {
+                call.notes.parameter("certificateAuthorityArn", arn.as_str());
+                (changed.arn, changed.by_tag) = (arn, false);
+                authorize_issuing(call, &changed)?;
+            }
+            authority = Some(changed);
+        }
+        let update = UpdateEndpoint { authorization, contact, authority };
+        acme::update_endpoint(&mut call.work, endpoint, update, &allowed)?;
+        Ok(Empty {})
+    }
+}

@@ -1,0 +1,466 @@
+//! Finalizing orders (RFC 8555, section 7.4), revoking what was issued (7.6), and when to renew it (RFC 9773).
+
+use std::collections::BTreeSet;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use outlast_crypto::digests;
+use outlast_pki::certificate::{Certificate as X509, key_identifier};
+use outlast_pki::csr::CertificateRequest;
+use outlast_pki::general_name::{GeneralName, decode_names};
+use outlast_pki::pem;
+use outlast_pki::templates::SUBJECT_ALT_NAME;
+use serde::{Deserialize, Serialize};
+
+use super::authorization::{self, AuthorizationStatus};
+use super::order::{self, Order};
+use super::{
+    Account, AcmeError, AuthorizationBehavior, DnsName, Endpoint, Kind, OrderStatus, account,
+    authority_of, validation,
+};
+use crate::acm::certificate::{self as acm, AcmeOrder};
+use crate::acm::details;
+use crate::ca;
+use crate::identity::{Allowed, Caller, PolicyCache, authorize};
+use crate::keyring::KeyRing;
+use crate::kms::Access;
+use crate::policy::ConditionKeys;
+use crate::work::Work;
+use crate::{Fault, limits};
+
+/// A certificate as ACME has it; Certificate Manager has a record of its own.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Record {
+    /// Id of the account that it was issued to.
+    account: String,
+    /// ARN in Certificate Manager.
+    arn: String,
+    /// ARN of the CA.
+    authority: String,
+    /// Serial number in lower-case hexadecimal.
+    serial: String,
+    names: Vec<DnsName>,
+    not_before: i64,
+    not_after: i64,
+    /// The certificate and those above it but for the root, PEM.
+    chain: String,
+    /// Id of the order that is to replace it.
+    replaced_by: Option<String>,
+}
+
+/// A certificate that an endpoint has handed out.
+#[derive(Debug, Clone)]
+pub struct Certificate {
+    endpoint: Endpoint,
+    id: String,
+    record: Record,
+}
+
+impl Certificate {
+    /// Its id as RFC 9773, section 4.1 has it.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Id of the account that it was issued to.
+    pub fn account(&self) -> &str {
+        &self.record.account
+    }
+
+    /// ARN in Certificate Manager.
+    pub fn arn(&self) -> &str {
+        &self.record.arn
+    }
+
+    /// The certificate and those above it but for the root, PEM.
+    pub fn chain(&self) -> &str {
+        &self.record.chain
+    }
+}
+
+/// What a client sends to finalize an order, and what decides on it.
+pub struct Finalize<'a> {
+    /// PKCS #10 request in DER.
+    pub csr: &'a [u8],
+    /// The account's key, a DER `SubjectPublicKeyInfo`.
+    pub account_key: &'a [u8],
+    /// Loaded keys.
+    pub ring: &'a KeyRing,
+    /// Parsed policies.
+    pub policies: &'a PolicyCache,
+    /// Who acts.
+    pub caller: &'a Caller,
+    /// What is known of the request.
+    pub conditions: &'a ConditionKeys,
+}
+
+/// Issues the certificate of an order that is ready. The account's role must be allowed `acm:RequestCertificate`,
+/// as at AWS, and `acm-pca:IssueCertificate` on the CA.
+pub fn finalize(
+    work: &mut Work<'_>,
+    account: &Account,
+    order: &mut Order,
+    given: &Finalize<'_>,
+) -> Result<Certificate, AcmeError> {
+    let endpoint = account.endpoint();
+    if order.status() != OrderStatus::Ready {
+        return Err(AcmeError::new(
+            Kind::ORDER_NOT_READY,
+            format!("The order is {}, not ready.", order.status().name()),
+        ));
+    }
+    check_authorizations(work, endpoint, order)?;
+    let request = check_request(order, given)?;
+    let key_algorithm = details::key_algorithm(&request.public_key);
+    let allowed_keys = &endpoint.authority().key_algorithms;
+    if !allowed_keys.is_empty() && !allowed_keys.contains(&key_algorithm) {
+        return Err(AcmeError::new(
+            Kind::BAD_CSR,
+            format!(
+                "Keys of type {key_algorithm} are not allowed here; allowed are {}.",
+                allowed_keys.join(", ")
+            ),
+        ));
+    }
+    let authority = authority_of(work, endpoint.scope(), endpoint.authority())?;
+    let names: Vec<_> = order.names().iter().map(DnsName::to_string).collect();
+    let mut conditions = given.conditions.clone();
+    // ACM user guide, "Condition keys for ACME certificate requests".
+    conditions.set_many("acm:DomainNames", names.clone());
+    conditions.set("acm:KeyAlgorithm", key_algorithm);
+    conditions.set("acm:CertificateAuthority", authority.arn());
+    let certificates = endpoint.scope().arn("acm", "certificate/*");
+    authorize(given.caller, &conditions, "acm:RequestCertificate", &certificates)?;
+    let access = Access {
+        caller: given.caller,
+        conditions: &conditions,
+        policies: given.policies,
+        tokens: &[],
+        context: None,
+    };
+    let allowed = ca::authorize(work, access, "acm-pca:IssueCertificate", &authority)?;
+    let wanted = AcmeOrder {
+        authority: &authority,
+        csr: given.csr,
+        names: &names,
+        not_before: order.not_before(),
+        not_after: order.not_after(),
+        endpoint_arn: &endpoint.arn(),
+        account_id: account.id(),
+        tags: endpoint.certificate_tags().clone(),
+    };
+    let handed = acm::issue_for_acme(work, given.ring, endpoint.scope(), wanted, &allowed)?;
+    let damaged = |_| Fault::Damaged(handed.certificate.arn());
+    let leaf = X509::parse_one(handed.text.certificate.as_bytes()).map_err(damaged)?;
+    let certificate = Certificate {
+        endpoint: endpoint.clone(),
+        id: renewal_id(&authority, &leaf)?,
+        record: Record {
+            account: account.id().to_owned(),
+            arn: handed.certificate.arn(),
+            authority: authority.arn(),
+            serial: handed.certificate.record().details.serial.clone(),
+            names: order.names().to_vec(),
+            not_before: leaf.not_before(),
+            not_after: leaf.not_after(),
+            chain: chain(&handed.text.certificate, handed.text.chain.as_deref())?,
+            replaced_by: None,
+        },
+    };
+    work.put(&place(endpoint.id(), &certificate.id), &certificate.record)?;
+    work.put(&digest_place(endpoint.id(), leaf.der()), &certificate.id)?;
+    order.record.status = OrderStatus::Valid;
+    order.record.certificate = Some(certificate.id.clone());
+    order.save(work)?;
+    Ok(certificate)
+}
+
+/// Every name is still authorized: a domain validation may have been deleted since.
+fn check_authorizations(
+    work: &mut Work<'_>,
+    endpoint: &Endpoint,
+    order: &Order,
+) -> Result<(), AcmeError> {
+    for id in order.authorizations() {
+        let found = authorization::find_authorization(work, endpoint.id(), order.account(), id)?;
+        let refuse = |name: &str| {
+            AcmeError::new(Kind::UNAUTHORIZED, format!("{name} is not authorized any more."))
+        };
+        let Some(found) = found else { return Err(refuse("A name")) };
+        let name = found.name().clone();
+        let must_be_covered = found.is_pre_approved()
+            || endpoint.authorization() == AuthorizationBehavior::PreApproved;
+        let holds = found.status() == AuthorizationStatus::Valid
+            && (!must_be_covered || validation::covering(work, endpoint, &name)?.is_some());
+        if !holds {
+            return Err(refuse(&name.to_string()));
+        }
+    }
+    Ok(())
+}
+
+/// The request is for the names of the order, all of them and no others (RFC 8555, section 7.4).
+fn check_request(order: &Order, given: &Finalize<'_>) -> Result<CertificateRequest, AcmeError> {
+    let bad = |detail: String| AcmeError::new(Kind::BAD_CSR, detail);
+    if given.csr.len() > limits::MAX_ACME_CSR {
+        return Err(bad(format!("The request is longer than {} bytes.", limits::MAX_ACME_CSR)));
+    }
+    let request =
+        CertificateRequest::parse_and_verify(given.csr).map_err(|error| bad(error.to_string()))?;
+    // RFC 8555, section 11.1: an account key must not be a certificate's.
+    if request.public_key == given.account_key {
+        return Err(bad("The request has the key of the account; use another one.".into()));
+    }
+    let mut found = BTreeSet::new();
+    for extension in &request.extensions {
+        if extension.extn_id != SUBJECT_ALT_NAME {
+            continue;
+        }
+        let names = decode_names(extension.extn_value.as_bytes())
+            .map_err(|error| bad(error.to_string()))?;
+        for name in names {
+            let GeneralName::DnsName(name) = name else {
+                return Err(bad("The request has a name that is no DNS name.".into()));
+            };
+            found.insert(DnsName::parse(&name).map_err(|why| bad(format!("A DNS name: {why}.")))?);
+        }
+    }
+    if found.is_empty() {
+        return Err(bad("The request has no subject alternative names.".into()));
+    }
+    if let Some(common) = details::common_name(&request.subject) {
+        let is_one = DnsName::parse(&common).is_ok_and(|common| found.contains(&common));
+        if !is_one {
+            return Err(bad("The common name is not among the alternative names.".into()));
+        }
+    }
+    let ordered: BTreeSet<_> = order.names().iter().cloned().collect();
+    if found != ordered {
+        return Err(bad("The names of the request are not those of the order.".into()));
+    }
+    Ok(request)
+}
+
+/// The certificate and those above it. A root is left out, as clients have it already (RFC 8555, section 7.4.2),
+/// unless nothing would be left: clients such as certbot need one at least.
+fn chain(certificate: &str, above: Option<&str>) -> Result<String, Fault> {
+    let mut out = certificate.to_owned();
+    let above = above.map(|pem| pem::read_certificates(pem.as_bytes())).transpose()?;
+    let above = above.unwrap_or_default();
+    let count = above.len();
+    for (index, der) in above.iter().enumerate() {
+        let parsed = X509::parse(der)?;
+        let is_root = index + 1 == count && parsed.subject() == parsed.issuer();
+        if !is_root || count == 1 {
+            if !out.ends_with('\n') {
+                out.push('\n');
+            }
+            out.push_str(&pem::certificate(der));
+        }
+    }
+    Ok(out)
+}
+
+/// RFC 9773, section 4.1: key identifier of the issuer and serial number, both in base64url.
+fn renewal_id(authority: &ca::Authority, leaf: &X509) -> Result<String, Fault> {
+    let issuer = authority.certificate().ok_or_else(|| Fault::Damaged(authority.arn()))?;
+    let key_id = match issuer.subject_key_identifier() {
+        Some(id) => id,
+        None => key_identifier(&issuer.public_key()?)?,
+    };
+    let serial = leaf.serial_number().as_bytes();
+    Ok(format!("{}.{}", URL_SAFE_NO_PAD.encode(key_id), URL_SAFE_NO_PAD.encode(serial)))
+}
+
+/// The certificate of an endpoint with this id.
+pub fn find_certificate(
+    work: &mut Work<'_>,
+    endpoint: &Endpoint,
+    id: &str,
+) -> Result<Option<Certificate>, Fault> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if id.len() > 128 || !id.bytes().all(fits) {
+        return Ok(None);
+    }
+    let record = work.get::<Record>(&place(endpoint.id(), id))?;
+    Ok(record.map(|record| Certificate { endpoint: endpoint.clone(), id: id.to_owned(), record }))
+}
+
+/// The certificate of an endpoint that is these very bytes.
+pub fn find_certificate_by_der(
+    work: &mut Work<'_>,
+    endpoint: &Endpoint,
+    der: &[u8],
+) -> Result<Option<Certificate>, Fault> {
+    match work.get::<String>(&digest_place(endpoint.id(), der))? {
+        Some(id) => find_certificate(work, endpoint, &id),
+        None => Ok(None),
+    }
+}
+
+/// Whether an order of this account may say that it replaces a certificate, which it then does (RFC 9773,
+/// section 5).
+pub(super) fn check_replaceable(
+    work: &mut Work<'_>,
+    account: &Account,
+    order: &str,
+    id: &str,
+    names: &[DnsName],
+) -> Result<(), AcmeError> {
+    let endpoint = account.endpoint();
+    let found = find_certificate(work, endpoint, id)?
+        .filter(|found| found.record.account == account.id())
+        .ok_or_else(|| AcmeError::malformed("`replaces` names no certificate of this account."))?;
+    if !found.record.names.iter().any(|name| names.contains(name)) {
+        return Err(AcmeError::malformed(
+            "The order has no name of the certificate that it replaces.",
+        ));
+    }
+    if let Some(other) = &found.record.replaced_by {
+        let other = order::find_order(work, endpoint.id(), account.id(), other)?;
+        if other.is_some_and(|other| other.status() != OrderStatus::Invalid) {
+            return Err(AcmeError::new(
+                Kind::ALREADY_REPLACED,
+                "The certificate that `replaces` names was replaced already.",
+            ));
+        }
+    }
+    let record = Record { replaced_by: Some(order.to_owned()), ..found.record };
+    Ok(work.put(&place(endpoint.id(), id), &record)?)
+}
+
+/// When a certificate should be renewed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RenewalWindow {
+    /// Seconds since 1970.
+    pub start: i64,
+    /// Seconds since 1970.
+    pub end: i64,
+}
+
+/// When to renew a certificate: when two thirds of its life are over, give or take a sixtieth, so that not all come
+/// at once; one that was revoked at once.
+pub fn renewal(work: &mut Work<'_>, certificate: &Certificate) -> Result<RenewalWindow, AcmeError> {
+    let record = &certificate.record;
+    if is_revoked(work, certificate)? {
+        let now = work.now();
+        return Ok(RenewalWindow { start: now - 7200, end: now - 3600 });
+    }
+    let life = record.not_after - record.not_before;
+    let (middle, spread) = (record.not_after - life / 3, (life / 60).max(1));
+    Ok(RenewalWindow { start: middle - spread, end: middle + spread })
+}
+
+fn is_revoked(work: &mut Work<'_>, certificate: &Certificate) -> Result<bool, AcmeError> {
+    let scope = certificate.endpoint.scope();
+    match ca::find(work, scope, &certificate.record.authority) {
+        Ok(authority) => Ok(ca::revoked(work, &authority, &certificate.record.serial)?.is_some()),
+        Err(ca::CaError::Fault(fault)) => Err(fault.into()),
+        // What a CA that is gone has issued cannot be relied on.
+        Err(_) => Ok(true),
+    }
+}
+
+/// Who asks for a revocation.
+pub enum Holder<'a> {
+    /// An account, and who acts for it.
+    Account(&'a Account, &'a Caller),
+    /// Whoever has signed the request with the certificate's own key (RFC 8555, section 7.6).
+    CertificateKey,
+}
+
+/// What is known of a request to revoke.
+pub struct Revocation<'a> {
+    /// Who asks.
+    pub holder: Holder<'a>,
+    /// The number of the reason (RFC 5280, section 5.3.1).
+    pub reason: u8,
+    /// What is known of the request.
+    pub conditions: &'a ConditionKeys,
+}
+
+/// Reasons as RFC 5280, section 5.3.1 numbers them, in Private CA's spelling. Certificates are not put on hold.
+const REASONS: &[(u8, &str)] = &[
+    (0, "UNSPECIFIED"),
+    (1, "KEY_COMPROMISE"),
+    (2, "CERTIFICATE_AUTHORITY_COMPROMISE"),
+    (3, "AFFILIATION_CHANGED"),
+    (4, "SUPERSEDED"),
+    (5, "CESSATION_OF_OPERATION"),
+    (9, "PRIVILEGE_WITHDRAWN"),
+    (10, "A_A_COMPROMISE"),
+];
+
+/// Whether the account has the certificate, or valid authorizations for all its names.
+pub fn may_revoke(
+    work: &Work<'_>,
+    account: &Account,
+    certificate: &Certificate,
+) -> Result<bool, Fault> {
+    if certificate.record.account == account.id() {
+        return Ok(true);
+    }
+    let endpoint = account.endpoint().id();
+    authorization::holds_all(work, endpoint, account.id(), &certificate.record.names)
+}
+
+/// Revokes a certificate. An account's role must be allowed `acm:RevokeCertificate`, as at AWS; who has the
+/// certificate's key needs no permission.
+pub fn revoke(
+    work: &mut Work<'_>,
+    certificate: &Certificate,
+    revocation: &Revocation<'_>,
+) -> Result<(), AcmeError> {
+    let Some((_, reason)) = REASONS.iter().find(|(number, _)| *number == revocation.reason) else {
+        return Err(AcmeError::new(
+            Kind::BAD_REVOCATION_REASON,
+            "The reason must be 0 to 5, 9 or 10: certificates are not put on hold.",
+        ));
+    };
+    let allowed = match &revocation.holder {
+        Holder::CertificateKey => Allowed { by_grant: false },
+        Holder::Account(account, caller) => {
+            if !may_revoke(work, account, certificate)? {
+                return Err(AcmeError::new(
+                    Kind::UNAUTHORIZED,
+                    "The account neither has the certificate nor authorizations for its names.",
+                ));
+            }
+            authorize(caller, revocation.conditions, "acm:RevokeCertificate", certificate.arn())?
+        }
+    };
+    if is_revoked(work, certificate)? {
+        return Err(AcmeError::new(Kind::ALREADY_REVOKED, "The certificate is revoked already."));
+    }
+    let scope = certificate.endpoint.scope();
+    let authority = ca::find(work, scope, &certificate.record.authority)?;
+    match acm::by_serial(work, &authority, &certificate.record.serial)? {
+        Some(kept) => acm::revoke_for_acme(work, kept, &authority, reason, &allowed)?,
+        // Certificate Manager has forgotten it.
+        None => ca::revoke(work, &authority, &certificate.record.serial, reason, &allowed)?,
+    }
+    Ok(())
+}
+
+/// The account that a certificate was issued to, if it is there.
+impl Certificate {
+    /// Finds it.
+    pub fn holder(&self, work: &mut Work<'_>) -> Result<Option<Account>, Fault> {
+        account::find_account(work, &self.endpoint, &self.record.account)
+    }
+
+    /// Its public key, a DER `SubjectPublicKeyInfo`.
+    pub fn public_key(&self) -> Result<Vec<u8>, Fault> {
+        let all = pem::read_certificates(self.record.chain.as_bytes())?;
+        let leaf = all.first().ok_or_else(|| Fault::Damaged(self.record.arn.clone()))?;
+        Ok(X509::parse(leaf)?.public_key()?)
+    }
+}
+
+fn place(endpoint: &str, id: &str) -> String {
+    format!("acme/certificate/{endpoint}/{id}")
+}
+
+fn digest_place(endpoint: &str, der: &[u8]) -> String {
+    format!("acme/certificate-digest/{endpoint}/{}", hex::encode(digests::sha256(der)))
+}

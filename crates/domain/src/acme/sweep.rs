@@ -1,0 +1,91 @@
+//! What has to go by itself: used nonces, old tokens, orders whose time is over, and all that was below an endpoint
+//! that is gone.
+
+use super::endpoint::Deleted;
+use super::nonce::Used;
+use super::order::{self, Open, find_order};
+use super::token::Token;
+use crate::work::Sweep;
+
+/// Forgets nonces that would be refused for their age.
+pub const FORGET_NONCES: Sweep = Sweep {
+    find: |work, after, limit| work.due("acme/nonce/", after, limit, Used::is_old),
+    // It never changes: it need not be read again.
+    handle: |work, place, _| {
+        work.delete(place);
+        Ok(())
+    },
+};
+
+/// Forgets idempotency tokens that are too old to count.
+pub const FORGET_TOKENS: Sweep = Sweep {
+    find: |work, after, limit| work.due("acme/token/", after, limit, Token::is_old),
+    handle: |work, place, _| {
+        if work.get::<Token>(place)?.is_some_and(|token| token.is_old(work.now_ms())) {
+            work.delete(place);
+        }
+        Ok(())
+    },
+};
+
+/// Ends orders whose time is over.
+pub const EXPIRE_ORDERS: Sweep = Sweep {
+    find: |work, after, limit| work.due("acme/open-order/", after, limit, Open::is_over),
+    handle: |work, place, _| {
+        let parts: Vec<_> = place.trim_start_matches("acme/open-order/").split('/').collect();
+        if let [endpoint, account, id] = parts.as_slice() {
+            match find_order(work, endpoint, account, id)? {
+                // It reads as invalid by now.
+                Some(order) if !order.is_open() => order.save(work)?,
+                Some(_) => {}
+                None => work.delete(&order::open_place(endpoint, account, id)),
+            }
+        }
+        Ok(())
+    },
+};
+
+/// What is below an endpoint: the prefixes of the places.
+const BELOW: &[&str] = &[
+    "account",
+    "account-key",
+    "authorization",
+    "binding",
+    "certificate",
+    "certificate-digest",
+    "open-order",
+    "order",
+    "task",
+    "validation",
+    "validation-of",
+];
+/// Records that go in one step.
+const STEP: usize = 200;
+
+/// Clears away what was below endpoints that are gone, some of it each time. Certificates stay on record in
+/// Certificate Manager and at their CA.
+pub const CLEAN_UP: Sweep = Sweep {
+    find: |work, after, limit| work.due("acme/deleted/", after, limit, Deleted::is_due),
+    handle: |work, place, _| {
+        let id = place.trim_start_matches("acme/deleted/");
+        let mut left = STEP;
+        for kind in BELOW {
+            let prefix = format!("acme/{kind}/{id}/");
+            let found = work.store().scan(&prefix, "", left)?;
+            left -= found.len().min(left);
+            for (below, _) in found {
+                work.delete(&below);
+                // A key never outlives its binding.
+                if *kind == "binding" {
+                    work.delete(&below.replacen("acme/binding/", "acme/binding-secret/", 1));
+                }
+            }
+            if left == 0 {
+                return Ok(());
+            }
+        }
+        work.delete(&format!("acme/account-count/{id}"));
+        work.delete(place);
+        Ok(())
+    },
+};
