@@ -277,7 +277,7 @@ impl Service {
                 Ok(reply)
             }
             Resource::RenewalInfo(id) => order::renewal_info(&mut work, &endpoint, id),
-            _ => return self.signed(request, work, endpoint, resource, &origins, headers),
+            _ => return self.signed_request(request, work, endpoint, resource, &origins, headers),
         };
         match outcome {
             Ok(reply) => Ok(Step::Respond(respond(reply, headers))),
@@ -286,7 +286,7 @@ impl Service {
     }
 
     /// A request that must be signed.
-    fn signed(
+    fn signed_request(
         &self,
         request: &Request<'_>,
         work: Work<'_>,

@@ -2,6 +2,7 @@
 
 pub mod acm;
 pub mod acm_acme;
+pub mod acm_certificate;
 pub mod acm_pca;
 pub mod acm_search;
 pub mod kms;

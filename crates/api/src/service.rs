@@ -534,7 +534,8 @@ fn find_caller(
 }
 
 /// What policies can ask about any request (IAM user guide, "AWS global condition context keys"), and
-/// `outlast:KeyExchange` and `outlast:TlsVersion`, which say what the connection negotiated.
+/// `outlast:KeyExchange`, `outlast:TlsVersion` and `outlast:ClientCertificateSubject`, which say what the connection
+/// negotiated and who is at its other end.
 pub(crate) fn conditions(caller: &Caller, scope: &Scope, request: &Request<'_>) -> ConditionKeys {
     let principal = &caller.principal;
     let mut keys = ConditionKeys::new();

@@ -108,7 +108,7 @@ fn crl(issuer: &Authority, point: Option<&str>, serials: &[&[u8]]) -> Vec<u8> {
         number: 1,
         this_update: now() - 60,
         next_update: now() + DAY,
-        distribution_point: point.map(str::to_owned),
+        distribution_points: point.map(str::to_owned).into_iter().collect(),
         scope: Scope::All,
     };
     let reason = Reason::by_aws_name("KEY_COMPROMISE").unwrap();

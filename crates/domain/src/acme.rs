@@ -45,7 +45,7 @@ pub use name::DnsName;
 pub use nonce::{consume as consume_nonce, fresh as fresh_nonce};
 pub use order::{NewOrder, Order, OrderStatus, create_order, find_order, orders};
 pub use sweep::{CLEAN_UP, EXPIRE_ORDERS, FORGET_NONCES, FORGET_TOKENS};
-pub use task::{Job, Outcome, Target, claim, complete, due_tasks};
+pub use task::{Job, Outcome, Queue, Target, claim, complete, due_tasks};
 pub use token::Idempotency;
 pub use validation::{
     DomainScope, Validation, ValidationStatus, create_validation, delete_validation,

@@ -31,6 +31,7 @@ const SECRETS: &[&str] = &[
     "audit/key/",
     "audit/last",
     "ca/material/",
+    "ca/responder-key/",
     "kms/material/",
     "meta/canary",
     "tls/key/",

@@ -62,6 +62,54 @@ pub const MAX_CONSTRAINT_ENTRIES: usize = 8;
 pub const MAX_CONSTRAINT_CHARS: usize = 384;
 /// Longest session of a role that a session of another role begins, in seconds ("role chaining").
 pub const MAX_CHAINED_SESSION_SECONDS: i64 = 3600;
+/// How long an idempotency token of Certificate Manager is remembered, in seconds: an hour.
+pub const ACM_IDEMPOTENCY_SECONDS: i64 = 3600;
+/// Names of a certificate that Certificate Manager is asked for.
+pub const MAX_CERTIFICATE_NAMES: usize = 100;
+/// Characters of a common name (RFC 5280, appendix A: ub-common-name).
+pub const MAX_COMMON_NAME: usize = 64;
+/// Life of a certificate that Certificate Manager asks a private CA for, in seconds: 13 months.
+pub const MANAGED_SECONDS: i64 = 395 * 86_400;
+/// How long before its end a certificate is renewed, in seconds.
+pub const RENEW_BEFORE_SECONDS: i64 = 60 * 86_400;
+/// How long after a renewal has failed it is tried again, in milliseconds. Ours.
+pub const RENEWAL_RETRY_MS: i64 = 3_600_000;
+/// Certificates that are renewed in one step. Ours: making RSA keys takes long.
+pub const RENEWALS_AT_ONCE: usize = 8;
+/// Bytes of a passphrase for an exported key.
+pub const EXPORT_PASSPHRASE: std::ops::RangeInclusive<usize> = 4..=128;
+/// How long after its end a certificate that ACME has handed out is kept, in milliseconds: a year.
+pub const KEEP_ENDED_ACME_MS: i64 = 365 * 86_400_000;
+/// Nesting of a search's filters. Ours.
+pub const MAX_FILTER_DEPTH: usize = 8;
+/// Filters of a search altogether. Ours; AWS allows 15 in each list.
+pub const MAX_FILTERS: usize = 200;
+/// Filters in one list of a search.
+pub const MAX_FILTER_LIST: usize = 15;
+/// Records that a search reads in one step. Ours.
+pub const SEARCH_STEP: usize = 500;
+/// Days that a CRL is valid at most (`ExpirationInDays`).
+pub const MAX_CRL_DAYS: i64 = 5000;
+/// URLs of one partition of a CRL that it still names after they were changed in the authority's configuration. Ours.
+pub const MAX_CRL_URLS: usize = 4;
+/// How long an OCSP answer is valid if the operator does not say, in seconds: an hour. Ours.
+pub const OCSP_VALIDITY_SECONDS: i64 = 3600;
+/// What an operator may say instead.
+pub const OCSP_VALIDITY_RANGE: std::ops::RangeInclusive<i64> = 60..=7 * 86_400;
+/// How long the certificate of an OCSP responder is valid, in seconds: 30 days. Ours.
+pub const RESPONDER_SECONDS: i64 = 30 * 86_400;
+/// What the wait begins with before a CRL is written to its bucket again, in milliseconds; it doubles. Ours.
+pub const FIRST_RETRY_MS: i64 = 1000;
+/// What it ends with: AWS tries every 15 minutes.
+pub const LAST_RETRY_MS: i64 = 15 * 60_000;
+/// Bytes of OCSP answers that are kept in memory. Ours.
+pub const MAX_KEPT_ANSWERS_BYTES: usize = 128 * 1024 * 1024;
+/// Bytes of paths that these answers were asked for with. Ours.
+pub const MAX_KEPT_PATHS_BYTES: usize = 16 * 1024 * 1024;
+/// Bytes of CRLs that are kept in memory. Ours.
+pub const MAX_KEPT_CRLS_BYTES: usize = 64 * 1024 * 1024;
+/// How long an OCSP answer is given again without a look at a database that other servers share, in milliseconds. Ours.
+pub const MAX_EPOCH_AGE_MS: i64 = 10_000;
 /// Names in one ACME order. Ours, as the rest of ACME's.
 pub const MAX_ACME_IDENTIFIERS: usize = 100;
 /// Orders of one ACME account that are neither valid nor invalid.
@@ -89,7 +137,7 @@ pub const ACME_VALIDATION_MS: i64 = 72 * 3_600_000;
 /// How long a server may be at a validation before another one takes over, in milliseconds.
 pub const ACME_LEASE_MS: i64 = 60_000;
 /// How often the target of a challenge is tried.
-pub const MAX_ACME_ATTEMPTS: u32 = 4;
+pub const MAX_ACME_ATTEMPTS: u32 = 3;
 /// Bytes of a certificate request in an ACME finalization.
 pub const MAX_ACME_CSR: usize = 32 * 1024;
 /// Longest life of an external account binding, in milliseconds: ten years.

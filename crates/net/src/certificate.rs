@@ -191,7 +191,7 @@ fn alternative_names(names: &[String]) -> Result<Extension, Fault> {
         .iter()
         .map(|name| match name.parse() {
             Ok(address) => Ok(GeneralName::from(std::net::IpAddr::to_canonical(&address))),
-            Err(_) => x509_cert::der::asn1::Ia5String::new(name.as_str())
+            Err(_) => der::asn1::Ia5String::new(name.as_str())
                 .map(GeneralName::DnsName)
                 .map_err(|_| wrong(name)),
         })

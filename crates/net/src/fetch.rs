@@ -60,7 +60,7 @@ pub async fn post(url: &str, content_type: &str, body: Vec<u8>) -> Result<Vec<u8
 
 async fn fetch(url: &str, body: Option<(&str, Vec<u8>)>) -> Result<Vec<u8>, FetchError> {
     let mut url = url.to_owned();
-    for _ in 0..=limits::MAX_REDIRECTS {
+    for _ in 0..=limits::MAX_FETCH_REDIRECTS {
         let response = exchange(&url, body.as_ref()).await?;
         let status = response.status();
         let elsewhere = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());

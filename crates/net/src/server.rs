@@ -51,12 +51,12 @@ pub struct Server {
     pub clock: Clock,
 }
 
-struct Connection {
-    server: Arc<Server>,
+pub(crate) struct Connection {
+    pub(crate) server: Arc<Server>,
     bodies: Arc<Semaphore>,
     activity: Arc<Activity>,
-    tls: TlsDetails,
-    peer: String,
+    pub(crate) tls: TlsDetails,
+    pub(crate) peer: String,
 }
 
 /// Requests that are open on a connection, and when the last one ended.
@@ -255,7 +255,7 @@ impl Server {
 }
 
 /// Reads a body that is not wanted, within limits: a client that is still sending sees no answer.
-async fn discard(mut body: Incoming) {
+pub(crate) async fn discard(mut body: Incoming) {
     let reading = async {
         let mut left = limits::MAX_DISCARDED;
         while let Some(Ok(frame)) = body.frame().await {
@@ -273,6 +273,9 @@ impl Connection {
     async fn answer(&self, request: http::Request<Incoming>) -> http::Response<Full<Bytes>> {
         let _busy = self.activity.begin();
         let request_id = ids::uuid().unwrap_or_default();
+        if outlast_api::acme::is_path(request.uri().path()) {
+            return self.acme(request, &request_id).await;
+        }
         let response = self.respond(request, &request_id).await;
         let mut out = http::Response::new(Full::new(Bytes::from(response.body)));
         *out.status_mut() =
@@ -393,7 +396,7 @@ impl Connection {
 
     /// Does what may take long, or reads a store over the network, so that the other requests of this thread
     /// can move elsewhere meanwhile.
-    fn aside<T>(&self, slow: bool, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn aside<T>(&self, slow: bool, work: impl FnOnce() -> T) -> T {
         if slow || self.server.service.store().is_remote() {
             tokio::task::block_in_place(work)
         } else {

@@ -1,6 +1,6 @@
 //! Looks at targets of validations: handed out under a lease, and their outcomes noted with a record.
 
-use outlast_domain::acme::{self, Job, Outcome};
+use outlast_domain::acme::{self, Job, Outcome, Queue};
 use outlast_domain::{Fault, ids};
 use outlast_store::StoreError;
 
@@ -16,11 +16,11 @@ const ATTEMPTS: u32 = 16;
 impl Service {
     /// Takes up to `limit` looks on that are due. Another server that shares the store does not get them, unless
     /// this one takes too long.
-    pub fn acme_jobs(&self, now_ms: i64, limit: usize) -> Result<Vec<Job>, Fault> {
+    pub fn acme_jobs(&self, queue: Queue, now_ms: i64, limit: usize) -> Result<Vec<Job>, Fault> {
         let mut jobs = Vec::new();
         let mut after = Some(String::new());
         while let Some(from) = after {
-            let due = acme::due_tasks(&self.work(now_ms), &from, PAGE)?;
+            let due = acme::due_tasks(&self.work(now_ms), queue, &from, PAGE)?;
             for place in &due.damaged {
                 tracing::warn!(place, "a task of ACME cannot be read");
             }

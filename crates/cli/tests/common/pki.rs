@@ -144,7 +144,7 @@ impl Party {
             number,
             this_update: now - 60,
             next_update: now - 60 + DAY,
-            distribution_point: None,
+            distribution_points: Vec::new(),
             scope: crl::Scope::All,
         };
         let entries = revoked.iter().map(|serial| crl::Entry {

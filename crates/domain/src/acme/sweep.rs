@@ -53,9 +53,10 @@ const BELOW: &[&str] = &[
     "binding",
     "certificate",
     "certificate-digest",
+    "challenge-task",
+    "domain-task",
     "open-order",
     "order",
-    "task",
     "validation",
     "validation-of",
 ];

@@ -14,7 +14,26 @@ use super::{
 use crate::work::{Done, Due, Work};
 use crate::{Fault, limits};
 
-const PREFIX: &str = "acme/task/";
+/// What waits for different lengths of time is kept apart, so that looking for what is urgent stays quick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Queue {
+    /// Challenges, whose clients wait.
+    Challenges,
+    /// Domain validations, which are looked at again every day.
+    Domains,
+}
+
+impl Queue {
+    /// Every queue.
+    pub const ALL: &[Self] = &[Self::Challenges, Self::Domains];
+
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Challenges => "acme/challenge-task/",
+            Self::Domains => "acme/domain-task/",
+        }
+    }
+}
 
 /// What is to be looked at.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -102,7 +121,8 @@ pub(super) fn begin_challenge(
     kind: ChallengeKind,
     due_ms: i64,
 ) -> Result<(), Fault> {
-    let place = format!("{PREFIX}{endpoint}/{authorization}-{}", kind.name());
+    let prefix = Queue::Challenges.prefix();
+    let place = format!("{prefix}{endpoint}/{authorization}-{}", kind.name());
     let what = What::Challenge {
         endpoint: endpoint.to_owned(),
         account: account.to_owned(),
@@ -128,12 +148,12 @@ pub(super) fn end_domain(work: &mut Work<'_>, endpoint: &str, validation: &str) 
 }
 
 fn domain_place(endpoint: &str, validation: &str) -> String {
-    format!("{PREFIX}{endpoint}/{validation}")
+    format!("{}{endpoint}/{validation}", Queue::Domains.prefix())
 }
 
 /// Tasks that are due, among up to so many after a place.
-pub fn due_tasks(work: &Work<'_>, after: &str, limit: usize) -> Result<Due, Fault> {
-    work.due(PREFIX, after, limit, |task: &Task, now_ms| task.due_ms <= now_ms)
+pub fn due_tasks(work: &Work<'_>, queue: Queue, after: &str, limit: usize) -> Result<Due, Fault> {
+    work.due(queue.prefix(), after, limit, |task: &Task, now_ms| task.due_ms <= now_ms)
 }
 
 /// Takes a task on, if it is still due; one that is pointless by now is dropped.
@@ -212,7 +232,7 @@ pub fn complete(work: &mut Work<'_>, job: &Job, outcome: Outcome) -> Result<Opti
                 Outcome::Missing { kind, detail, again } => {
                     let problem = StoredProblem { kind: kind.name.to_owned(), detail };
                     if again && task.attempts < limits::MAX_ACME_ATTEMPTS {
-                        // 3, 6, 12 seconds.
+                        // 3 and 6 seconds.
                         again_ms = Some(now_ms + 1500 * (1 << task.attempts));
                         Look::NotYet(problem)
                     } else {

@@ -20,7 +20,7 @@ use x509_cert::time::Time;
 use super::reason::{CrlReasonCode, UNSPECIFIED};
 use super::{CERTIFICATE_ISSUER, Entry, MAX_CRL_LEN, Reason};
 use crate::PkiError;
-use crate::certificate::{Certificate, signature_row, raw_tbs};
+use crate::certificate::{Certificate, raw_tbs, signature_row};
 use crate::time::unix_time;
 use crate::validate::names;
 

@@ -1,0 +1,170 @@
+//! ACME over HTTPS, and the looks at what clients have to prove: HTTP, TLS and DNS.
+//!
+//! What is right or wrong with a request is decided in `outlast-api`; [`Validator`] only looks and tells what it has
+//! seen.
+
+mod addresses;
+mod dns;
+mod http;
+mod serve;
+mod tls;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use outlast_api::service::Service;
+use outlast_domain::acme::{Job, Kind, Outcome, Queue, Target};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
+
+use crate::limits;
+use crate::server::Clock;
+use dns::Resolver;
+
+/// How targets are looked at.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// DNS server to ask; the system's when absent.
+    pub dns: Option<SocketAddr>,
+    /// Port of http-01: 80 but for tests.
+    pub http_port: u16,
+    /// Port of tls-alpn-01: 443 but for tests.
+    pub tls_port: u16,
+    /// Networks that targets may be in; all when empty. What is link-local is never looked at: cloud providers keep
+    /// credentials there.
+    pub networks: Vec<IpNet>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { dns: None, http_port: 80, tls_port: 443, networks: Vec::new() }
+    }
+}
+
+/// What keeps a look from what it should find.
+#[derive(Debug)]
+struct Unmet {
+    kind: &'static Kind,
+    detail: String,
+    again: bool,
+}
+
+impl Unmet {
+    /// It may be there soon.
+    fn not_yet(kind: &'static Kind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into(), again: true }
+    }
+
+    /// Something else is there.
+    fn wrong(kind: &'static Kind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into(), again: false }
+    }
+}
+
+/// Looks at targets.
+pub struct Validator {
+    settings: Settings,
+    resolver: Resolver,
+}
+
+/// How often is looked for challenges whose clients wait.
+const CHALLENGES: Duration = Duration::from_millis(500);
+/// How often is looked for domain validations.
+const DOMAINS: Duration = Duration::from_secs(5);
+
+impl Validator {
+    /// Reads the system's DNS settings, if no server is given.
+    ///
+    /// # Errors
+    /// The system's settings cannot be read.
+    pub fn new(settings: Settings) -> std::io::Result<Self> {
+        let resolver = Resolver::new(settings.dns)?;
+        Ok(Self { settings, resolver })
+    }
+
+    /// Does what is due, from now on. Never ends; may be dropped at any time, and what it was at is then done by
+    /// another server, or by this one when it runs again.
+    pub async fn run(self: Arc<Self>, service: Arc<Service>, clock: Clock) {
+        let slots = Arc::new(Semaphore::new(limits::MAX_VALIDATIONS));
+        let mut domains_due = Instant::now();
+        loop {
+            for queue in Queue::ALL {
+                if *queue == Queue::Domains {
+                    if Instant::now() < domains_due {
+                        continue;
+                    }
+                    domains_due = Instant::now() + DOMAINS;
+                }
+                self.begin(*queue, &service, clock, &slots).await;
+            }
+            tokio::time::sleep(CHALLENGES).await;
+        }
+    }
+
+    /// Takes on as much as there is room for.
+    async fn begin(
+        self: &Arc<Self>,
+        queue: Queue,
+        service: &Arc<Service>,
+        clock: Clock,
+        slots: &Arc<Semaphore>,
+    ) {
+        let room = slots.available_permits();
+        if room == 0 {
+            return;
+        }
+        let asked = service.clone();
+        let jobs = tokio::task::spawn_blocking(move || asked.acme_jobs(queue, clock(), room)).await;
+        let jobs = match jobs {
+            Ok(Ok(jobs)) => jobs,
+            Ok(Err(fault)) => {
+                tracing::error!(%fault, "the looks that ACME needs cannot be read");
+                return;
+            }
+            Err(error) => {
+                tracing::error!(%error, "the looks that ACME needs cannot be read");
+                return;
+            }
+        };
+        for job in jobs {
+            let (validator, service) = (self.clone(), service.clone());
+            // There is room: only this loop takes it away.
+            let Ok(slot) = slots.clone().try_acquire_owned() else { return };
+            tokio::spawn(async move {
+                validator.finish(job, service, clock).await;
+                drop(slot);
+            });
+        }
+    }
+
+    async fn finish(&self, job: Job, service: Arc<Service>, clock: Clock) {
+        let outcome = self.look(&job.target).await;
+        tracing::debug!(target = ?job.target, ?outcome, "a target of ACME was looked at");
+        let noted =
+            tokio::task::spawn_blocking(move || service.acme_outcome(&job, &outcome, clock()));
+        if let Ok(Err(fault)) = noted.await {
+            tracing::error!(%fault, "the outcome of a look for ACME was not noted");
+        }
+    }
+
+    /// Looks at a target once, for [`limits::VALIDATION`] at most.
+    pub async fn look(&self, target: &Target) -> Outcome {
+        let looking = async {
+            match target {
+                Target::Http { host, token, content } => self.http(host, token, content).await,
+                Target::TlsAlpn { host, digest } => self.tls_alpn(host, digest).await,
+                Target::Txt { name, value } => self.resolver.has_txt(name, value).await,
+                Target::Cname { name, value } => self.resolver.has_cname(name, value).await,
+            }
+        };
+        let found = timeout(limits::VALIDATION, looking).await.unwrap_or_else(|_| {
+            Err(Unmet::not_yet(Kind::CONNECTION, "The target took too long to answer."))
+        });
+        match found {
+            Ok(()) => Outcome::Found,
+            Err(Unmet { kind, detail, again }) => Outcome::Missing { kind, detail, again },
+        }
+    }
+}

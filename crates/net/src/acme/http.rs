@@ -1,0 +1,189 @@
+//! http-01 (RFC 8555, section 8.3).
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{HOST, LOCATION, USER_AGENT};
+use http::uri::{Authority, Scheme, Uri};
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use outlast_domain::acme::{DnsName, Kind};
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use super::addresses::may_look;
+use super::{Unmet, Validator, tls};
+use crate::limits;
+
+/// An answer: redirected elsewhere, or the body.
+enum Found {
+    Elsewhere(String),
+    Body(Bytes),
+}
+
+impl Validator {
+    pub(super) async fn http(&self, host: &str, token: &str, content: &str) -> Result<(), Unmet> {
+        let port = self.settings.http_port;
+        let authority = if port == 80 { host.to_owned() } else { format!("{host}:{port}") };
+        let mut url = format!("http://{authority}/.well-known/acme-challenge/{token}");
+        for _ in 0..=limits::MAX_REDIRECTS {
+            match self.fetch(&url).await? {
+                Found::Elsewhere(next) => url = next,
+                // "The server SHOULD ignore whitespace characters at the end of the body."
+                Found::Body(body) if body.trim_ascii_end() == content.as_bytes() => return Ok(()),
+                Found::Body(_) => {
+                    return Err(Unmet::wrong(
+                        Kind::INCORRECT_RESPONSE,
+                        format!(
+                            "The answer from {host} is not the key authorization that is expected."
+                        ),
+                    ));
+                }
+            }
+        }
+        Err(Unmet::wrong(Kind::CONNECTION, format!("{host} redirects too often.")))
+    }
+
+    async fn fetch(&self, url: &str) -> Result<Found, Unmet> {
+        let odd = || Unmet::wrong(Kind::CONNECTION, "A redirect is not to a URL that is followed.");
+        let uri: Uri = url.parse().map_err(|_| odd())?;
+        let authority = uri.authority().cloned().ok_or_else(odd)?;
+        let is_https = match uri.scheme() {
+            Some(scheme) if *scheme == Scheme::HTTP => false,
+            Some(scheme) if *scheme == Scheme::HTTPS => true,
+            _ => return Err(odd()),
+        };
+        // Only to where web servers are: other ports may be anything's.
+        let usual = if is_https { self.settings.tls_port } else { self.settings.http_port };
+        let port = authority.port_u16().unwrap_or(if is_https { 443 } else { 80 });
+        if port != usual && port != 80 && port != 443 {
+            return Err(odd());
+        }
+        // A host by its name: what an address would be allowed to is DNS's to say.
+        let host = DnsName::parse(authority.host()).map_err(|_| odd())?.to_string();
+        let stream = self.connect(&host, port).await?;
+        if is_https {
+            // Nobody says whose certificate it is: the file counts, as over plain HTTP.
+            let name = ServerName::try_from(host.clone()).map_err(|_| odd())?;
+            let connecting =
+                TlsConnector::from(Arc::new(tls::any_certificate()?)).connect(name, stream);
+            let stream = step(&host, connecting).await?;
+            ask(&host, &authority, &uri, stream).await
+        } else {
+            ask(&host, &authority, &uri, stream).await
+        }
+    }
+
+    /// Connects to a host: to each of its addresses until one answers.
+    pub(super) async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, Unmet> {
+        let found = self.resolver.addresses(host).await?;
+        let usable: Vec<_> = found
+            .into_iter()
+            .filter(|address| may_look(*address, &self.settings.networks))
+            .take(limits::MAX_ADDRESSES)
+            .collect();
+        if usable.is_empty() {
+            return Err(Unmet::wrong(
+                Kind::CONNECTION,
+                format!("{host} has no address that this server looks at."),
+            ));
+        }
+        let mut last = None;
+        for address in usable {
+            // Not the whole time for the first of several.
+            let connecting = TcpStream::connect(SocketAddr::new(address, port));
+            match timeout(limits::VALIDATION_STEP / 2, connecting).await {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(error)) => last = Some(error.to_string()),
+                Err(_) => last = Some("it does not answer".to_owned()),
+            }
+        }
+        let why = last.unwrap_or_default();
+        Err(Unmet::not_yet(
+            Kind::CONNECTION,
+            format!("{host} cannot be reached at port {port}: {why}."),
+        ))
+    }
+}
+
+/// One step of a look, in time.
+pub(super) async fn step<T, E: std::fmt::Display>(
+    host: &str,
+    doing: impl Future<Output = Result<T, E>>,
+) -> Result<T, Unmet> {
+    match timeout(limits::VALIDATION_STEP, doing).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(error)) => Err(Unmet::not_yet(
+            Kind::CONNECTION,
+            format!("The connection to {host} failed: {error}."),
+        )),
+        Err(_) => Err(Unmet::not_yet(Kind::CONNECTION, format!("{host} does not answer in time."))),
+    }
+}
+
+async fn ask(
+    host: &str,
+    authority: &Authority,
+    uri: &Uri,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) -> Result<Found, Unmet> {
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let request = Request::get(path)
+        .header(HOST, authority.as_str())
+        .header(USER_AGENT, "outlast-acme")
+        .body(Empty::<Bytes>::new())
+        .map_err(|error| Unmet::wrong(Kind::CONNECTION, error.to_string()))?;
+    let (mut sender, connection) = step(host, http1::handshake(TokioIo::new(stream))).await?;
+    // An error of the connection reaches the request as well. It ends with its sender.
+    let _ended = Ended(tokio::spawn(async move {
+        let _ = connection.await;
+    }));
+    let response = step(host, sender.send_request(request)).await?;
+    let status = response.status();
+    if status.is_redirection()
+        && let Some(target) = response.headers().get(LOCATION)
+    {
+        let target = target.to_str().ok().and_then(|target| absolute(uri, target));
+        let target = target.ok_or_else(|| {
+            Unmet::wrong(Kind::CONNECTION, format!("{host} redirects to what is no URL."))
+        })?;
+        return Ok(Found::Elsewhere(target));
+    }
+    if status != StatusCode::OK {
+        // It may be that not every server of the host knows yet.
+        return Err(Unmet::not_yet(
+            Kind::UNAUTHORIZED,
+            format!("{host} answers with the status {}.", status.as_u16()),
+        ));
+    }
+    let body = Limited::new(response.into_body(), limits::MAX_VALIDATION_BODY);
+    Ok(Found::Body(step(host, body.collect()).await?.to_bytes()))
+}
+
+/// The URL that a redirect means: an absolute one, or one on the same host.
+fn absolute(from: &Uri, target: &str) -> Option<String> {
+    if target.contains("://") {
+        return Some(target.to_owned());
+    }
+    let origin = format!("{}://{}", from.scheme_str()?, from.authority()?);
+    match target.strip_prefix("//") {
+        Some(rest) => Some(format!("{}://{rest}", from.scheme_str()?)),
+        None if target.starts_with('/') => Some(origin + target),
+        None => None,
+    }
+}
+
+/// Ends a task with its owner.
+struct Ended(tokio::task::JoinHandle<()>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

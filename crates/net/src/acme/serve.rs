@@ -1,0 +1,110 @@
+//! ACME's requests on the HTTPS port.
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName};
+use http::{HeaderValue, Method, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use outlast_api::acme::{self, Response, Step};
+use outlast_api::service::{MAX_ATTEMPTS, Request};
+use outlast_store::StoreError;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::limits;
+use crate::server::{Connection, discard};
+
+impl Connection {
+    pub(crate) async fn acme(
+        &self,
+        request: http::Request<Incoming>,
+        request_id: &str,
+    ) -> http::Response<Full<Bytes>> {
+        let is_head = request.method() == Method::HEAD;
+        let response = self.acme_response(request, request_id).await;
+        // To HEAD there is no body, but what its length would be is hyper's to say.
+        let body = if is_head { Vec::new() } else { response.body };
+        let mut out = http::Response::new(Full::new(Bytes::from(body)));
+        *out.status_mut() =
+            StatusCode::from_u16(response.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = out.headers_mut();
+        if !response.content_type.is_empty() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(response.content_type));
+        }
+        for (name, value) in response.headers {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                headers.append(HeaderName::from_static(name), value);
+            }
+        }
+        if let Ok(id) = HeaderValue::from_str(request_id) {
+            headers.insert("x-amzn-requestid", id);
+        }
+        out
+    }
+
+    async fn acme_response(&self, request: http::Request<Incoming>, request_id: &str) -> Response {
+        let (head, body) = request.into_parts();
+        let announced = head
+            .headers
+            .get(CONTENT_LENGTH)
+            .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+        if announced.is_some_and(|len| len > acme::MAX_BODY) {
+            discard(body).await;
+            return acme::body_refused(413);
+        }
+        let reading = Limited::new(body, acme::MAX_BODY).collect();
+        let body = match timeout(limits::REQUEST_BODY, reading).await {
+            Ok(Ok(collected)) => collected.to_bytes(),
+            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+                return acme::body_refused(413);
+            }
+            Ok(Err(_)) | Err(_) => return acme::body_refused(408),
+        };
+        // HTTP/2 has the host in the request's target.
+        let host = head
+            .headers
+            .get(HOST)
+            .and_then(|value| value.to_str().ok())
+            .or_else(|| head.uri.authority().map(http::uri::Authority::as_str))
+            .unwrap_or_default();
+        let path = head.uri.path();
+        let request = Request {
+            method: &head.method,
+            path,
+            query: head.uri.query().unwrap_or_default(),
+            host,
+            headers: &head.headers,
+            body: &body,
+            source_ip: &self.peer,
+            tls: Some(&self.tls),
+            now_ms: (self.server.clock)(),
+            request_id,
+        };
+        let service = &self.server.service;
+        for _ in 0..MAX_ATTEMPTS {
+            match self.aside(acme::is_slow(path), || service.acme(&request)) {
+                Step::Respond(response) => return response,
+                Step::Again => {}
+                Step::Commit(prepared) => {
+                    let (sender, receiver) = oneshot::channel();
+                    service.store().commit(
+                        prepared.transaction,
+                        Box::new(move |outcome| {
+                            // The client may have gone; what was committed stays.
+                            let _ = sender.send(outcome);
+                        }),
+                    );
+                    let outcome = receiver.await.unwrap_or_else(|_| {
+                        Err(StoreError::Unavailable("the outcome of a commit was lost".into()))
+                    });
+                    match outcome {
+                        Ok(()) => return prepared.response,
+                        Err(StoreError::Conflict) => {}
+                        Err(error) => return acme::commit_failed(error),
+                    }
+                }
+            }
+        }
+        acme::commit_failed(StoreError::Conflict)
+    }
+}
