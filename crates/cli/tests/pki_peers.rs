@@ -92,16 +92,11 @@ fn passthrough(template: &Template) -> Option<Value> {
     let leaf = json!({
         "Extensions": {
             "KeyUsage": { "DigitalSignature": true },
-            "CertificatePolicies": [{
-                "CertPolicyId": "2.16.840.1.101.3.2.1.48.1",
-                "PolicyQualifiers": [{
-                    "PolicyQualifierId": "CPS", "Qualifier": { "CpsUri": "http://cps.example/" },
-                }],
-            }],
+            "CertificatePolicies": [{ "CertPolicyId": "2.16.840.1.101.3.2.1.48.1" }],
             "SubjectAlternativeNames": [
                 { "DnsName": "api.example" }, { "IpAddress": "192.0.2.7" },
                 { "Rfc822Name": "someone@api.example" },
-                { "UniformResourceIdentifier": "spiffe://api.example/service" },
+                { "UniformResourceIdentifier": "https://api.example/service" },
             ],
         },
     });
