@@ -13,6 +13,7 @@ const MAX_CRL: usize = 64 << 20;
 
 /// Flags of `server`.
 #[derive(clap::Args, Default)]
+#[group(skip)]
 pub(crate) struct Arguments {
     /// Ask clients for certificates, and believe those below the CAs in this PEM file or folder.
     #[arg(long, env = "OUTLAST_CLIENT_CA", value_name = "FILE")]
