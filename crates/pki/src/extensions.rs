@@ -343,10 +343,19 @@ fn one_value(reader: &mut SliceReader<'_>, depth: usize) -> bool {
         return false;
     }
     let Ok(mut inner) = SliceReader::new(value.value()) else { return false };
+    let mut before: &[u8] = &[];
     while !inner.is_finished() {
+        let start = usize::try_from(inner.position()).unwrap_or(usize::MAX);
         if !one_value(&mut inner, depth + 1) {
             return false;
         }
+        let end = usize::try_from(inner.position()).unwrap_or(usize::MAX);
+        let Some(this) = value.value().get(start..end) else { return false };
+        // X.690, section 11.6: the elements of a SET OF ascend.
+        if tag == Tag::Set && this < before {
+            return false;
+        }
+        before = this;
     }
     true
 }

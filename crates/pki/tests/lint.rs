@@ -133,6 +133,11 @@ fn fields(base: &Base) -> Vec<Example> {
         ("rfc5280.unique_identifier.absent", leaf(), Raw { unique: vec![0x82, 2, 0, 1], ..leaf() }),
         ("x690.der", leaf(), Raw { serial: vec![2, 2, 0, 1], ..leaf() }),
         ("x690.der", leaf(), {
+            let pair = |value: &[u8]| seq(&[&oid("2.5.4.3"), &tlv(0x0c, value)]);
+            let set = tlv(0x31, &[pair(b"b"), pair(b"a")].concat());
+            Raw { subject: seq(&[&set]), ..leaf() }
+        }),
+        ("x690.der", leaf(), {
             let mut raw = leaf().without(SKI);
             let value = tlv(4, &tlv(4, &[7; 20]));
             raw.extensions.as_mut().unwrap().push(seq(&[&oid(SKI), &[1, 1, 0], &value]));
@@ -298,6 +303,11 @@ fn extensions_examples(base: &Base) -> Vec<Example> {
             "rfc5280.name_constraints.subtrees",
             sub().set(NC, true, &subtree(&[])),
             sub().set(NC, true, &subtree(&[0x80, 1, 1])),
+        ),
+        (
+            "rfc5280.name_constraints.subtrees",
+            sub().set(NC, true, &subtree(&[])),
+            sub().set(NC, true, &subtree(&[0x80, 1, 0])),
         ),
         (
             "rfc5280.certificate_policies.unique",

@@ -223,6 +223,12 @@ pub(super) fn name_constraints(parts: &Parts<'_>) -> Outcome {
     if lists.iter().all(|list| list.is_none()) {
         return Some("they are empty".into());
     }
+    let again = constraints.to_der().ok();
+    if again.is_some_and(|again| {
+        parts.find(id::ID_CE_NAME_CONSTRAINTS).is_some_and(|found| found.value != again)
+    }) {
+        return Some("the minimum is written out although it is 0".into());
+    }
     lists.into_iter().flatten().find_map(|list| {
         if list.is_empty() {
             return Some("a list of subtrees is empty".into());

@@ -3,7 +3,6 @@
 use der::{Decode, Encode, Tag, Tagged};
 use outlast_crypto::signatures::SIGNATURES;
 use spki::AlgorithmIdentifierRef;
-use x509_cert::certificate::TbsCertificate;
 
 use super::Outcome;
 use super::parts::Parts;
@@ -90,7 +89,8 @@ pub(super) fn no_unique_identifiers(parts: &Parts<'_>) -> Outcome {
     parts.unique_identifiers.then(|| "there is a unique identifier".into())
 }
 
-/// X.690, sections 8 to 11, as far as this crate can tell: lengths, booleans, integers, defaults, order of sets.
+/// X.690, sections 10 and 11: lengths, booleans, integers, the order of sets, the default of `critical`. Other defaults
+/// and lists of named bits have rules of their own.
 pub(super) fn canonical(parts: &Parts<'_>) -> Outcome {
     if !is_der(parts.tbs) {
         return Some("the certificate is not DER".into());
@@ -103,12 +103,5 @@ pub(super) fn canonical(parts: &Parts<'_>) -> Outcome {
             return Some(format!("the value of the extension {} is not DER", extension.oid));
         }
     }
-    // Times that are of the wrong type come out otherwise; that has its own rule.
-    if time_type(parts).is_some() {
-        return None;
-    }
-    let again = TbsCertificate::from_der(parts.tbs).ok().and_then(|tbs| tbs.to_der().ok());
-    again
-        .is_some_and(|again| again != parts.tbs)
-        .then(|| "the certificate is encoded otherwise than DER has it".into())
+    None
 }
