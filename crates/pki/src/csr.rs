@@ -47,7 +47,7 @@ struct Verified;
 #[derive(Debug)]
 pub enum Received {
     /// It was signed with the key that it asks for.
-    Verified(CertificateRequest),
+    Verified(Box<CertificateRequest>),
     /// It was signed with another key, which must be looked up first.
     Statement(Box<WithStatement>),
 }
@@ -57,7 +57,7 @@ impl CertificateRequest {
     /// statement of possession is refused: [`Received::read`] takes both.
     pub fn parse_and_verify(bytes: &[u8]) -> Result<Self, PkiError> {
         match Received::read(bytes)? {
-            Received::Verified(request) => Ok(request),
+            Received::Verified(request) => Ok(*request),
             Received::Statement(_) => Err(PkiError::Possession(
                 "the certificate that it refers to was not looked up".into(),
             )),
@@ -126,7 +126,7 @@ impl Received {
                 algorithm
                     .verify(&request.public_key, Message::Raw(signed), signature)
                     .map_err(|_| PkiError::RequestSignature)?;
-                Ok(Self::Verified(request))
+                Ok(Self::Verified(Box::new(request)))
             }
         }
     }

@@ -77,7 +77,7 @@ impl Possession {
 
     pub(super) fn to_attribute(&self) -> Result<Attribute, PkiError> {
         let malformed = |error: der::Error| PkiError::malformed("statement of possession", &error);
-        let certificate = self.certificate.as_ref().map(|certificate| certificate.der());
+        let certificate = self.certificate.as_ref().map(Certificate::der);
         // A positive INTEGER of this value: a zero before a high bit.
         let mut serial = self.serial.clone();
         if serial.first().is_none_or(|first| *first >= 0x80) {

@@ -64,7 +64,7 @@ fn names(name: &str) -> Extension {
     extensions::subject_alternative_names(&[GeneralName::DnsName(name.into())], false).unwrap()
 }
 
-fn value<'a>(list: &'a [Extension], oid: ObjectIdentifier) -> Option<&'a Extension> {
+fn value(list: &[Extension], oid: ObjectIdentifier) -> Option<&Extension> {
     let mut found = list.iter().filter(|extension| extension.extn_id == oid);
     let first = found.next();
     assert!(found.next().is_none(), "{oid} is there twice");
