@@ -72,7 +72,21 @@ const REQUIRED: &[(&str, &[&str])] = &[
         "CreateCertificateAuthority",
         &["CertificateAuthorityConfiguration", "CertificateAuthorityType"],
     ),
+    (
+        "CreateCertificateAuthorityAuditReport",
+        &["CertificateAuthorityArn", "S3BucketName", "AuditReportResponseFormat"],
+    ),
+    ("CreatePermission", &["CertificateAuthorityArn", "Principal", "Actions"]),
     ("DeleteCertificateAuthority", &["CertificateAuthorityArn"]),
+    ("DeletePermission", &["CertificateAuthorityArn", "Principal"]),
+    ("DeletePolicy", &["ResourceArn"]),
+    ("DescribeCertificateAuthorityAuditReport", &["CertificateAuthorityArn", "AuditReportId"]),
+    ("GetPolicy", &["ResourceArn"]),
+    ("ListPermissions", &["CertificateAuthorityArn"]),
+    ("PutPolicy", &["ResourceArn", "Policy"]),
+    ("RestoreCertificateAuthority", &["CertificateAuthorityArn"]),
+    ("RevokeCertificate", &["CertificateAuthorityArn", "CertificateSerial", "RevocationReason"]),
+    ("UntagCertificateAuthority", &["CertificateAuthorityArn", "Tags"]),
     ("DescribeCertificateAuthority", &["CertificateAuthorityArn"]),
     ("GetCertificate", &["CertificateAuthorityArn", "CertificateArn"]),
     ("GetCertificateAuthorityCertificate", &["CertificateAuthorityArn"]),
@@ -85,8 +99,7 @@ const REQUIRED: &[(&str, &[&str])] = &[
 ];
 
 /// Members whose type is not looked at: they belong to what is not served, and are refused or read and forgotten.
-const UNTYPED: &[&str] =
-    &["ApiPassthrough", "Recipient", "KeyStorePassword", "XksProxyAuthenticationCredential"];
+const UNTYPED: &[&str] = &["Recipient", "KeyStorePassword", "XksProxyAuthenticationCredential"];
 
 struct Setting {
     fixture: Fixture,
@@ -126,6 +139,14 @@ impl Setting {
                 let value = match *name {
                     "KeyId" | "TargetKeyId" | "DestinationKeyId" => json!(self.key),
                     "CertificateAuthorityArn" => json!(self.authority),
+                    "ResourceArn" => json!(self.authority),
+                    "S3BucketName" => json!("bucket"),
+                    "AuditReportResponseFormat" => json!("JSON"),
+                    "AuditReportId" => json!("11111111-2222-3333-4444-555555555555"),
+                    "Principal" => json!("acm.amazonaws.com"),
+                    "Actions" => json!(["GetCertificate"]),
+                    "CertificateSerial" => json!("00"),
+                    "RevocationReason" => json!("UNSPECIFIED"),
                     "CertificateArn" => json!(format!("{}/certificate/00", self.authority)),
                     "AliasName" => json!("alias/y"),
                     "Operations" => json!(["Decrypt"]),

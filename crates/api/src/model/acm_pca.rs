@@ -22,6 +22,22 @@ use serde_with::skip_serializing_none;
 use crate::ops::Call;
 use crate::wire::{ApiError, Timestamp, validate};
 
+/// `CertificateAuthorityUsageMode`
+pub const USAGE_MODES: &[&str] = &["GENERAL_PURPOSE", "SHORT_LIVED_CERTIFICATE"];
+/// `KeyStorageSecurityStandard`: kept for display.
+pub const KEY_STORAGE: &[&str] =
+    &["FIPS_140_2_LEVEL_2_OR_HIGHER", "FIPS_140_2_LEVEL_3_OR_HIGHER", "CCPC_LEVEL_1_OR_HIGHER"];
+/// `ValidityPeriodType`
+pub const VALIDITY_TYPES: &[&str] = &["END_DATE", "ABSOLUTE", "DAYS", "MONTHS", "YEARS"];
+/// `CrlType`
+pub const CRL_TYPES: &[&str] = &["COMPLETE", "PARTITIONED"];
+/// `S3ObjectAcl`: kept for display.
+pub const OBJECT_ACLS: &[&str] = &["PUBLIC_READ", "BUCKET_OWNER_FULL_CONTROL"];
+/// `ResourceOwner`
+pub const RESOURCE_OWNERS: &[&str] = &["SELF", "OTHER_ACCOUNTS"];
+/// `AuditReportResponseFormat`
+pub const REPORT_FORMATS: &[&str] = &["JSON", "CSV"];
+
 /// `ASN1Subject`
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub struct Subject {
@@ -185,8 +201,7 @@ impl TryFrom<&Validity> for ca::Validity {
     type Error = ApiError;
 
     fn try_from(validity: &Validity) -> Result<Self, ApiError> {
-        let types = ["END_DATE", "ABSOLUTE", "DAYS", "MONTHS", "YEARS"];
-        validate::one_of("Type", &validity.kind, &types)?;
+        validate::one_of("Type", &validity.kind, VALIDITY_TYPES)?;
         let kind = ca::ValidityType::by_name(&validity.kind)
             .ok_or_else(|| ApiError::validation("Type is not known"))?;
         Ok(Self { value: validity.value, kind })

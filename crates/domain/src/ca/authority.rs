@@ -49,6 +49,10 @@ pub enum Status {
 }
 
 impl Status {
+    /// Each of them.
+    pub const ALL: &[Self] =
+        &[Self::PendingCertificate, Self::Active, Self::Disabled, Self::Expired, Self::Deleted];
+
     /// AWS's spelling.
     pub fn name(self) -> &'static str {
         match self {

@@ -50,6 +50,9 @@ pub enum ReportStatus {
 }
 
 impl ReportStatus {
+    /// Each of them.
+    pub const ALL: &[Self] = &[Self::Creating, Self::Success, Self::Failed];
+
     /// AWS's spelling.
     pub fn name(self) -> &'static str {
         match self {

@@ -5,6 +5,7 @@ use outlast_domain::settings::Settings;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
+use super::{CRL_TYPES, OBJECT_ACLS};
 use crate::wire::{ApiError, validate};
 
 /// `RevocationConfiguration`
@@ -101,10 +102,10 @@ impl CrlConfiguration {
             check_bucket(name)?;
         }
         if let Some(acl) = &acl {
-            validate::one_of("S3ObjectAcl", acl, &["PUBLIC_READ", "BUCKET_OWNER_FULL_CONTROL"])?;
+            validate::one_of("S3ObjectAcl", acl, OBJECT_ACLS)?;
         }
         let crl_type = crl_type.as_deref().unwrap_or("COMPLETE");
-        validate::one_of("CrlType", crl_type, &["COMPLETE", "PARTITIONED"])?;
+        validate::one_of("CrlType", crl_type, CRL_TYPES)?;
         if let Some(path) = &custom_path {
             check_path(path)?;
         }

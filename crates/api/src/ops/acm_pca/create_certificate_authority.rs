@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::model::acm_pca::{
-    Configuration, RevocationConfiguration, Tag, check_token, request_tags, tags,
+    Configuration, KEY_STORAGE, RevocationConfiguration, Tag, USAGE_MODES, check_token,
+    request_tags, tags,
 };
 use crate::ops::{ACM_PCA, Call, Operation, ServiceRow, input_digest};
 use crate::wire::{ApiError, validate};
@@ -67,23 +68,11 @@ impl Operation for CreateCertificateAuthority {
         )?;
         check_token(input.idempotency_token.as_deref())?;
         let usage_mode = input.usage_mode.unwrap_or_else(|| "GENERAL_PURPOSE".into());
-        validate::one_of(
-            "UsageMode",
-            &usage_mode,
-            &["GENERAL_PURPOSE", "SHORT_LIVED_CERTIFICATE"],
-        )?;
+        validate::one_of("UsageMode", &usage_mode, USAGE_MODES)?;
         let key_storage = input
             .key_storage_security_standard
             .unwrap_or_else(|| "FIPS_140_2_LEVEL_3_OR_HIGHER".into());
-        validate::one_of(
-            "KeyStorageSecurityStandard",
-            &key_storage,
-            &[
-                "FIPS_140_2_LEVEL_2_OR_HIGHER",
-                "FIPS_140_2_LEVEL_3_OR_HIGHER",
-                "CCPC_LEVEL_1_OR_HIGHER",
-            ],
-        )?;
+        validate::one_of("KeyStorageSecurityStandard", &key_storage, KEY_STORAGE)?;
         let unknown = || ApiError::validation("the algorithm is not known");
         call.notes.parameter("certificateAuthorityType", input.certificate_authority_type.as_str());
         call.notes.parameter("keyAlgorithm", configuration.key_algorithm.as_str());

@@ -5,7 +5,7 @@
 use outlast_domain::ca::report;
 use serde::{Deserialize, Serialize};
 
-use crate::model::acm_pca::{check_bucket, find_authority};
+use crate::model::acm_pca::{REPORT_FORMATS, check_bucket, find_authority};
 use crate::ops::{ACM_PCA, Call, Operation, ServiceRow};
 use crate::wire::{ApiError, validate};
 
@@ -43,7 +43,7 @@ impl Operation for CreateCertificateAuthorityAuditReport {
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         check_bucket(&input.s3_bucket_name)?;
         let format = input.audit_report_response_format.as_str();
-        validate::one_of("AuditReportResponseFormat", format, &["JSON", "CSV"])?;
+        validate::one_of("AuditReportResponseFormat", format, REPORT_FORMATS)?;
         let format = if format == "CSV" { report::Format::Csv } else { report::Format::Json };
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("s3BucketName", input.s3_bucket_name.as_str());

@@ -6,7 +6,7 @@ use outlast_domain::ca;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::model::acm_pca::CertificateAuthority;
+use crate::model::acm_pca::{CertificateAuthority, RESOURCE_OWNERS};
 use crate::model::marker;
 use crate::ops::{ACM_PCA, Call, Operation, ServiceRow};
 use crate::wire::{ApiError, validate};
@@ -46,7 +46,7 @@ impl Operation for ListCertificateAuthorities {
         let limit = validate::page_limit("MaxResults", input.max_results)?;
         let after = marker::unwrap(input.next_token.as_deref(), "InvalidNextTokenException")?;
         let owner = input.resource_owner.as_deref().unwrap_or("SELF");
-        validate::one_of("ResourceOwner", owner, &["SELF", "OTHER_ACCOUNTS"])?;
+        validate::one_of("ResourceOwner", owner, RESOURCE_OWNERS)?;
         let resource = call.scope.arn("acm-pca", "certificate-authority/*");
         let allowed = call.authorize("acm-pca:ListCertificateAuthorities", &resource)?;
         let page = if owner == "OTHER_ACCOUNTS" {
