@@ -25,7 +25,7 @@ pub const PARTITIONS: u8 = 64;
 
 /// One CRL of an authority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+enum Part {
     /// The only one.
     Complete,
     /// One of [`PARTITIONS`].
@@ -34,16 +34,21 @@ pub(super) enum Part {
 
 impl Part {
     /// Where the certificate with this serial number (big-endian) is listed.
-    pub(super) fn of(crl: &Crl, serial: &[u8]) -> Self {
-        if crl.partitioned {
-            Self::Partition(serial.first().copied().unwrap_or_default() % PARTITIONS)
-        } else {
-            Self::Complete
-        }
+    fn of(crl: &Crl, serial: &[u8]) -> Self {
+        if crl.partitioned { Self::partition_of(serial) } else { Self::Complete }
+    }
+
+    fn partition_of(serial: &[u8]) -> Self {
+        Self::Partition(serial.first().copied().unwrap_or_default() % PARTITIONS)
+    }
+
+    /// Whether certificates are told of it now.
+    fn is_current(self, crl: &Crl) -> bool {
+        matches!(self, Self::Partition(_)) == crl.partitioned
     }
 
     /// What the CRL is called: the file name without its ending.
-    pub(super) fn name(self, authority_id: &str) -> String {
+    fn name(self, authority_id: &str) -> String {
         match self {
             Self::Complete => authority_id.to_owned(),
             Self::Partition(number) => {
@@ -176,8 +181,17 @@ struct Mark {
     since_ms: i64,
 }
 
-/// Has one CRL of an authority made anew. Nothing is read for it.
-pub(super) fn mark(work: &mut Work<'_>, authority: &Authority, part: Part) -> Result<(), Fault> {
+/// Has the CRLs that may list the certificate with this serial number (big-endian) made anew. Nothing is read for it.
+pub(super) fn mark_revoked(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    serial: &[u8],
+) -> Result<(), Fault> {
+    mark(work, authority, Part::Complete)?;
+    mark(work, authority, Part::partition_of(serial))
+}
+
+fn mark(work: &mut Work<'_>, authority: &Authority, part: Part) -> Result<(), Fault> {
     let place = mark_place(authority.scope(), authority.id(), part);
     let mark = Mark { since_ms: work.now_ms() };
     work.put(&place, &mark)
@@ -231,8 +245,7 @@ fn mark_due(work: &mut Work<'_>, place: &str, _: &mut Swept) -> Result<(), Fault
     };
     for part in Part::all() {
         // Where certificates once were told of it, a CRL of the other type goes on.
-        let current = matches!(part, Part::Partition(_)) == crl.partitioned;
-        if current || work.exists(&made_place(&part.name(id)))? {
+        if part.is_current(crl) || work.exists(&made_place(&part.name(id)))? {
             mark(work, authority, part)?;
         }
     }
@@ -280,11 +293,15 @@ pub fn make(
         work.delete(place);
         return Ok(true);
     };
+    let name = part.name(id);
+    let before = work.get::<Made>(&made_place(&name))?;
+    if before.is_none() && !part.is_current(crl) {
+        work.delete(place);
+        return Ok(true);
+    }
     if how == How::Quickly && authority.algorithm().slow {
         return Ok(false);
     }
-    let name = part.name(id);
-    let before = work.get::<Made>(&made_place(&name))?;
     let now = work.now();
     let entries =
         entries(work, authority, part, before.as_ref().map_or(now, |made| made.regular_at))?;

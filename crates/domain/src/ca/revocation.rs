@@ -140,8 +140,8 @@ fn revoke_one(
     };
     work.put(&place, &revoked)?;
     // Both are written without being read: revocations of one authority do not meet each other here.
-    if let Some(crl) = &authority.revocation().crl {
-        crl::mark(work, authority, crl::Part::of(crl, &hex::decode(serial).unwrap_or_default()))?;
+    if authority.revocation().crl.is_some() {
+        crl::mark_revoked(work, authority, &hex::decode(serial).unwrap_or_default())?;
     }
     ocsp::put_epoch(work, authority.scope(), authority.id())?;
     Ok(true)
