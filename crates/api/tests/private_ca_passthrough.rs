@@ -17,7 +17,7 @@ use outlast_crypto::signatures::Message;
 use outlast_pki::certificate::{Certificate, Extension};
 use outlast_pki::extensions::{self, Policy};
 use outlast_pki::general_name::{GeneralName, decode_names};
-use outlast_pki::templates::{Kind, TEMPLATES};
+use outlast_pki::templates::{CA_KEY_USAGE, Kind, TEMPLATES};
 use outlast_pki::{ObjectIdentifier, csr, name};
 use serde_json::{Value, json};
 
@@ -40,20 +40,16 @@ fn every_template_takes_what_it_says() {
     let root = root(&fixture, ML_DSA);
     let sub = subordinate(&fixture, &root, ML_DSA, "SubordinateCACertificate_PathLen3");
     let custom = |id: &str| extensions::custom(oid(id), false, &[0x05, 0x00]).unwrap();
-    let (_, request) = request_with(
-        "ECC_NIST_P256",
-        "subject",
-        vec![
-            custom("1.3.6.1.4.1.99999.1"),
-            custom("1.3.6.1.4.1.99999.3"),
-            extensions::subject_alternative_names(
-                &[GeneralName::DnsName("csr.example".into())],
-                false,
-            )
-            .unwrap(),
-        ],
-    );
-    let api = |body: &Value| {
+    let names = [GeneralName::DnsName("csr.example".into())];
+    let asked = vec![
+        custom("1.3.6.1.4.1.99999.1"),
+        custom("1.3.6.1.4.1.99999.3"),
+        extensions::subject_alternative_names(&names, false).unwrap(),
+    ];
+    let (_, plain_request) = request_with("ECC_NIST_P256", "subject", asked.clone());
+    let sign = extensions::key_usage(CA_KEY_USAGE).unwrap();
+    let (_, ca_request) = request_with("ECC_NIST_P256", "subject", [asked, vec![sign]].concat());
+    let api = |body: &Value, usage: &str| {
         with(
             body,
             json!({ "ApiPassthrough": {
@@ -61,6 +57,7 @@ fn every_template_takes_what_it_says() {
             "Extensions": { "CustomExtensions": [
                 { "ObjectIdentifier": "1.3.6.1.4.1.99999.2", "Value": "BQA=", "Critical": false },
                 { "ObjectIdentifier": "1.3.6.1.4.1.99999.3", "Value": "AQH/" },
+                { "ObjectIdentifier": "2.5.29.15", "Value": usage, "Critical": true },
             ] },
         } }),
         )
@@ -70,12 +67,17 @@ fn every_template_takes_what_it_says() {
         if matches!(template.kind, Kind::Root | Kind::Subordinate(3)) {
             continue;
         }
-        let plain = leaf_body(&sub, &request, "ML_DSA_65", template.name);
+        // A blank CA has the key usage that is asked for, and is none without keyCertSign.
+        let (request, usage) = match template.kind {
+            Kind::EndEntity => (&plain_request, "AwIHgA=="),
+            _ => (&ca_request, "AwIBBg=="),
+        };
+        let plain = leaf_body(&sub, request, "ML_DSA_65", template.name);
         let before = fixture.store_without_uses();
         let body = if template.takes_api() {
-            api(&plain)
+            api(&plain, usage)
         } else {
-            let refused = fixture.pca("IssueCertificate", api(&plain)).unwrap_err();
+            let refused = fixture.pca("IssueCertificate", api(&plain, usage)).unwrap_err();
             assert_eq!(refused.code, "InvalidArgsException", "{}", template.name);
             assert!(refused.message.contains("_APIPassthrough"), "{}", refused.message);
             assert_eq!(fixture.store_without_uses(), before, "{}", template.name);
@@ -370,6 +372,32 @@ fn a_key_that_cannot_sign_is_asked_for_by_one_that_can() {
     let refused = ask(&root, &good).unwrap_err();
     assert_eq!(refused.code, "MalformedCSRException");
     assert!(refused.message.contains("revoked"), "{}", refused.message);
+}
+
+#[test]
+fn what_would_break_a_rule_is_refused_with_the_rules_name() {
+    let fixture = Fixture::new();
+    let root = root(&fixture, EC);
+    let (_, request) = leaf_request("ECC_NIST_P256", "leaf");
+    let (_, quantum) = leaf_request("ML_DSA_65", "leaf");
+    let blank_ca = "BlankSubordinateCACertificate_PathLen0_APIPassthrough";
+    let blank = "BlankEndEntityCertificate_APIPassthrough";
+    let usage = |name: &str| json!({ "Extensions": { "KeyUsage": { (name): true } } });
+    let before = fixture.store_without_uses();
+    for (template, request, given, code, rule) in [
+        (blank_ca, &request, json!({}), "MalformedCSRException", "rfc5280.key_usage.in_ca"),
+        (blank, &request, usage("KeyCertSign"), "InvalidArgsException", "rfc5280."),
+        (blank, &quantum, usage("KeyEncipherment"), "InvalidArgsException", "rfc9881."),
+        (blank, &request, usage("KeyEncipherment"), "InvalidArgsException", "rfc8813."),
+    ] {
+        let body =
+            with(&leaf_body(&root, request, EC.1, template), json!({ "ApiPassthrough": given }));
+        let refused = fixture.pca("IssueCertificate", body).unwrap_err();
+        assert_eq!(refused.code, code, "{}", refused.message);
+        let expected = format!("the certificate would violate {rule}");
+        assert!(refused.message.starts_with(&expected), "{}", refused.message);
+    }
+    assert_eq!(fixture.store_without_uses(), before);
 }
 
 fn root_named(fixture: &Fixture, name: &str) -> String {

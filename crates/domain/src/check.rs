@@ -3,6 +3,7 @@
 //! Looks at records as they are, not through the operations that use them: those stop at the first fault,
 //! and this is to find them all.
 
+mod authorities;
 mod relations;
 mod trail;
 mod trial;
@@ -63,6 +64,8 @@ pub struct Report {
     pub aliases: u64,
     /// Certificate authorities.
     pub authorities: u64,
+    /// Certificates that they have issued.
+    pub certificates: u64,
     /// Audit events.
     pub events: u64,
     /// How many problems there are.
@@ -117,6 +120,12 @@ struct Look<'a> {
     aliases: BTreeMap<String, String>,
     /// The lists of keys' aliases: the places of alias and key.
     aliases_of: BTreeMap<String, (String, String)>,
+    /// Chains that issued certificates name, and those that are there.
+    wanted_chains: BTreeSet<String>,
+    chains: BTreeSet<String>,
+    /// Accounts that policies share authorities with, and the records that tell them.
+    wanted_shares: BTreeSet<String>,
+    shares: BTreeSet<String>,
     trail: Trail,
 }
 
@@ -143,6 +152,10 @@ impl<'a> Look<'a> {
             access_keys: BTreeMap::new(),
             aliases: BTreeMap::new(),
             aliases_of: BTreeMap::new(),
+            wanted_chains: BTreeSet::new(),
+            chains: BTreeSet::new(),
+            wanted_shares: BTreeSet::new(),
+            shares: BTreeSet::new(),
             trail: Trail::default(),
         }
     }
@@ -282,7 +295,7 @@ impl<'a> Look<'a> {
                 }
                 Err(_) => self.problem(place, "the user cannot be read"),
             }
-        } else if self.trail.record(place, value) {
+        } else if self.of_authorities(place, value) || self.trail.record(place, value) {
             // It is looked at together with the events.
         } else if PAIRED.iter().any(|prefix| below(place, prefix).is_some()) {
             self.paired.insert(place.to_owned());

@@ -4,8 +4,8 @@ use outlast_crypto::random;
 use outlast_crypto::signatures::{Message, SignatureAlgorithm};
 use outlast_pki::certificate::{Certificate, Content, Extension, SERIAL_LEN};
 use outlast_pki::csr::{CertificateRequest, Received};
-use outlast_pki::pem;
 use outlast_pki::templates::{Kind as TemplateKind, Requested, SUBJECT_ALT_NAME, Template};
+use outlast_pki::{lint, pem};
 use serde::{Deserialize, Serialize};
 
 use super::authority::{Authority, Kind, Status};
@@ -206,7 +206,7 @@ pub(super) fn read_request(
 ) -> Result<CertificateRequest, CaError> {
     let malformed = |error: outlast_pki::PkiError| CaError::MalformedCsr(error.to_string());
     let statement = match Received::read(bytes).map_err(malformed)? {
-        Received::Verified(request) => return Ok(request),
+        Received::Verified(request) => return Ok(*request),
         Received::Statement(statement) => statement,
     };
     // RFC 9883, section 4: the certificate that the statement names must be valid. Here it must be this authority's,
@@ -328,12 +328,25 @@ pub(super) fn make(
     }
     .prepare(new.algorithm, own_key)
     .map_err(Fault::from)?;
+    check_profile(&unsigned.to_be_signed, new)?;
     if !own_root {
         names::check(authority, &unsigned.to_be_signed)?;
     }
     let signature = key.sign(new.algorithm, Message::Raw(&unsigned.to_be_signed))?;
     let der = unsigned.assemble(&signature).map_err(Fault::from)?;
     Ok(Made { serial: hex::encode(serial), der, own_root })
+}
+
+/// Refuses what would break a rule of its profile, before it is signed.
+fn check_profile(to_be_signed: &[u8], new: &NewCertificate<'_>) -> Result<(), CaError> {
+    let findings = lint::to_be_signed(to_be_signed).map_err(Fault::from)?;
+    let Some(finding) = lint::first_error(&findings) else { return Ok(()) };
+    let message = format!("the certificate would violate {finding}");
+    let given = &new.passthrough;
+    if given.subject.is_some() || !given.extensions.is_empty() {
+        return Err(CaError::InvalidArgs(message));
+    }
+    Err(CaError::MalformedCsr(message))
 }
 
 /// Where the certificate with this serial number is said to be revoked, as the authority is configured.

@@ -69,6 +69,7 @@ impl Look<'_> {
                 found.push((place.clone(), "there is no such alias of this key"));
             }
         }
+        self.authority_relations(&mut found);
         let trail = self.trail.end();
         for (place, what) in found.into_iter().map(|(at, what)| (at, what.to_owned())).chain(trail)
         {

@@ -1,0 +1,106 @@
+//! The look at the whole store: what belongs to authorities and certificates fits together, or is named.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::type_complexity,
+    reason = "a test may fail and print"
+)]
+
+mod common;
+
+use common::authorities::*;
+use common::{Fixture, OTHER_ACCOUNT, b64, policy, text, with};
+use outlast_domain::ca::PARTNER_TAG;
+use outlast_domain::check::{self, Problem};
+use outlast_store::{Store, Transaction};
+use serde_json::json;
+
+fn problems(fixture: &Fixture) -> Vec<Problem> {
+    let report = check::check(&*fixture.store, fixture.service.root(), &mut |_| {}).unwrap();
+    // The test's own work leaves no audit keys; all that concerns authorities is below ca/.
+    report.problems.into_iter().filter(|problem| problem.place.starts_with("ca/")).collect()
+}
+
+fn write(fixture: &Fixture, place: &str, value: Option<Vec<u8>>) {
+    let writes = vec![(place.to_owned(), value)];
+    let transaction = Transaction { expectations: Vec::new(), writes, events: Vec::new() };
+    fixture.store.commit_and_wait(transaction).unwrap();
+}
+
+#[test]
+fn every_record_of_private_ca_is_looked_at() {
+    let fixture = Fixture::new();
+    let (classical, quantum) = (root(&fixture, EC), root(&fixture, ML_DSA));
+    let tag = json!({ "CertificateAuthorityArn": classical, "Tags": [{ "Key": PARTNER_TAG, "Value": quantum }] });
+    fixture.pca("TagCertificateAuthority", tag).unwrap();
+    let (_, one) = leaf_request("ECC_NIST_P256", "leaf");
+    let (_, two) = leaf_request("ML_DSA_65", "leaf");
+    let pair = json!({ "PairedCsr": b64(&two), "IdempotencyToken": "t" });
+    let body = with(&leaf_body(&classical, &one, EC.1, "EndEntityCertificate"), pair);
+    let made = fixture.pca("IssueCertificate", body).unwrap();
+    let serial = text(&made["CertificateArn"]).rsplit('/').next().unwrap();
+    let of = json!({ "CertificateAuthorityArn": classical });
+    let revoke = json!({ "CertificateSerial": serial, "RevocationReason": "SUPERSEDED" });
+    fixture.pca("RevokeCertificate", with(&of, revoke)).unwrap();
+    let permission = json!({ "Principal": "acm.amazonaws.com", "Actions": ["IssueCertificate"] });
+    fixture.pca("CreatePermission", with(&of, permission)).unwrap();
+    let share = policy(json!([{ "Effect": "Allow", "Principal": { "AWS": OTHER_ACCOUNT },
+        "Action": "acm-pca:GetCertificate", "Resource": classical }]));
+    let share = json!({ "ResourceArn": classical, "Policy": share.to_string() });
+    fixture.pca("PutPolicy", share).unwrap();
+    let report = json!({ "S3BucketName": "reports", "AuditReportResponseFormat": "CSV" });
+    fixture.pca("CreateCertificateAuthorityAuditReport", with(&of, report)).unwrap();
+    assert_eq!(problems(&fixture), []);
+    let records = fixture.store.scan("ca/", "", 1000).unwrap();
+    let kinds =
+        |prefix: &str| records.iter().filter(|(place, _)| place.starts_with(prefix)).count();
+    // Two roots' own certificates, and the pair.
+    assert_eq!(kinds("ca/certificate/"), 4);
+    for (gone, place_of, what) in [
+        ("ca/authority/", "ca/permission/", "there is no authority that this permission is for"),
+        ("ca/authority/", "ca/policy/", "there is no authority that this policy is of"),
+        ("ca/chain/", "ca/chain/", "the chain of certificates that were issued is missing"),
+        ("ca/certificate/", "ca/revoked/", "there is no certificate that was revoked"),
+        ("ca/certificate/", "ca/certificate/", "the certificate that it is paired with is missing"),
+        ("ca/certificate/", "ca/token/", "there is no certificate that was made with this token"),
+        ("ca/policy/", "ca/shared/", "there is no policy that shares this authority"),
+        ("ca/shared/", "ca/shared/", "a policy shares an authority, and its account is not told"),
+        ("ca/report/", "ca/report-pending/", "there is no report that has to be written"),
+    ] {
+        let taken: Vec<_> = records.iter().filter(|(place, _)| place.starts_with(gone)).collect();
+        assert!(!taken.is_empty(), "{gone}");
+        for (place, _) in &taken {
+            write(&fixture, place, None);
+            // Two certificates are paired: each is missed by the other.
+            if what.contains("paired") && !problems(&fixture).is_empty() {
+                break;
+            }
+        }
+        let found = problems(&fixture);
+        let named = |problem: &Problem| problem.place.starts_with(place_of) && problem.what == what;
+        assert!(found.iter().any(named), "{gone} {what}: {found:#?}");
+        for (place, record) in &taken {
+            write(&fixture, place, Some(record.value.clone()));
+        }
+        assert_eq!(problems(&fixture), [], "{gone}");
+    }
+    for (prefix, value, what) in [
+        ("ca/certificate/", json!({ "certificate": "x" }), "its certificate cannot be read"),
+        ("ca/revoked/", json!({ "reason": "BORED" }), "it has no known reason"),
+        ("ca/policy/", json!({ "text": "{}" }), "the policy cannot be read"),
+        ("ca/report/", json!({}), "the report cannot be read"),
+        ("ca/token/", json!({}), "the token does not say what was made"),
+    ] {
+        let (place, record) = records.iter().find(|(place, _)| place.starts_with(prefix)).unwrap();
+        write(&fixture, place, Some(value.to_string().into_bytes()));
+        let found = problems(&fixture);
+        assert!(
+            found.iter().any(|problem| problem.place == *place && problem.what == what),
+            "{found:#?}"
+        );
+        write(&fixture, place, Some(record.value.clone()));
+    }
+    assert_eq!(problems(&fixture), []);
+}
