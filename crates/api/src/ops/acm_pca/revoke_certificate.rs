@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_RevokeCertificate.html>
 
+use outlast_domain::acm::certificate;
 use outlast_domain::ca;
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +48,10 @@ impl Operation for RevokeCertificate {
         }
         let (serial, reason) = (&input.certificate_serial, &input.revocation_reason);
         ca::revoke(&mut call.work, &authority, serial, reason, &allowed)?;
+        // Certificate Manager may have the certificate, and says so of it, too.
+        if let Some(serial) = ca::canonical_serial(serial) {
+            certificate::note_revocation(&mut call.work, &authority, &serial, reason)?;
+        }
         Ok(Empty {})
     }
 }
