@@ -4,6 +4,7 @@
 //! and this is to find them all.
 
 mod authorities;
+mod certificates;
 mod relations;
 mod trail;
 mod trial;
@@ -21,6 +22,7 @@ use crate::Fault;
 use crate::ca::crl;
 use crate::identity::{AccessKey, User};
 use crate::seal::{self, RootKey};
+use certificates::Certificates;
 use trail::Trail;
 use trial::{certificate_key, fitting, same_key, try_out};
 
@@ -28,6 +30,7 @@ use trial::{certificate_key, fitting, same_key, try_out};
 const MAX_PROBLEMS: usize = 1000;
 /// Records below these must be sealed.
 const SECRETS: &[&str] = &[
+    "acm/material/",
     "acme/nonce-key",
     "audit/key/",
     "audit/last",
@@ -127,6 +130,7 @@ struct Look<'a> {
     wanted_shares: BTreeSet<String>,
     shares: BTreeSet<String>,
     trail: Trail,
+    certificates: Certificates,
 }
 
 struct KeyParts {
@@ -157,6 +161,7 @@ impl<'a> Look<'a> {
             wanted_shares: BTreeSet::new(),
             shares: BTreeSet::new(),
             trail: Trail::default(),
+            certificates: Certificates::default(),
         }
     }
 
@@ -295,7 +300,10 @@ impl<'a> Look<'a> {
                 }
                 Err(_) => self.problem(place, "the user cannot be read"),
             }
-        } else if self.of_authorities(place, value) || self.trail.record(place, value) {
+        } else if self.of_authorities(place, value)
+            || self.trail.record(place, value)
+            || self.certificates.record(place, value)
+        {
             // It is looked at together with the events.
         } else if PAIRED.iter().any(|prefix| below(place, prefix).is_some()) {
             self.paired.insert(place.to_owned());
@@ -322,7 +330,7 @@ impl<'a> Look<'a> {
 
     /// Tries a secret out. What it belongs to has been seen: it comes before in the order of keys.
     fn secret(&mut self, place: &str, secret: &Secret) {
-        if self.trail.secret(place, secret) {
+        if self.trail.secret(place, secret) || self.certificates.secret(place, secret) {
             return;
         }
         if let Some(rest) = place.strip_prefix("kms/material/") {

@@ -627,7 +627,7 @@ pub(super) fn material_place(scope: &Scope, id: &str, material: &str) -> String 
 }
 
 /// By the authority's account, region and id.
-pub(super) fn serial_place(authority: &str, serial: &str) -> String {
+pub(crate) fn serial_place(authority: &str, serial: &str) -> String {
     let (region, account, id) = Arn::parse(authority).map_or(("", "", ""), |arn| {
         let id = arn.resource.rsplit('/').next().unwrap_or_default();
         (arn.region, arn.account, id)

@@ -70,7 +70,8 @@ impl Look<'_> {
             }
         }
         self.authority_relations(&mut found);
-        let trail = self.trail.end();
+        let mut trail = self.trail.end();
+        trail.extend(self.certificates.end());
         for (place, what) in found.into_iter().map(|(at, what)| (at, what.to_owned())).chain(trail)
         {
             self.problem(&place, what);
