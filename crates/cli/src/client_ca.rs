@@ -13,8 +13,7 @@ const MAX_CRL: usize = 64 << 20;
 
 /// Flags of `server`.
 #[derive(clap::Args, Default)]
-#[group(skip)]
-pub(crate) struct Arguments {
+pub(crate) struct ClientArguments {
     /// Ask clients for certificates, and believe those below the CAs in this PEM file or folder.
     #[arg(long, env = "OUTLAST_CLIENT_CA", value_name = "FILE")]
     client_ca: Option<PathBuf>,
@@ -53,7 +52,7 @@ pub(crate) struct Clients {
 impl Clients {
     /// What flags and variables say, or else the settings file of `folder`; `None` where nobody asks for certificates.
     pub(crate) fn choose(
-        arguments: Arguments,
+        arguments: ClientArguments,
         settings: Settings,
         folder: &Path,
     ) -> Result<Option<Self>, Failure> {

@@ -31,7 +31,7 @@ use outlast_pki::name::common_name;
 use outlast_pki::pem;
 use serde_json::{Value, json};
 
-use crate::commands::server::{Revocation, Running, Start};
+use crate::commands::server::{Revocation, Running, Tls};
 use crate::data::{self, Data, NewData};
 use crate::endpoint::{CallError, Endpoint};
 use crate::failure::Failure;
@@ -102,17 +102,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let outcome = runtime.block_on(async {
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         let names = data::default_names();
-        let running = Running::start(
-            opened,
-            Start {
-                listen: any_port,
-                kind: &KINDS[0],
-                names,
-                revocation: Revocation::default(),
-                clients: None,
-            },
-        )
-        .await?;
+        let tls = Tls { kind: &KINDS[0], names, clients: None };
+        let running = Running::start(opened, any_port, tls, Revocation::default()).await?;
         let outcome = work(&folder, &out, &file, running.address.port(), &spinner, &mut report);
         let outcome = outcome.await;
         running.stop().await;

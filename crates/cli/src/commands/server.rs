@@ -32,10 +32,11 @@ const CHORES: Duration = Duration::from_secs(3600);
 /// How often it is looked whether a checkpoint over the audit events is due.
 const CHECKPOINTS: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether the files with client CAs and CRLs have changed.
-const CLIENT_FILES: Duration = Duration::from_secs(10);
 /// How often it is looked whether CRLs are due, or something is for a bucket.
 const REVOCATION: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether the files with client CAs and CRLs have changed.
+const CLIENT_FILES: Duration = Duration::from_secs(5);
 
 /// Connections that wait to be accepted; the kernel may allow fewer.
 const BACKLOG: u32 = 4096;
@@ -83,7 +84,7 @@ pub(crate) struct Arguments {
     #[arg(long, env = "OUTLAST_LOG")]
     log: Option<String>,
     #[command(flatten)]
-    clients: client_ca::Arguments,
+    clients: client_ca::ClientArguments,
 }
 
 /// `outlast.toml`. Unknown keys are errors.
@@ -167,6 +168,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         client_crls: file.client_crls,
     };
     let clients = Clients::choose(arguments.clients, settings, &arguments.data)?;
+    let tls = Tls { kind, names, clients };
     let data = Data::open(&place, &provider)?;
     raise_open_files();
     let runtime = tokio::runtime::Runtime::new()
@@ -178,8 +180,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         };
         let mut terminate = receive(SignalKind::terminate())?;
         let mut interrupt = receive(SignalKind::interrupt())?;
-        let running =
-            Running::start(data, Start { listen, kind, names, revocation, clients }).await?;
+        let running = Running::start(data, listen, tls, revocation).await?;
         if let Err(failure) = data::update_profile(&arguments.data, running.address) {
             tracing::warn!(error = failure.message(), "the AWS profile was not brought up to date");
         }
@@ -306,17 +307,13 @@ impl Default for Revocation {
     }
 }
 
-/// How a server starts.
-pub(crate) struct Start {
-    /// Where the APIs are served.
-    pub(crate) listen: SocketAddr,
-    /// Kind of the TLS certificate.
+/// How the server shows itself, and whom it asks for a certificate.
+pub(crate) struct Tls {
+    /// Kind of its certificate.
     pub(crate) kind: &'static Kind,
     /// Names in it.
     pub(crate) names: Vec<String>,
-    /// CRLs, OCSP and buckets.
-    pub(crate) revocation: Revocation,
-    /// Whose client certificates are asked for, if any.
+    /// Where it is written which clients to believe; absent where they are not asked.
     pub(crate) clients: Option<Clients>,
 }
 
@@ -332,8 +329,12 @@ pub(crate) struct Running {
 
 impl Running {
     /// Starts a server on a data folder.
-    pub(crate) async fn start(data: Data, start: Start) -> Result<Self, Failure> {
-        let Start { listen, kind, names, revocation, clients } = start;
+    pub(crate) async fn start(
+        data: Data,
+        listen: SocketAddr,
+        tls: Tls,
+        revocation: Revocation,
+    ) -> Result<Self, Failure> {
         let (listener, address) = listen_at(listen, "--listen")?;
         let plain = match revocation.listen.address(listen, address) {
             Some(at) => Some(listen_at(at, "--revocation-listen, or switch it off: off")?),
@@ -346,9 +347,9 @@ impl Running {
         });
         data.service.set_ocsp_validity(revocation.ocsp_validity);
         let sink = revocation.buckets.sink(data.folder())?;
-        let chain = data.certificate(kind, &names)?;
+        let Tls { kind, names, clients } = tls;
+        let key = data.certificate(kind, &names)?.certified_key;
         let auth = clients.as_ref().map(Clients::load).transpose()?;
-        let key = chain.certified_key;
         let door = Door::with_clients(Policy::default(), key, PROTOCOLS, auth.as_ref())
             .map_err(|error| Failure::new(format!("TLS cannot be configured: {error}")))?;
         let server = Arc::new(Server {
@@ -368,9 +369,9 @@ impl Running {
         let data = Arc::new(data);
         let chores = tokio::spawn(chores(data.clone(), server.clone(), kind, names));
         let checkpoints = tokio::spawn(checkpoints(data.clone()));
-        let watch = tokio::spawn(watch_clients(server.clone(), clients));
         let revocation = tokio::spawn(revocation_chores(data.clone()));
         let publishing = tokio::spawn(publishing(data.clone(), sink));
+        let watch = tokio::spawn(watch_clients(server.clone(), clients));
         let task = tokio::spawn(async move {
             server.run(listener, stopping(stopped)).await;
             if let Some(plain) = plain {
@@ -431,30 +432,6 @@ fn checkpoint(data: &Data, at_end: bool) {
     });
 }
 
-/// Takes over changed CA files and CRLs of clients. Never ends, unless there are none.
-async fn watch_clients(server: Arc<Server>, clients: Option<Clients>) {
-    let Some(clients) = clients else { return };
-    let mut stamp = clients.stamp();
-    loop {
-        tokio::time::sleep(CLIENT_FILES).await;
-        let newer = clients.stamp();
-        if newer == stamp {
-            continue;
-        }
-        stamp = newer;
-        let taken = tokio::task::block_in_place(|| clients.load()).and_then(|auth| {
-            server.door.replace_clients(&auth).map_err(|error| Failure::new(error.to_string()))
-        });
-        match taken {
-            Ok(()) => tracing::info!("the client CAs and CRLs were read again"),
-            Err(failure) => tracing::error!(
-                error = failure.message(),
-                "the client CAs and CRLs have changed and cannot be used: those before stay"
-            ),
-        }
-    }
-}
-
 /// Makes CRLs and what OCSP needs as they become due. Never ends.
 async fn revocation_chores(data: Arc<Data>) {
     loop {
@@ -476,6 +453,30 @@ async fn publishing(data: Arc<Data>, sink: Arc<dyn Sink>) {
             }
         });
         tokio::time::sleep(REVOCATION).await;
+    }
+}
+
+/// Takes over changed CA files and CRLs of clients. Never ends, unless there are none.
+async fn watch_clients(server: Arc<Server>, clients: Option<Clients>) {
+    let Some(clients) = clients else { return };
+    let mut stamp = clients.stamp();
+    loop {
+        tokio::time::sleep(CLIENT_FILES).await;
+        let newer = clients.stamp();
+        if newer == stamp {
+            continue;
+        }
+        stamp = newer;
+        let taken = tokio::task::block_in_place(|| clients.load()).and_then(|auth| {
+            server.door.replace_clients(&auth).map_err(|error| Failure::new(error.to_string()))
+        });
+        match taken {
+            Ok(()) => tracing::info!("the client CAs and CRLs were read again"),
+            Err(failure) => tracing::error!(
+                error = failure.message(),
+                "the client CAs and CRLs have changed and cannot be used: those before stay"
+            ),
+        }
     }
 }
 
