@@ -45,6 +45,12 @@ pub const MAX_NAME_COMPARISONS: u32 = 100_000;
 /// Most policies or mappings in one certificate.
 pub const MAX_POLICIES: usize = 64;
 
+/// Most extensions of one certificate or CRL.
+pub const MAX_EXTENSIONS: usize = 64;
+
+/// Most distribution points of one certificate, and most names of one distribution point.
+pub const MAX_DISTRIBUTION_POINTS: usize = 32;
+
 /// Whether revocation is checked, over the CRLs and OCSP responses that are given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Revocation {

@@ -20,8 +20,8 @@ use outlast_pki::certificate::Certificate;
 use outlast_pki::crl::{self, Crl, Entry, Reason, Scope};
 use outlast_pki::ocsp::{self, Request, Response, Single, Status};
 use outlast_pki::validate::{
-    Identity, MAX_INTERMEDIATES, MAX_POLICIES, MAX_SIGNATURES, Material, Options, Refusal,
-    Revocation, Rule, validate,
+    Identity, MAX_DISTRIBUTION_POINTS, MAX_INTERMEDIATES, MAX_POLICIES, MAX_SIGNATURES, Material,
+    Options, Refusal, Revocation, Rule, validate,
 };
 use proptest::prelude::*;
 use x509_cert::ext::pkix::certpolicy::PolicyInformation;
@@ -548,7 +548,25 @@ fn broken_extensions_are_refused() {
     let garbage = OctetString::new(vec![1, 2, 3]).unwrap();
     let twice = plan(SPEC, "leaf").purpose(&[SERVER]).purpose(&[CLIENT]).issue(Some(&root));
     let broken = plan(SPEC, "leaf").with("2.5.29.19", false, &garbage).issue(Some(&root));
-    for leaf in [twice, broken] {
+    let many = (0..70)
+        .fold(plan(SPEC, "leaf"), |plan, n| plan.with(&format!("1.2.3.4.{n}"), false, &Null));
+    let point = |count: usize| {
+        let name = GeneralName::UniformResourceIdentifier(Ia5String::new(URL).unwrap());
+        DistributionPoint {
+            distribution_point: Some(DistributionPointName::FullName(vec![name; count])),
+            reasons: None,
+            crl_issuer: None,
+        }
+    };
+    let points = |list| {
+        let list = CrlDistributionPoints(list);
+        plan(SPEC, "leaf").with("2.5.29.31", false, &list).issue(Some(&root))
+    };
+    let most = MAX_DISTRIBUTION_POINTS;
+    assert!(run(&points(vec![point(most); most]), &[], &[&root], &Options::at(NOW)).is_ok());
+    let many = many.issue(Some(&root));
+    let (wide, long) = (points(vec![point(most + 1)]), points(vec![point(1); most + 1]));
+    for leaf in [twice, broken, many, wide, long] {
         let outcome = run(&leaf, &[], &[&root], &Options::at(NOW));
         assert!(matches!(rule(outcome), Rule::Malformed(_)));
     }

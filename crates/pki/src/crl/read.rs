@@ -22,7 +22,7 @@ use super::{CERTIFICATE_ISSUER, Entry, MAX_CRL_LEN, Reason};
 use crate::PkiError;
 use crate::certificate::{Certificate, raw_tbs, signature_row};
 use crate::time::unix_time;
-use crate::validate::names;
+use crate::validate::{MAX_DISTRIBUTION_POINTS, MAX_EXTENSIONS, names};
 
 /// A CRL that has been read. Its signature is not checked by reading it: see [`Crl::signed_by`].
 #[derive(Debug, Clone)]
@@ -126,6 +126,9 @@ impl Crl {
     }
 
     fn read_extensions(&mut self) -> der::Result<()> {
+        if self.extensions.len() > MAX_EXTENSIONS {
+            return Err(Tag::Sequence.length_error().into());
+        }
         for (place, extension) in self.extensions.iter().enumerate() {
             if self.extensions.iter().take(place).any(|other| other.extn_id == extension.extn_id) {
                 return Err(Tag::Sequence.value_error().into());
@@ -136,6 +139,11 @@ impl Crl {
                         IssuingDistributionPoint::from_der(extension.extn_value.as_bytes())?;
                     if point.indirect_crl {
                         self.unusable = Some("it is an indirect CRL".into());
+                    }
+                    if let Some(DistributionPointName::FullName(names)) = &point.distribution_point
+                        && names.len() > MAX_DISTRIBUTION_POINTS
+                    {
+                        self.unusable = Some("its distribution point has too many names".into());
                     }
                     self.distribution_point = Some(point);
                 }
@@ -244,10 +252,19 @@ impl Crl {
 
     /// The entry of a serial number (big-endian, leading zeros do not matter).
     pub fn entry(&self, serial: &[u8]) -> Option<Entry<Vec<u8>>> {
-        let wanted = significant(serial);
+        self.find(&integer(serial))
+    }
+
+    /// The entry of a certificate's serial number, which may be negative: there are such, though RFC 5280 has
+    /// none, and they are not the positive ones of the same bytes.
+    pub fn entry_of(&self, certificate: &Certificate) -> Option<Entry<Vec<u8>>> {
+        self.find(certificate.serial_number().as_bytes())
+    }
+
+    fn find(&self, integer: &[u8]) -> Option<Entry<Vec<u8>>> {
         let found = self
             .entries
-            .binary_search_by(|start| compare(serial_at(&self.der, *start), wanted))
+            .binary_search_by(|start| compare(serial_at(&self.der, *start), integer))
             .ok()?;
         self.entry_at(*self.entries.get(found)?)
     }
@@ -345,7 +362,7 @@ fn reason_of(list: AnyRef<'_>) -> Option<&'static Reason> {
     Reason::by_code(CrlReasonCode::from_der(extension.extn_value.as_bytes()).ok()?.0)
 }
 
-/// The significant bytes of the serial number of the entry that begins at `start`.
+/// The INTEGER's bytes of the serial number of the entry that begins at `start`.
 fn serial_at(der: &[u8], start: u32) -> &[u8] {
     let read = || {
         let mut reader = SliceReader::new(der.get(start as usize..)?).ok()?;
@@ -353,7 +370,7 @@ fn serial_at(der: &[u8], start: u32) -> &[u8] {
         if header.tag() != Tag::Sequence {
             return None;
         }
-        IntRef::decode(&mut reader).ok().map(|serial| significant(serial.as_bytes()))
+        IntRef::decode(&mut reader).ok().map(|serial| serial.as_bytes())
     };
     read().unwrap_or_default()
 }
@@ -362,6 +379,13 @@ fn serial_at(der: &[u8], start: u32) -> &[u8] {
 pub(crate) fn significant(serial: &[u8]) -> &[u8] {
     let zeros = serial.iter().take_while(|byte| **byte == 0).count();
     serial.get(zeros.min(serial.len().saturating_sub(1))..).unwrap_or_default()
+}
+
+/// The bytes of the DER INTEGER that a serial number (big-endian) is.
+pub(crate) fn integer(serial: &[u8]) -> Vec<u8> {
+    let serial = significant(serial);
+    let sign = serial.first().is_some_and(|first| *first >= 0x80);
+    sign.then_some(0).into_iter().chain(serial.iter().copied()).collect()
 }
 
 fn compare(a: &[u8], b: &[u8]) -> std::cmp::Ordering {

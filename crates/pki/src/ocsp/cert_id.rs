@@ -9,8 +9,9 @@ use x509_cert::name::Name;
 
 use super::{asn1, malformed};
 use crate::PkiError;
+use crate::certificate::Certificate;
 use crate::crl::MAX_SERIAL_LEN;
-use crate::crl::read::significant;
+use crate::crl::read::{integer, significant};
 
 /// The hashes that identifiers are made with: SHA-1, which RFC 5019 has all clients use, and SHA-256 of
 /// RFC 6960's later profiles. They only name things; nothing is signed with them.
@@ -36,6 +37,7 @@ pub struct CertId {
     hash_algorithm: ObjectIdentifier,
     issuer_name_hash: Vec<u8>,
     issuer_key_hash: Vec<u8>,
+    /// The INTEGER's bytes.
     serial: Vec<u8>,
 }
 
@@ -77,15 +79,15 @@ impl CertId {
             id.to_der()
         };
         let der = build().map_err(malformed)?;
-        let serial = significant(serial).to_vec();
+        let serial = integer(serial);
         Ok(Self { der, hash_algorithm: hash.oid, issuer_name_hash, issuer_key_hash, serial })
     }
 
     /// Reads one in DER.
     pub fn parse(der: &[u8]) -> Result<Self, PkiError> {
         let id = asn1::CertId::from_der(der).map_err(malformed)?;
-        let serial = significant(id.serial.as_bytes()).to_vec();
-        if serial.len() > MAX_SERIAL_LEN {
+        let serial = id.serial.as_bytes().to_vec();
+        if significant(&serial).len() > MAX_SERIAL_LEN {
             return Err(PkiError::Malformed {
                 what: "OCSP object",
                 reason: format!("the serial number has more than {MAX_SERIAL_LEN} bytes"),
@@ -122,7 +124,12 @@ impl CertId {
 
     /// Serial number, big-endian without leading zeros.
     pub fn serial(&self) -> &[u8] {
-        &self.serial
+        significant(&self.serial)
+    }
+
+    /// Whether it has the serial number of `certificate`.
+    pub fn has_serial_of(&self, certificate: &Certificate) -> bool {
+        self.serial == certificate.serial_number().as_bytes()
     }
 
     /// Whether it names a certificate of this issuer.

@@ -169,8 +169,7 @@ impl Response {
     ) -> Result<Verified, OcspError> {
         let issuer_key = issuer.public_key()?;
         let wanted = |single: &&Single| {
-            single.id.serial() == certificate.serial()
-                && single.id.is_of(issuer.subject(), &issuer_key)
+            single.id.has_serial_of(certificate) && single.id.is_of(issuer.subject(), &issuer_key)
         };
         let single = self.responses.iter().find(wanted).ok_or(OcspError::OtherCertificate)?;
         if nonce.is_some() && self.nonce.is_some() && self.nonce.as_deref() != nonce {

@@ -6,14 +6,14 @@ use der::Decode;
 use x509_cert::ext::Extension;
 use x509_cert::ext::pkix::crl::CrlDistributionPoints;
 use x509_cert::ext::pkix::crl::dp::DistributionPoint;
-use x509_cert::ext::pkix::name::GeneralNames;
+use x509_cert::ext::pkix::name::{DistributionPointName, GeneralNames};
 use x509_cert::ext::pkix::{
     AuthorityKeyIdentifier, BasicConstraints, CertificatePolicies, ExtendedKeyUsage, KeyUsage,
     NameConstraints, PolicyConstraints, PolicyMappings, SubjectAltName, SubjectKeyIdentifier,
 };
 
-use super::MAX_POLICIES;
 use super::constraints::Constraints;
+use super::{MAX_DISTRIBUTION_POINTS, MAX_EXTENSIONS, MAX_POLICIES};
 use crate::certificate::Certificate;
 
 /// `id-ce-noRevAvail` (RFC 9608): there will never be revocation information.
@@ -50,6 +50,9 @@ impl Facts {
             ..Self::default()
         };
         let extensions = certificate.extensions();
+        if extensions.len() > MAX_EXTENSIONS {
+            return Err(format!("it has more than {MAX_EXTENSIONS} extensions"));
+        }
         for (place, extension) in extensions.iter().enumerate() {
             let oid = extension.extn_id;
             // RFC 5280, section 4.2.
@@ -109,6 +112,11 @@ impl Facts {
             }
             ids::ID_CE_CRL_DISTRIBUTION_POINTS => {
                 self.crl_points = read::<CrlDistributionPoints>(value)?.0;
+                if self.crl_points.len() > MAX_DISTRIBUTION_POINTS
+                    || !self.crl_points.iter().all(has_few_names)
+                {
+                    return Err("there are too many distribution points".into());
+                }
             }
             NO_REVOCATION => self.no_revocation = true,
             OCSP_NO_CHECK => {}
@@ -142,6 +150,15 @@ impl Facts {
     pub fn path_len(&self) -> Option<usize> {
         self.basic_constraints.as_ref()?.path_len_constraint.map(usize::from)
     }
+}
+
+fn has_few_names(point: &DistributionPoint) -> bool {
+    let names = match &point.distribution_point {
+        Some(DistributionPointName::FullName(names)) => names.len(),
+        _ => 0,
+    };
+    let issuers = point.crl_issuer.as_ref().map_or(0, Vec::len);
+    names.max(issuers) <= MAX_DISTRIBUTION_POINTS
 }
 
 fn read<'a, T: Decode<'a, Error = der::Error>>(value: &'a [u8]) -> Result<T, String> {

@@ -61,7 +61,7 @@ impl Target<'_, '_> {
         let issuer = self.pool.certificates[self.issuer];
         let mut known = false;
         for response in self.pool.material.ocsp {
-            if response.responses.iter().all(|single| single.id.serial() != certificate.serial()) {
+            if !response.responses.iter().any(|single| single.id.has_serial_of(certificate)) {
                 continue;
             }
             // The response's and the delegate's.
@@ -94,7 +94,7 @@ impl Target<'_, '_> {
                         *why = "its CRL is not signed by a valid CRL signer".into();
                         continue;
                     }
-                    if let Some(entry) = crl.entry(certificate.serial()) {
+                    if let Some(entry) = crl.entry_of(certificate) {
                         return Err(Rule::Revoked { at: entry.revoked_at, reason: entry.reason });
                     }
                     covered |= reasons;
