@@ -134,6 +134,23 @@ fn entries_are_ordered_and_the_first_of_several_stays() {
     }
 }
 
+/// There are negative serial numbers, and they are not the positive ones of the same bytes.
+#[test]
+fn serial_numbers_keep_their_sign() {
+    let ca = plan("ECC_NIST_P256", "CA").ca(None).issue(None);
+    let der = build(&ca, content(&ca), [entry([0x7f], UNSPECIFIED)]);
+    let positive = Crl::parse(&der).unwrap();
+    assert!(positive.entry(&[0x7f]).is_some() && positive.entry(&[0xff]).is_none());
+    let place = der.windows(3).position(|part| part == [2, 1, 0x7f]).unwrap();
+    let mut other = der.clone();
+    other[place + 2] = 0xff;
+    let negative = Crl::parse(&other).unwrap();
+    assert_eq!(negative.entries().count(), 1);
+    assert!(negative.entry(&[0xff]).is_none() && negative.entry(&[0x7f]).is_none());
+    let positive = Crl::parse(&build(&ca, content(&ca), [entry([0xff], UNSPECIFIED)])).unwrap();
+    assert!(positive.entry(&[0xff]).is_some() && positive.entry(&[0, 0xff]).is_some());
+}
+
 #[test]
 fn what_must_not_be_used_says_why() {
     let ca = plan("ECC_NIST_P256", "CA").ca(None).issue(None);

@@ -401,6 +401,41 @@ fn crl_signers_need_a_path_of_their_own() {
     }
 }
 
+/// A revoked CA certifies a CA of its issuer's name, and that one signs a CRL in which the CA is not revoked; another
+/// CA does the same for a neighbour.
+#[test]
+fn a_ca_cannot_vouch_for_itself_or_for_its_neighbours() {
+    let root = plan(SPEC, "Root").ca(None).issue(None);
+    let sub = plan(SPEC, "Sub").ca(None).issue(Some(&root));
+    let fake_root = plan(SPEC, "Root").ca(None).serial(5).issue(Some(&sub));
+    let leaf = plan(SPEC, "leaf").issue(Some(&fake_root));
+    let rogue = plan(SPEC, "Rogue").ca(None).serial(6).issue(Some(&root));
+    let neighbour_leaf = plan(SPEC, "leaf").issue(Some(&sub));
+    let rogue_signer = plan(SPEC, "Sub").usage(&[KeyUsages::CRLSign]).serial(7).issue(Some(&rogue));
+    let roots = certificates(&[&root]);
+    let options = Options { revocation: Revocation::Required, ..Options::at(NOW) };
+    let all = |by| crl(by, None, Scope::All, &[]);
+
+    let intermediates = certificates(&[&sub, &fake_root]);
+    let crls = [all(&fake_root), all(&sub)];
+    let material =
+        Material { roots: &roots, intermediates: &intermediates, crls: &crls, ocsp: &[] };
+    let refusal = validate(&leaf.certificate, &material, &options).unwrap_err();
+    assert!(matches!(refusal.rule, Rule::RevocationUnknown(_)), "{refusal}");
+    assert_eq!(refusal.subject, "CN=Sub");
+    let crls = [all(&fake_root), all(&sub), all(&root)];
+    let material = Material { crls: &crls, ..material };
+    validate(&leaf.certificate, &material, &options).unwrap();
+
+    let intermediates = certificates(&[&sub, &rogue, &rogue_signer]);
+    let crls = [all(&root), all(&rogue), all(&rogue_signer)];
+    let material =
+        Material { roots: &roots, intermediates: &intermediates, crls: &crls, ocsp: &[] };
+    let refusal = validate(&neighbour_leaf.certificate, &material, &options).unwrap_err();
+    assert!(matches!(refusal.rule, Rule::RevocationUnknown(_)), "{refusal}");
+    assert_eq!(refusal.subject, "CN=leaf");
+}
+
 /// RFC 9608: a short-lived certificate may say that there will be no revocation information; a CA may not.
 #[test]
 fn no_rev_avail_spares_leaves_only() {

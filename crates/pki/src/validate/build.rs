@@ -97,6 +97,12 @@ impl<'a> Pool<'a> {
         self.subject(index) == self.issuer(index)
     }
 
+    /// Whether two certificates are for the same name and key.
+    pub fn is_same_entity(&self, a: usize, b: usize) -> bool {
+        let key = |index| self.facts(index).ok().map(|facts| &facts.public_key);
+        a == b || (key(a) == key(b) && self.subject(a) == self.subject(b))
+    }
+
     /// Takes `count` signatures off what may be verified.
     pub fn spend_signatures(&self, count: u32) -> Result<(), Rule> {
         let left = self.signatures_left.get().checked_sub(count);
@@ -183,7 +189,7 @@ impl<'p, 'a> Search<'p, 'a> {
             pool.step().map_err(limit)?;
             let is_root = pool.is_root(candidate);
             // The same certificate twice, or another certificate of the same subject and key, leads nowhere.
-            if !is_root && path.iter().any(|known| self.is_same_entity(*known, candidate)) {
+            if !is_root && path.iter().any(|known| pool.is_same_entity(*known, candidate)) {
                 continue;
             }
             if let Err(rule) = pool.check_issuer(candidate, self.options.at) {
@@ -241,11 +247,6 @@ impl<'p, 'a> Search<'p, 'a> {
             (!pool.is_root(*index), hint.is_some() && id.is_some() && hint != id)
         });
         found
-    }
-
-    fn is_same_entity(&self, a: usize, b: usize) -> bool {
-        let key = |index| self.pool.facts(index).ok().map(|facts| &facts.public_key);
-        a == b || (key(a) == key(b) && self.pool.subject(a) == self.pool.subject(b))
     }
 
     /// Keeps the first refusal of the path that came furthest.

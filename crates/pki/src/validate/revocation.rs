@@ -127,7 +127,7 @@ impl Target<'_, '_> {
     }
 
     /// RFC 5280, section 6.3.3 (f), (g): the CRL is signed by the CA or by a signer of the same name that has a
-    /// valid path to the same trust anchor.
+    /// valid path of its own.
     fn is_signed(&self, place: usize, crl: &Crl) -> Result<bool, Rule> {
         let pool = self.pool;
         let name = Comparable::new(crl.issuer());
@@ -146,15 +146,19 @@ impl Target<'_, '_> {
             {
                 continue;
             }
-            // What is in the path is being checked anyway, and another certificate of the same key is no better.
-            if self.path.contains(&signer)
-                || facts.public_key == pool.facts(self.issuer)?.public_key
-                || self.has_own_path(signer)?
-            {
+            // What is above in the path is being checked anyway. What is below is not asked: a revoked CA must not
+            // vouch for itself through what it issued.
+            if self.above().contains(&signer) || self.has_own_path(signer)? {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// The issuer of the certificate and all above it.
+    fn above(&self) -> &[usize] {
+        let place = self.path.iter().position(|index| *index == self.issuer);
+        place.and_then(|place| self.path.get(place..)).unwrap_or_default()
     }
 
     fn signature(&self, place: usize, crl: &Crl, signer: usize) -> Result<bool, Rule> {
@@ -168,13 +172,17 @@ impl Target<'_, '_> {
         Ok(valid)
     }
 
+    /// Whether a CRL signer with a key of its own has a valid path. RFC 5280 wants the same trust anchor only, and so
+    /// would believe any CA that certifies a signer of another CA's name. Here the signer must be certified by the
+    /// CA itself, or by the one that certified the CA.
     fn has_own_path(&self, signer: usize) -> Result<bool, Rule> {
-        if self.busy.contains(&signer) || self.busy.len() >= MAX_SIGNER_DEPTH {
-            return Ok(false);
-        }
         let pool = self.pool;
-        if pool.is_root(signer) {
-            // Only the anchor of this path, and that was looked at before.
+        // Of trust anchors only this path's counts, and that was looked at before.
+        if self.busy.contains(&signer)
+            || self.busy.len() >= MAX_SIGNER_DEPTH
+            || pool.is_root(signer)
+            || rules::validity(pool.certificates[signer], self.options.at).is_err()
+        {
             return Ok(false);
         }
         let options =
@@ -182,7 +190,9 @@ impl Target<'_, '_> {
         let busy: Vec<_> = self.busy.iter().copied().chain([signer]).collect();
         let anchor = self.path.last().copied();
         match Search::new(pool, &options, anchor, &busy).run(signer) {
-            Ok(_) => Ok(rules::validity(pool.certificates[signer], self.options.at).is_ok()),
+            Ok((path, _)) => Ok(path.get(1).is_some_and(|by| {
+                self.above().iter().take(2).any(|known| pool.is_same_entity(*known, *by))
+            })),
             Err(refusal) => match refusal.rule {
                 limit @ Rule::Limit(_) => Err(limit),
                 _ => Ok(false),
