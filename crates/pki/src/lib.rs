@@ -1,4 +1,4 @@
-//! DER in and out: X.509 certificates and requests, CMS signatures, path validation.
+//! DER in and out: X.509 certificates and requests, CRLs, OCSP, CMS signatures, path validation.
 //!
 //! No socket, no file, no clock: bytes and times (seconds since 1970 in UTC) come as arguments. Signing is
 //! done in two steps everywhere, to-be-signed bytes out and the signature back in, so that the private key

@@ -211,6 +211,9 @@ pub enum Rule {
     /// RFC 5280, section 6.1.4 (l).
     #[error("a path length constraint is exceeded")]
     PathLength,
+    /// Longer than any path that is looked at.
+    #[error("it comes after {MAX_INTERMEDIATES} other CAs, and no longer path is looked at")]
+    TooLong,
     /// RFC 5280, section 6.1.4 (n), and the leaf's.
     #[error("its key usage does not allow {0}")]
     KeyUsage(&'static str),

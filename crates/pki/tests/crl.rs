@@ -99,6 +99,10 @@ fn what_is_said_of_a_crl_comes_back() {
             assert!(crl.signed_by(&ca.certificate));
             assert!(!crl.signed_by(&root.certificate));
         }
+        let two = pem(&der) + &pem(&der);
+        assert_eq!(Crl::parse_all(two.as_bytes()).unwrap().len(), 2);
+        assert_eq!(Crl::parse_all(&der).unwrap().len(), 1);
+        assert!(Crl::parse_all(b"nothing").is_err());
         let mut broken = der.clone();
         *broken.last_mut().unwrap() ^= 1;
         assert!(!Crl::parse(&broken).unwrap().signed_by(&ca.certificate));

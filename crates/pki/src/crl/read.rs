@@ -8,6 +8,8 @@ use const_oid::db::rfc5280::{
 use der::asn1::{AnyRef, BitStringRef, IntRef};
 use der::{Decode, Reader, Sequence, SliceReader, Tag, TagMode, TagNumber};
 use outlast_crypto::signatures::Message;
+use rustls_pki_types::CertificateRevocationListDer;
+use rustls_pki_types::pem::PemObject;
 use spki::{AlgorithmIdentifierOwned, AlgorithmIdentifierRef};
 use x509_cert::ext::Extension;
 use x509_cert::ext::pkix::AuthorityKeyIdentifier;
@@ -67,8 +69,7 @@ impl Crl {
         let der = if bytes.first() == Some(&0x30) {
             bytes.to_vec()
         } else {
-            use rustls_pki_types::pem::PemObject;
-            rustls_pki_types::CertificateRevocationListDer::from_pem_slice(bytes)
+            CertificateRevocationListDer::from_pem_slice(bytes)
                 .map(|der| der.to_vec())
                 .map_err(|_| malformed("there is no X509 CRL block in it"))?
         };
@@ -76,6 +77,21 @@ impl Crl {
             return Err(malformed("it is too long"));
         }
         Self::read(der).map_err(|error| PkiError::malformed("CRL", &error))
+    }
+
+    /// Reads all CRLs in PEM text, in order; or the one that the bytes are, if they are DER.
+    pub fn parse_all(bytes: &[u8]) -> Result<Vec<Self>, PkiError> {
+        if bytes.first() == Some(&0x30) {
+            return Ok(vec![Self::parse(bytes)?]);
+        }
+        let malformed = |reason: String| PkiError::Malformed { what: "CRL", reason };
+        let list = CertificateRevocationListDer::pem_slice_iter(bytes)
+            .map(|der| Self::parse(&der.map_err(|error| malformed(error.to_string()))?))
+            .collect::<Result<Vec<_>, _>>()?;
+        if list.is_empty() {
+            return Err(malformed("there is no X509 CRL block in it".into()));
+        }
+        Ok(list)
     }
 
     fn read(der: Vec<u8>) -> der::Result<Self> {

@@ -218,7 +218,7 @@ impl<'p, 'a> Search<'p, 'a> {
                     Err((index, rule)) => self.note(Rank::Complete, index, rule),
                 }
             } else if path.len() > MAX_INTERMEDIATES + 1 {
-                self.note(Rank::Candidate, candidate, Rule::Limit("the path is too long"));
+                self.note(Rank::Candidate, candidate, Rule::TooLong);
             } else if let Some(found) = self.extend(path)? {
                 return Ok(Some(found));
             }
