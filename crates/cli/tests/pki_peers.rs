@@ -10,11 +10,12 @@
 
 mod common;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
-use common::authority::{Authority, Order, request, root, root_by};
-use common::peers::{Verdict, checkout, peer, verifiers};
+use common::authority::{Authority, Order, material, request, root, root_by, subordinate};
+use common::peers::{Verdict, Verifier, checkout, openssl, peer, verifiers};
 use common::{Folder, run, stderr, stdout, succeed};
 use outlast_pki::templates::{Kind, TEMPLATES, Template};
 use serde_json::{Value, json};
@@ -170,4 +171,119 @@ async fn certificate(
     let csr = request("applicant");
     let order = Order { template: template.name, csr: &csr, passthrough, days: 30 };
     authority.issue(session, order).await.certificate
+}
+
+const SERVER_AND_CLIENT: &str = "EndEntityCertificate";
+
+/// How an authority's certificates are revoked.
+fn revocation(crl_type: &str) -> Value {
+    json!({
+        "CrlConfiguration": { "Enabled": true, "ExpirationInDays": 7, "CrlType": crl_type },
+        "OcspConfiguration": { "Enabled": true },
+    })
+}
+
+const ONLINE: &[&str] = &["chain", "fetch-crl", "fetch-ocsp"];
+
+/// Holds if the steps of `ONLINE` end so.
+fn online(verifier: &Verifier, folder: &Path, wanted: [Want; 3]) {
+    let verdicts = verifier.verdicts(folder, ONLINE);
+    let right = wanted.iter().zip(&verdicts).all(|(want, verdict)| want.is(verdict));
+    assert!(right, "{}, {}: {verdicts:?}", verifier.name, folder.display());
+}
+
+/// The row of Go: it starts at once.
+const QUICKEST: usize = 1;
+
+/// Asks until the steps of `ONLINE` end so: CRLs are made by and by.
+fn await_steps(verifier: &Verifier, folder: &Path, wanted: [Want; 3]) -> Duration {
+    let begin = Instant::now();
+    loop {
+        let verdicts = verifier.verdicts(folder, ONLINE);
+        let waited = begin.elapsed();
+        if wanted.iter().zip(&verdicts).all(|(want, verdict)| want.is(verdict)) {
+            return waited;
+        }
+        assert!(waited < Duration::from_secs(30), "{}: {verdicts:?}", folder.display());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// What a running server issues and revokes, by its own CRLs and its own responder.
+#[test]
+fn what_the_server_revokes_is_refused_by_all() {
+    let (Some(openssl_at), Some(verifiers)) = (peer("openssl"), verifiers()) else { return };
+    let Some(pkilint) = peer("pkilint") else { return };
+    for (name, algorithms, key, crl_type) in [
+        ("ml-dsa", ("ML_DSA_65", "ML_DSA_65"), &["ML-DSA-65"][..], "COMPLETE"),
+        ("partitioned", ("ML_DSA_44", "ML_DSA_44"), &["ML-DSA-44"][..], "PARTITIONED"),
+        ("ec", ("EC_prime256v1", "SHA256WITHECDSA"), EC_KEY, "COMPLETE"),
+        ("rsa", ("RSA_2048", "SHA256WITHRSA"), RSA_KEY, "COMPLETE"),
+    ] {
+        let folder = Folder::new();
+        let server = folder.serve();
+        // OpenSSL wants a CRL for the root, too, which no partition covers: a root is in nobody's partition.
+        let [of_root, of_sub] = ["COMPLETE", crl_type].map(revocation);
+        let at = |case: &str| folder.path(case);
+        common::runtime().block_on(async {
+            let mut session = server.session().await.unwrap();
+            let root = root(&mut session, algorithms, "Root", Some(&of_root)).await;
+            let sub = subordinate(&mut session, &root, algorithms, "Sub", Some(&of_sub)).await;
+            for case in ["good", "bad"] {
+                let host = format!("subjectAltName=DNS:{case}.example");
+                let csr = request(&openssl_at, folder.temporary.path(), case, key, &[&host]);
+                let template = SERVER_AND_CLIENT;
+                let order = Order { template, csr: &csr, passthrough: None, days: 30 };
+                let issued = sub.issue(&mut session, order).await;
+                material(&at(case), &issued);
+            }
+            // A CRL is there within seconds of its authority; nobody has asked for one before.
+            await_steps(&verifiers[QUICKEST], &at("bad"), [Accepted; 3]);
+            for verifier in &verifiers {
+                online(verifier, &at("bad"), [Accepted; 3]);
+            }
+            let bad = at("bad").join("leaf.pem");
+            let mut show = openssl(&openssl_at, &["x509", "-noout", "-serial", "-in"]);
+            let serial = succeed(show.arg(&bad));
+            let serial = serial.trim().trim_start_matches("serial=");
+            sub.revoke(&mut session, serial, "KEY_COMPROMISE").await;
+            let gone = [Accepted, Revoked, Revoked];
+            let waited = await_steps(&verifiers[QUICKEST], &at("bad"), gone);
+            println!("{name}: revoked, and refused after {waited:?}");
+            for verifier in &verifiers {
+                online(verifier, &at("bad"), gone);
+                online(verifier, &at("good"), [Accepted; 3]);
+            }
+            for case in ["good", "bad"] {
+                let (crl, ocsp) = published(&openssl_at, &at(case));
+                for (tool, options, file) in [
+                    ("lint_crl", &["-t", "CRL", "-p", "PKIX"][..], crl),
+                    ("lint_ocsp_response", &[], ocsp),
+                ] {
+                    let said = lint(&pkilint, tool, options, &file);
+                    assert!(said.is_empty(), "{name}, {case}, {tool}: {said}");
+                }
+            }
+        });
+    }
+}
+
+/// Fetches the leaf's CRL and a response about it, from where the leaf says.
+fn published(peer: &Path, folder: &Path) -> (PathBuf, PathBuf) {
+    let at = |name: &str| folder.join(name).display().to_string();
+    let leaf = at("leaf.pem");
+    let text = succeed(&mut openssl(
+        peer,
+        &["x509", "-noout", "-ext", "crlDistributionPoints", "-in", &leaf],
+    ));
+    let url = text.lines().find_map(|line| line.trim().strip_prefix("URI:")).unwrap().trim();
+    let (crl, ocsp) = (folder.join("leaf.crl"), folder.join("leaf.ocsp"));
+    let mut curl = Command::new("curl");
+    curl.args(["--silent", "--fail", "--noproxy", "*", url, "--output"]);
+    succeed(curl.arg(&crl));
+    let uri = succeed(&mut openssl(peer, &["x509", "-noout", "-ocsp_uri", "-in", &leaf]));
+    let mut ask =
+        openssl(peer, &["ocsp", "-issuer", &at("chain.pem"), "-cert", &leaf, "-noverify"]);
+    succeed(ask.args(["-no_proxy", "*", "-url", uri.trim(), "-respout"]).arg(&ocsp));
+    (crl, ocsp)
 }

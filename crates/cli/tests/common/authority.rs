@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use outlast_api::ops::acm_pca::{
     create_certificate_authority, get_certificate, get_certificate_authority_csr,
-    import_certificate_authority_certificate, issue_certificate,
+    import_certificate_authority_certificate, issue_certificate, revoke_certificate,
 };
 use outlast_api::wire::Blob;
 use serde_json::{Value, json};
@@ -145,6 +145,17 @@ impl Authority {
             certificate: found.certificate,
             chain: found.certificate_chain.unwrap_or_default(),
         }
+    }
+}
+
+impl Authority {
+    /// Revokes the certificate with this serial number, which is in hexadecimal.
+    pub async fn revoke(&self, session: &mut Session, serial: &str, reason: &str) {
+        let request = json!({
+            "CertificateAuthorityArn": self.arn, "CertificateSerial": serial,
+            "RevocationReason": reason,
+        });
+        session.call::<revoke_certificate::RevokeCertificate>(request).await.unwrap().unwrap();
     }
 }
 
