@@ -1,3 +1,5 @@
+//! The whole table: names, where extensions come from, key usages by kind of key.
+
 use super::*;
 use crate::certificate::extension;
 use crate::general_name::GeneralName;
