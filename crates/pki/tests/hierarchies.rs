@@ -14,6 +14,11 @@ use x509_cert::der::Decode;
 fn every_algorithm_makes_a_chain_that_verifies() {
     for spec in KEY_SPECS {
         for algorithm in spec.signing.iter().copied().filter(|row| row.oid.is_some()) {
+            // Large RSA keys take long to make: one algorithm is enough.
+            let large = spec.name.starts_with("RSA") && spec.name != "RSA_2048";
+            if large && algorithm != spec.signing[0] {
+                continue;
+            }
             let root = issue_with(spec.name, algorithm, "Root", "RootCACertificate", 10, None);
             // SLH-DSA takes seconds without optimization, and is for roots.
             let (below, signed) =
