@@ -158,15 +158,17 @@ pub struct Caddy {
 }
 
 impl Caddy {
-    /// Waits until it serves a certificate below `root`, as `curl` sees it.
-    pub fn wait(&self, root: &Path) {
+    /// Waits until it serves a certificate for its name below `root`, as OpenSSL sees it.
+    pub fn wait(&self, openssl: &Path, root: &Path) {
         let deadline = Instant::now() + Duration::from_secs(60);
-        let name = format!("{}:{}", self.domain, self.port);
+        let address = format!("127.0.0.1:{}", self.port);
         while Instant::now() < deadline {
-            let mut curl = Command::new("curl");
-            curl.args(["--silent", "--noproxy", "*", "--resolve", &format!("{name}:127.0.0.1")]);
-            curl.arg("--cacert").arg(root).arg(format!("https://{name}/"));
-            if curl.output().unwrap().stdout == b"served by Caddy" {
+            let mut client = super::peers::openssl(openssl, &["s_client", "-connect", &address]);
+            client.args(["-servername", &self.domain, "-verify_hostname", &self.domain]);
+            client.arg("-verify_return_error").arg("-CAfile").arg(root).stdin(Stdio::null());
+            let output = client.output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout);
+            if output.status.success() && text.contains("Verify return code: 0 (ok)") {
                 return;
             }
             std::thread::sleep(Duration::from_millis(200));
@@ -187,6 +189,17 @@ impl Got {
     pub fn serial(&self, openssl: &Path) -> String {
         let mut show = super::peers::openssl(openssl, &["x509", "-noout", "-serial", "-in"]);
         succeed(show.arg(&self.chain)).trim().trim_start_matches("serial=").to_owned()
+    }
+
+    /// A folder as `tests/interop/pki/STEPS.md` wants it, without CRLs and OCSP responses.
+    pub fn material(&self, root: &Path, folder: &Path) {
+        const END: &str = "-----END CERTIFICATE-----\n";
+        std::fs::create_dir_all(folder).unwrap();
+        let text = std::fs::read_to_string(&self.chain).unwrap();
+        let at = text.find(END).unwrap() + END.len();
+        std::fs::write(folder.join("leaf.pem"), &text[..at]).unwrap();
+        std::fs::write(folder.join("chain.pem"), &text[at..]).unwrap();
+        std::fs::copy(root, folder.join("root.pem")).unwrap();
     }
 
     /// Holds if the leaf is for the name and the key, and its chain ends at `root`.
