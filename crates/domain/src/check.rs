@@ -267,7 +267,10 @@ impl<'a> Look<'a> {
             if public_key.is_none() {
                 self.problem(place, "its certificate cannot be read");
             }
-            self.public_keys.insert(place.to_owned(), (None, public_key));
+            // A responder says which key it has: the next one is another record.
+            let owner =
+                text("key_id").map_or_else(|| place.to_owned(), |id| format!("{place}/{id}"));
+            self.public_keys.insert(owner, (None, public_key));
         } else if let Some(rest) = place.strip_prefix("kms/grant/") {
             if let Some((key, _)) = rest.rsplit_once('/') {
                 self.belongs(place, key, "there is no key that this grant is for");
@@ -350,12 +353,10 @@ impl<'a> Look<'a> {
             }
             return;
         }
-        let responder =
-            place.strip_prefix("ca/responder-key/").and_then(|rest| rest.rsplit_once('/'));
         let (owner, tls) = match place.strip_prefix("tls/key/") {
             Some(rest) => (format!("tls/certificate/{rest}"), true),
-            None if let Some((owner, _)) = responder => {
-                (format!("ca/responder-certificate/{owner}"), true)
+            None if let Some(rest) = place.strip_prefix("ca/responder-key/") => {
+                (format!("ca/responder-certificate/{rest}"), true)
             }
             None => match place.strip_prefix("ca/material/") {
                 Some(rest) => (format!("ca/authority/{rest}"), false),

@@ -127,6 +127,8 @@ impl Folder {
 pub struct Server {
     pub child: Child,
     pub port: u16,
+    /// Port of plain HTTP, unless that is off.
+    pub revocation: Option<u16>,
     data: PathBuf,
 }
 
@@ -144,15 +146,17 @@ impl Server {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let port = line
-            .trim()
-            .strip_prefix("listening on https://127.0.0.1:")
-            .unwrap_or_else(|| panic!("the server did not start: {line}"))
-            .parse()
-            .unwrap();
-        Self { child, port, data: data.to_path_buf() }
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut port = |before: &str| -> u16 {
+            let mut line = String::new();
+            stdout.read_line(&mut line).unwrap();
+            let port = line.trim().strip_prefix(before);
+            port.unwrap_or_else(|| panic!("the server did not start: {line}")).parse().unwrap()
+        };
+        let api = port("listening on https://127.0.0.1:");
+        let plain = !arguments.windows(2).any(|pair| pair == ["--revocation-listen", "off"]);
+        let revocation = plain.then(|| port("revocation on http://127.0.0.1:"));
+        Self { child, port: api, revocation, data: data.to_path_buf() }
     }
 
     pub fn kill(&mut self) {

@@ -32,11 +32,10 @@ impl Look<'_> {
             }
         }
         for place in self.public_keys.keys() {
-            let key = place.replacen("tls/certificate/", "tls/key/", 1).replacen(
-                "ca/authority/",
-                "ca/material/",
-                1,
-            );
+            let key = place
+                .replacen("tls/certificate/", "tls/key/", 1)
+                .replacen("ca/authority/", "ca/material/", 1)
+                .replacen("ca/responder-certificate/", "ca/responder-key/", 1);
             if !self.secrets.contains(&key) {
                 found.push((place.clone(), "its private key is missing"));
             }
