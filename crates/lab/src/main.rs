@@ -10,6 +10,7 @@ mod handshake;
 mod keys;
 mod process;
 mod requests;
+mod revocation;
 mod statistics;
 
 use std::process::ExitCode;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
     let cases: [(&str, Case); 6] = [
         ("handshake", handshake::measure),
         ("requests", requests::measure),
+        ("revocation", revocation::measure),
         ("keys", keys::measure),
         ("authority", authority::measure),
         ("files", files::measure),

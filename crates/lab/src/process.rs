@@ -113,16 +113,20 @@ impl Folder {
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| error.to_string())?;
-        let mut line = String::new();
-        let stdout = child.stdout.take().ok_or("no stdout")?;
-        BufReader::new(stdout).read_line(&mut line).map_err(|error| error.to_string())?;
-        let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
+        let mut stdout = BufReader::new(child.stdout.take().ok_or("no stdout")?);
+        let mut port = || {
+            let mut line = String::new();
+            stdout.read_line(&mut line).map_err(|error| error.to_string())?;
+            let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
+            port.ok_or_else(|| "the server did not start".to_owned())
+        };
+        let (port, revocation) = (port()?, port()?);
         let pem = std::fs::read(self.data().join("client/ca.pem"));
         let roots = pem
             .ok()
             .and_then(|pem| outlast_pki::pem::read_certificates(&pem).ok())
             .ok_or("no ca.pem")?;
-        Ok(Server { child, port: port.ok_or("the server did not start")?, roots })
+        Ok(Server { child, port, revocation, roots })
     }
 }
 
@@ -130,6 +134,8 @@ impl Folder {
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) port: u16,
+    /// Port of plain HTTP.
+    pub(crate) revocation: u16,
     roots: Vec<Vec<u8>>,
 }
 
