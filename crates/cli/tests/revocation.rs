@@ -241,7 +241,12 @@ fn lint(program: &str, arguments: &[&str], file: &Path) {
     let Some(pkilint) = peer("pkilint") else { return };
     let mut command = Command::new(pkilint.join("bin").join(program));
     let said = run(command.args(arguments).args(["-s", "NOTICE"]).arg(file));
-    assert!(said.status.success() && stdout(&said).trim().is_empty(), "{}{}", stdout(&said), stderr(&said));
+    assert!(
+        said.status.success() && stdout(&said).trim().is_empty(),
+        "{}{}",
+        stdout(&said),
+        stderr(&said)
+    );
 }
 
 #[test]
@@ -294,6 +299,71 @@ fn reports_and_crls_are_written_below_the_data_folder() {
     let mut server = server;
     assert_eq!(server.terminate(), Some(0));
     succeed(outlast().args(["store", "check", "--data"]).arg(&folder.data));
+}
+
+/// moto's S3, ended when dropped.
+struct Moto(std::process::Child, u16);
+
+impl Moto {
+    fn start(peer: &Path) -> Self {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut command = Command::new(peer.join("bin/moto_server"));
+        command.args(["-H", "127.0.0.1", "-p", &port.to_string()]);
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        let moto = Self(command.spawn().unwrap(), port);
+        let start = Instant::now();
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(start.elapsed() < Duration::from_secs(60), "moto does not start");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        moto
+    }
+}
+
+impl Drop for Moto {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn crls_go_to_a_bucket_behind_s3() {
+    let Some(peer) = peer("moto") else { return };
+    let moto = Moto::start(&peer);
+    let endpoint = format!("http://127.0.0.1:{}", moto.1);
+    let signed = ["-sSf", "--user", "testing:testing", "--aws-sigv4", "aws:amz:us-east-1:s3"];
+    succeed(Command::new("curl").args(signed).args(["-X", "PUT"]).arg(format!("{endpoint}/lists")));
+    let folder = Folder::new();
+    let secret = folder.write("secret", b"testing\n");
+    let settings = format!(
+        "[buckets]\nendpoint = \"{endpoint}\"\naccess_key_id = \"testing\"\nsecret_access_key_file = {secret:?}\n"
+    );
+    let settings = folder.write("settings.toml", settings.as_bytes());
+    let server = Server::start(&folder.data, &["--config", settings.to_str().unwrap()]);
+    runtime().block_on(async {
+        let mut session = server.session().await.unwrap();
+        let revocation = json!({
+            "CrlConfiguration": {
+                "Enabled": true, "ExpirationInDays": 7, "S3BucketName": "lists",
+                "CustomPath": "a+b/~c",
+            },
+        });
+        let algorithms = ("EC_prime256v1", "SHA256WITHECDSA");
+        let ca = authority(&mut session, &folder, algorithms, revocation).await;
+        let object =
+            format!("{endpoint}/lists/a%2Bb/~c/{}.crl", ca.arn.rsplit('/').next().unwrap());
+        let der = folder.path("object.crl");
+        let read = || {
+            let mut command = Command::new("curl");
+            command.args(signed).args(["-w", "%{http_code}", "-o"]).arg(&der).arg(&object);
+            command
+        };
+        soon(read, "200");
+        let crl = outlast_pki::crl::Crl::parse(&std::fs::read(&der).unwrap()).unwrap();
+        let pem = std::fs::read(&ca.certificate).unwrap();
+        assert!(crl.signed_by(&outlast_pki::certificate::Certificate::parse_one(&pem).unwrap()));
+    });
 }
 
 #[test]
