@@ -277,7 +277,7 @@ impl Service {
                 Ok(reply)
             }
             Resource::RenewalInfo(id) => order::renewal_info(&mut work, &endpoint, id),
-            _ => return self.signed_request(request, work, endpoint, resource, &origins, headers),
+            _ => return self.acme_signed(request, work, endpoint, resource, &origins, headers),
         };
         match outcome {
             Ok(reply) => Ok(Step::Respond(respond(reply, headers))),
@@ -286,7 +286,7 @@ impl Service {
     }
 
     /// A request that must be signed.
-    fn signed_request(
+    fn acme_signed(
         &self,
         request: &Request<'_>,
         work: Work<'_>,
@@ -435,8 +435,7 @@ fn check_url(jws: &Jws, request: &Request<'_>, origins: &[String]) -> Result<(),
     if origins.iter().any(|origin| url.strip_prefix(origin.as_str()) == Some(&path)) {
         return Ok(());
     }
-    Err(AcmeError::new(Kind::UNAUTHORIZED, "The `url` of the JWS is not the one that was asked.")
-        .with_status(401))
+    Err(AcmeError::new(Kind::UNAUTHORIZED, "The `url` of the JWS is not the one that was asked."))
 }
 
 /// The account of this endpoint with this URL.

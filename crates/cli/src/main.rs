@@ -3,6 +3,7 @@
 //! This crate reads arguments, environment, files and the clock, prints, and exits. All else is in the
 //! libraries.
 
+mod acme;
 mod buckets;
 mod client_ca;
 mod commands;

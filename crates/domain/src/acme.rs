@@ -52,8 +52,56 @@ pub use validation::{
     find_validation, update_validation, validations,
 };
 
+use std::collections::BTreeMap;
+
 use crate::Fault;
+use crate::acm::AcmError;
+use crate::arn::Scope;
 use crate::ids;
+use crate::work::Work;
+
+/// The tag of an endpoint that names the private CA which issues there.
+pub const AUTHORITY_TAG: &str = "outlast:certificate-authority-arn";
+
+/// The tags of an endpoint, a binding or a domain validation.
+pub fn tags(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    arn: &str,
+) -> Result<BTreeMap<String, String>, AcmError> {
+    let (_, below) = endpoint::parse_arn(scope, arn)?;
+    if below.is_empty() {
+        return Ok(find_endpoint(work, scope, arn)?.tags().clone());
+    }
+    if below.starts_with("acme-external-account-binding/") {
+        return Ok(find_binding(work, scope, arn)?.tags().clone());
+    }
+    Ok(find_validation(work, scope, arn)?.tags().clone())
+}
+
+/// Replaces them.
+pub fn set_tags(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    arn: &str,
+    tags: BTreeMap<String, String>,
+) -> Result<(), AcmError> {
+    let (_, below) = endpoint::parse_arn(scope, arn)?;
+    if below.is_empty() {
+        let found = find_endpoint(work, scope, arn)?;
+        // Whoever chooses the CA must be allowed to issue from it, which nobody asks here.
+        if tags.get(AUTHORITY_TAG) != found.tags().get(AUTHORITY_TAG) {
+            return Err(AcmError::Validation(format!(
+                "The tag {AUTHORITY_TAG} is read when the endpoint is made; change the CA by UpdateAcmeEndpoint."
+            )));
+        }
+        return Ok(found.set_tags(work, tags)?);
+    }
+    if below.starts_with("acme-external-account-binding/") {
+        return Ok(find_binding(work, scope, arn)?.set_tags(work, tags)?);
+    }
+    Ok(find_validation(work, scope, arn)?.set_tags(work, tags)?)
+}
 
 /// An id that can be part of a place in the store: only what this service has made passes.
 fn is_id(text: &str) -> bool {

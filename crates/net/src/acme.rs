@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipnet::IpNet;
+pub use ipnet::IpNet;
 use outlast_api::service::Service;
 use outlast_domain::acme::{Job, Kind, Outcome, Queue, Target};
 use tokio::sync::Semaphore;

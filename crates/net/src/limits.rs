@@ -41,6 +41,18 @@ pub const FETCH: Duration = Duration::from_secs(15);
 pub const MAX_FETCH_REDIRECTS: usize = 3;
 /// Client CAs and CRLs that a server takes at most.
 pub const MAX_CLIENT_CAS: usize = 256;
+/// How long a look at the target of an ACME validation may take, with all its tries and redirects.
+pub const VALIDATION: Duration = Duration::from_secs(20);
+/// How long a step of it may take: a connection, a handshake, an answer.
+pub const VALIDATION_STEP: Duration = Duration::from_secs(10);
+/// Looks at a time.
+pub const MAX_VALIDATIONS: usize = 64;
+/// Redirects that are followed (RFC 8555, section 8.3).
+pub const MAX_REDIRECTS: usize = 10;
+/// Bytes of a target's answer.
+pub const MAX_VALIDATION_BODY: usize = 64 * 1024;
+/// Addresses of a target that are tried.
+pub const MAX_ADDRESSES: usize = 4;
 /// Connections at a time over plain HTTP; further ones wait for their turn.
 pub const MAX_PLAIN_CONNECTIONS: usize = 2048;
 /// How long such a connection may be open without a request on it, and how long a request may take to arrive.
@@ -55,15 +67,3 @@ pub const MAX_SIGNING: usize = 8;
 pub const MAX_QUESTIONS: usize = 512;
 /// How long such a question waits for its turn.
 pub const SIGNING_WAIT: Duration = Duration::from_secs(2);
-/// How long a look at the target of an ACME validation may take, with all its tries and redirects.
-pub const VALIDATION: Duration = Duration::from_secs(20);
-/// How long a step of it may take: a connection, a handshake, an answer.
-pub const VALIDATION_STEP: Duration = Duration::from_secs(10);
-/// Looks at a time.
-pub const MAX_VALIDATIONS: usize = 64;
-/// Redirects that are followed (RFC 8555, section 8.3).
-pub const MAX_REDIRECTS: usize = 10;
-/// Bytes of a target's answer.
-pub const MAX_VALIDATION_BODY: usize = 64 * 1024;
-/// Addresses of a target that are tried.
-pub const MAX_ADDRESSES: usize = 4;

@@ -240,10 +240,12 @@ impl PublicKey {
     ) -> Result<(), AcmeError> {
         let row = self.row.algorithms.iter().find(|row| row.name == algorithm);
         let row = row.ok_or_else(|| {
-            AcmeError::malformed(format!("A key of this type does not sign with {algorithm}."))
+            AcmeError::new(
+                Kind::UNAUTHORIZED,
+                format!("A key of this type does not sign with {algorithm}."),
+            )
         })?;
-        let wrong =
-            || AcmeError::new(Kind::UNAUTHORIZED, "The signature is not valid.").with_status(401);
+        let wrong = || AcmeError::new(Kind::UNAUTHORIZED, "The signature is not valid.");
         let converted;
         let signature = if self.row.curve.is_some() {
             converted = ecdsa_der(signature, self.row.len).ok_or_else(wrong)?;

@@ -102,7 +102,7 @@ pub(super) fn finalize(call: &mut Call<'_>, account: &str, id: &str) -> Result<R
     };
     let certificate = acme::finalize(&mut call.work, &account, &mut order, &given)?;
     call.notes.response("certificateArn", certificate.arn());
-    call.notes.resource(certificate.arn().to_owned(), "AWS::CertificateManager::Certificate");
+    call.notes.resource(certificate.arn().to_owned(), "AWS::ACM::Certificate");
     Ok(shown(call, &order, 200).at(call.urls.order(&order)).changed())
 }
 
@@ -215,7 +215,7 @@ pub(super) fn revoke(call: &mut Call<'_>) -> Result<Reply, AcmeError> {
     let reason = u8::try_from(reason).unwrap_or(u8::MAX);
     call.notes.parameter("certificateArn", found.arn());
     call.notes.parameter("reason", reason);
-    call.notes.resource(found.arn().to_owned(), "AWS::CertificateManager::Certificate");
+    call.notes.resource(found.arn().to_owned(), "AWS::ACM::Certificate");
     match call.account.clone() {
         Some(account) => {
             let (caller, conditions) = call.caller(&account)?;

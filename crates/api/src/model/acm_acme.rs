@@ -10,14 +10,14 @@ use outlast_domain::identity::Allowed;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
+pub use super::acm::authorize_tagged;
 use super::acm_pca::Tag;
 use super::{marker, unique_tags};
 use crate::acme::resource::Urls;
 use crate::ops::Call;
 use crate::wire::{ApiError, Timestamp, validate};
+pub use outlast_domain::acme::AUTHORITY_TAG;
 
-/// The tag of an endpoint that names the private CA which issues there.
-pub const AUTHORITY_TAG: &str = "outlast:certificate-authority-arn";
 /// Who signs for ACME's accounts, as policies name it (ACM user guide, "IAM for ACME certificate automation").
 pub const SERVICE_PRINCIPAL: &str = "acm-acme.amazonaws.com";
 /// CloudTrail's type of an endpoint.
@@ -464,21 +464,6 @@ pub fn find_endpoint(call: &mut Call<'_>, arn: &str) -> Result<Endpoint, ApiErro
     call.notes.parameter("acmeEndpointArn", arn);
     call.notes.resource(arn.to_owned(), ENDPOINT);
     Ok(acme::find_endpoint(&mut call.work, &call.scope, arn)?)
-}
-
-/// Decides whether the caller may do `action` on a resource with these tags.
-pub fn authorize_tagged(
-    call: &Call<'_>,
-    action: &str,
-    resource: &str,
-    tags: &BTreeMap<String, String>,
-) -> Result<Allowed, ApiError> {
-    let mut conditions = call.conditions.clone();
-    for (name, value) in tags {
-        conditions.set(&format!("aws:ResourceTag/{name}"), value.as_str());
-    }
-    outlast_domain::identity::authorize(&call.caller, &conditions, action, resource)
-        .map_err(ApiError::from)
 }
 
 /// The permission to issue from the CA of an endpoint.

@@ -1,7 +1,7 @@
 //! What the service does by itself: it erases, rotates and forgets what is due.
 
 use outlast_domain::work::{Sweep, Swept};
-use outlast_domain::{Fault, acm, ca, identity, ids, kms};
+use outlast_domain::{Fault, acm, acme, ca, identity, ids, kms};
 use outlast_store::StoreError;
 
 use super::Service;
@@ -16,6 +16,10 @@ static SWEEPS: &[(&ServiceRow, Sweep)] = &[
     (&STS, identity::session::FORGET_ENDED),
     (&ACM_PCA, ca::ERASE_EXPIRED),
     (&ACM_PCA, ca::FORGET_TOKENS),
+    (&ACM, acme::CLEAN_UP),
+    (&ACM, acme::EXPIRE_ORDERS),
+    (&ACM, acme::FORGET_NONCES),
+    (&ACM, acme::FORGET_TOKENS),
     (&ACM, acm::renew::RENEW_DUE),
     (&ACM, acm::certificate::FORGET_ENDED),
     (&ACM, acm::FORGET_TOKENS),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use outlast_api::service::Sink;
 use outlast_domain::limits;
 use outlast_domain::settings::Settings;
+use outlast_net::acme::Validator;
 use outlast_net::certificate::{KINDS, Kind};
 use outlast_net::door::Door;
 use outlast_net::plain::PlainServer;
@@ -24,7 +25,7 @@ use crate::data::{self, Data};
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::root_key::Provider;
-use crate::{buckets, files, output};
+use crate::{acme, buckets, files, output};
 
 /// How often expired keys are erased and the certificate is looked at.
 const CHORES: Duration = Duration::from_secs(3600);
@@ -79,6 +80,8 @@ pub(crate) struct Arguments {
     /// What others reach this server by, such as https://outlast.example.com [default: the address].
     #[arg(long, env = "OUTLAST_SERVICE_URL")]
     service_url: Option<String>,
+    #[command(flatten)]
+    acme: acme::Flags,
     /// What to log to stderr: error, warn, info, debug, or directives such as outlast_net=debug
     /// [default: info].
     #[arg(long, env = "OUTLAST_LOG")]
@@ -98,6 +101,9 @@ pub(crate) struct File {
     revocation_url: Option<String>,
     ocsp_validity: Option<i64>,
     service_url: Option<String>,
+    /// How ACME's targets are looked at.
+    #[serde(default)]
+    acme: acme::File,
     /// Where audit reports and CRLs are written.
     #[serde(default)]
     buckets: buckets::Settings,
@@ -158,6 +164,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
             .transpose()?,
         ocsp_validity: ocsp_validity(arguments.ocsp_validity.or(file.ocsp_validity))?,
         buckets: file.buckets,
+        acme: acme::settings(arguments.acme, file.acme)?,
     };
     let provider =
         Provider::choose(arguments.root_key.as_deref(), file.root_key.as_deref(), &arguments.data)?;
@@ -293,6 +300,7 @@ pub(crate) struct Revocation {
     service_url: Option<String>,
     ocsp_validity: i64,
     buckets: buckets::Settings,
+    acme: outlast_net::acme::Settings,
 }
 
 impl Default for Revocation {
@@ -303,6 +311,7 @@ impl Default for Revocation {
             service_url: None,
             ocsp_validity: limits::OCSP_VALIDITY_SECONDS,
             buckets: buckets::Settings::default(),
+            acme: outlast_net::acme::Settings::default(),
         }
     }
 }
@@ -347,6 +356,7 @@ impl Running {
         });
         data.service.set_ocsp_validity(revocation.ocsp_validity);
         let sink = revocation.buckets.sink(data.folder())?;
+        let validator = Validator::new(revocation.acme);
         let Tls { kind, names, clients } = tls;
         let key = data.certificate(kind, &names)?.certified_key;
         let auth = clients.as_ref().map(Clients::load).transpose()?;
@@ -372,6 +382,16 @@ impl Running {
         let revocation = tokio::spawn(revocation_chores(data.clone()));
         let publishing = tokio::spawn(publishing(data.clone(), sink));
         let watch = tokio::spawn(watch_clients(server.clone(), clients));
+        let validating = match validator {
+            Ok(validator) => {
+                let service = data.service.clone();
+                Some(tokio::spawn(Arc::new(validator).run(service, system_clock)))
+            }
+            Err(error) => {
+                tracing::warn!(%error, "there is no DNS: ACME's challenges are not looked at");
+                None
+            }
+        };
         let task = tokio::spawn(async move {
             server.run(listener, stopping(stopped)).await;
             if let Some(plain) = plain {
@@ -380,6 +400,10 @@ impl Running {
             // What is on its way to a bucket is not waited for: it is sent again.
             publishing.abort();
             watch.abort();
+            if let Some(validating) = validating {
+                // What it was at is looked at again.
+                validating.abort();
+            }
             for chore in [chores, checkpoints, revocation] {
                 chore.abort();
                 let _ = chore.await;

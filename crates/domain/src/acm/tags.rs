@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{AcmError, certificate};
+use crate::acme;
 use crate::arn::{Arn, Scope};
 use crate::identity::Allowed;
 use crate::limits;
@@ -24,16 +25,25 @@ pub struct Taggable {
 }
 
 /// Every kind.
-pub static TAGGABLE: &[Taggable] = &[Taggable {
-    prefix: "certificate/",
-    kind: "AWS::ACM::Certificate",
-    tags: |work, scope, arn| Ok(certificate::find(work, scope, arn)?.record.tags),
-    set_tags: |work, scope, arn, tags| {
-        let mut found = certificate::find(work, scope, arn)?;
-        found.record.tags = tags;
-        Ok(found.save(work)?)
+pub static TAGGABLE: &[Taggable] = &[
+    Taggable {
+        prefix: "certificate/",
+        kind: "AWS::ACM::Certificate",
+        tags: |work, scope, arn| Ok(certificate::find(work, scope, arn)?.record.tags),
+        set_tags: |work, scope, arn, tags| {
+            let mut found = certificate::find(work, scope, arn)?;
+            found.record.tags = tags;
+            Ok(found.save(work)?)
+        },
     },
-}];
+    // An endpoint, and what is below it.
+    Taggable {
+        prefix: "acme-endpoint/",
+        kind: "AWS::CertificateManager::AcmeEndpoint",
+        tags: acme::tags,
+        set_tags: acme::set_tags,
+    },
+];
 
 impl Taggable {
     /// The kind of the resource with this ARN.

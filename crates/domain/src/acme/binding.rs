@@ -109,6 +109,15 @@ impl Binding {
         &self.record.tags
     }
 
+    pub(super) fn set_tags(
+        mut self,
+        work: &mut Work<'_>,
+        tags: BTreeMap<String, String>,
+    ) -> Result<(), crate::Fault> {
+        self.record.tags = tags;
+        self.save(work)
+    }
+
     fn save(&self, work: &mut Work<'_>) -> Result<(), crate::Fault> {
         work.put(&place(self.endpoint.id(), &self.record.id), &self.record)
     }

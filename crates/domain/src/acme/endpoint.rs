@@ -141,6 +141,15 @@ impl Endpoint {
         &self.record.tags
     }
 
+    pub(super) fn set_tags(
+        mut self,
+        work: &mut Work<'_>,
+        tags: BTreeMap<String, String>,
+    ) -> Result<(), Fault> {
+        self.record.tags = tags;
+        work.put(&place(&self.scope, &self.record.id), &self.record)
+    }
+
     /// Tags of each certificate.
     pub fn certificate_tags(&self) -> &BTreeMap<String, String> {
         &self.record.certificate_tags

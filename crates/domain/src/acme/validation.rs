@@ -147,6 +147,15 @@ impl Validation {
         self.record.updated_ms
     }
 
+    pub(super) fn set_tags(
+        mut self,
+        work: &mut Work<'_>,
+        tags: BTreeMap<String, String>,
+    ) -> Result<(), Fault> {
+        self.record.tags = tags;
+        self.save(work)
+    }
+
     fn save(&self, work: &mut Work<'_>) -> Result<(), Fault> {
         work.put(&place(self.endpoint.id(), &self.record.id), &self.record)
     }
