@@ -4,12 +4,15 @@ pub mod account;
 pub mod certificate;
 pub mod details;
 pub mod export;
+mod handed;
 pub mod import;
+mod leaf;
 pub mod renew;
 pub mod request;
 pub mod search;
 pub mod tags;
 
+pub use leaf::Issuers;
 use serde::{Deserialize, Serialize};
 
 use crate::arn::Scope;

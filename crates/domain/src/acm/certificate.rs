@@ -1,21 +1,19 @@
-//! The certificates that Certificate Manager keeps: their records, what happens to all kinds of them, and what ACME
-//! needs of them.
+//! The certificates that Certificate Manager keeps: their records, and what happens to all kinds of them.
 
 use std::collections::BTreeMap;
 
-use outlast_pki::certificate::Certificate as X509;
-use outlast_pki::templates::Template;
 use serde::{Deserialize, Serialize};
 
 use super::details::Details;
-use super::tags::check_tags;
-use super::{AcmError, renew};
+use super::leaf::Leaves;
+use super::{AcmError, handed, renew};
+
+pub use super::handed::{AcmeOrder, FORGET_ENDED, Handed, issue_for_acme, revoke_for_acme};
 use crate::arn::{Arn, Scope};
-use crate::ca::{self, Authority, CaError, Issued, Validity, ValidityType};
+use crate::ca::{self, Authority, CaError};
 use crate::identity::Allowed;
-use crate::keyring::KeyRing;
-use crate::work::{Sweep, Work};
-use crate::{Fault, ids, limits};
+use crate::work::Work;
+use crate::{Fault, ids};
 
 /// Where a certificate and its key come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +91,18 @@ pub struct Acme {
     pub account_id: String,
 }
 
+/// The certificate that goes with another: for the same names, but with a classical key where that has a post-quantum
+/// one, or the other way round. Beyond AWS.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Paired {
+    /// ARN of its CA.
+    pub authority: String,
+    /// Id of the private key.
+    pub material: String,
+    /// What it says.
+    pub details: Details,
+}
+
 /// A certificate as stored, without its text and its key.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Record {
@@ -111,6 +121,9 @@ pub struct Record {
     pub material: Option<String>,
     /// What the certificate says.
     pub details: Details,
+    /// The certificate that goes with it, from the partner of its CA.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paired: Option<Paired>,
     /// Milliseconds since 1970.
     pub created_ms: i64,
     /// Milliseconds since 1970.
@@ -146,6 +159,9 @@ pub struct Text {
     /// Issuer first, root last; PEM. Absent if it was imported without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<String>,
+    /// The certificate that goes with it, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paired: Option<Box<Text>>,
 }
 
 /// A certificate that was found.
@@ -190,9 +206,56 @@ impl Certificate {
         Ok(work.get(&text_place(&self.scope, &self.record.id))?)
     }
 
-    pub(super) fn material_place(&self) -> Option<String> {
-        let id = self.record.material.as_ref()?;
-        Some(material_place(&self.scope, &self.record.id, id))
+    /// Where the private keys are: its own, and that of the certificate that goes with it.
+    pub(super) fn material_places(&self) -> (Option<String>, Option<String>) {
+        let at = |id: &String| material_place(&self.scope, &self.record.id, id);
+        let paired = self.record.paired.as_ref().map(|paired| at(&paired.material));
+        (self.record.material.as_ref().map(at), paired)
+    }
+
+    /// Where it is found by its serial number, and the one that goes with it by its own.
+    fn serial_places(&self) -> impl Iterator<Item = String> {
+        let record = &self.record;
+        let own = record.authority.iter().map(|arn| (arn, &record.details.serial));
+        let paired = record.paired.iter().map(|paired| (&paired.authority, &paired.details.serial));
+        own.chain(paired).map(|(arn, serial)| serial_place(arn, serial))
+    }
+
+    /// Replaces key and certificate by new ones, and files them.
+    pub(super) fn take(
+        &mut self,
+        work: &mut Work<'_>,
+        leaves: Leaves,
+        partner: Option<&Authority>,
+    ) -> Result<(), Fault> {
+        self.release(work);
+        self.record.details = Details::of(&leaves.own.certificate);
+        self.record.material = Some(ids::hex::<8>()?);
+        let mut text = leaves.own.text;
+        let mut keys = vec![leaves.own.stored];
+        self.record.paired = None;
+        if let Some((leaf, partner)) = leaves.paired.zip(partner) {
+            self.record.paired = Some(Paired {
+                authority: partner.arn(),
+                material: ids::hex::<8>()?,
+                details: Details::of(&leaf.certificate),
+            });
+            text.paired = Some(Box::new(leaf.text));
+            keys.push(leaf.stored);
+        }
+        let (own, paired) = self.material_places();
+        for (place, key) in own.into_iter().chain(paired).zip(&keys) {
+            work.put_secret(&place, key)?;
+        }
+        file(work, self, &text)
+    }
+
+    /// Erases the keys, and that it is found by its serial number.
+    pub(super) fn release(&self, work: &mut Work<'_>) {
+        let (own, paired) = self.material_places();
+        for place in own.into_iter().chain(paired).chain(self.serial_places()) {
+            work.delete(&place);
+        }
     }
 
     pub(super) fn save(&self, work: &mut Work<'_>) -> Result<(), Fault> {
@@ -265,16 +328,11 @@ pub fn delete(work: &mut Work<'_>, certificate: &Certificate, _: &Allowed) -> Re
     Ok(())
 }
 
-fn erase(work: &mut Work<'_>, certificate: &Certificate) {
+pub(super) fn erase(work: &mut Work<'_>, certificate: &Certificate) {
     let (scope, record) = (&certificate.scope, &certificate.record);
-    if let Some(material) = certificate.material_place() {
-        work.delete(&material);
-    }
-    if let Some(authority) = &record.authority {
-        work.delete(&serial_place(authority, &record.details.serial));
-    }
+    certificate.release(work);
     work.delete(&renew::due_place(scope, &record.id));
-    work.delete(&ended_place(scope, &record.id));
+    work.delete(&handed::ended_place(scope, &record.id));
     work.delete(&text_place(scope, &record.id));
     work.delete(&place(scope, &record.id));
 }
@@ -311,33 +369,6 @@ pub fn set_options(
     }
     Ok(certificate.save(work)?)
 }
-
-/// When the record of a certificate that ACME has handed out is to go.
-#[derive(Serialize, Deserialize)]
-struct Ended {
-    at_ms: i64,
-}
-
-/// Forgets certificates that ACME has handed out a year after their end.
-pub const FORGET_ENDED: Sweep = Sweep {
-    find: |work, after, limit| {
-        work.due("acm/ended/", after, limit, |ended: &Ended, now_ms| ended.at_ms <= now_ms)
-    },
-    handle: |work, place, swept| {
-        let now_ms = work.now_ms();
-        if work.get::<Ended>(place)?.is_none_or(|ended| ended.at_ms > now_ms) {
-            return Ok(());
-        }
-        match at(work, place, "acm/ended/")? {
-            Some(certificate) => {
-                erase(work, &certificate);
-                swept.done(&certificate.scope, certificate.arn(), "DeleteCertificate");
-            }
-            None => work.delete(place),
-        }
-        Ok(())
-    },
-};
 
 /// The certificate that a record below `prefix` belongs to, which is filed as the certificate is.
 pub(super) fn at(
@@ -442,134 +473,6 @@ pub fn by_serial(
     Ok(record.map(|record| Certificate { scope, record }))
 }
 
-/// What an ACME client has ordered and proven to be its own.
-pub struct AcmeOrder<'a> {
-    /// Who issues it.
-    pub authority: &'a Authority,
-    /// The client's certificate request, PEM or DER.
-    pub csr: &'a [u8],
-    /// Names of the order; the first becomes `DomainName`. That they are those of the request is for the caller to
-    /// see to.
-    pub names: &'a [String],
-    /// Seconds since 1970; an hour ago when absent.
-    pub not_before: Option<i64>,
-    /// Seconds since 1970; as long as Certificate Manager's certificates last when absent. Cut to what the CA can
-    /// give.
-    pub not_after: Option<i64>,
-    /// ARN of the endpoint.
-    pub endpoint_arn: &'a str,
-    /// Id of the account, a UUID.
-    pub account_id: &'a str,
-    /// Tags of the certificate.
-    pub tags: BTreeMap<String, String>,
-}
-
-/// A certificate that ACME hands out.
-#[derive(Debug, Clone)]
-pub struct Handed {
-    /// The certificate as kept.
-    pub certificate: Certificate,
-    /// Its text and chain.
-    pub text: Text,
-}
-
-/// Issues a certificate for an ACME client, who keeps the key.
-pub fn issue_for_acme(
-    work: &mut Work<'_>,
-    ring: &KeyRing,
-    scope: &Scope,
-    order: AcmeOrder<'_>,
-    allowed: &Allowed,
-) -> Result<Handed, AcmError> {
-    check_tags(&order.tags)?;
-    let authority = order.authority;
-    let until =
-        Validity { value: end(work, authority, order.not_after), kind: ValidityType::Absolute };
-    let from = order.not_before.map(|value| Validity { value, kind: ValidityType::Absolute });
-    let issued = issue(work, ring, authority, order.csr, (from, until), allowed)
-        .map_err(super::refused_by_authority)?;
-    let (x509, text) = read(authority, issued)?;
-    let record = Record {
-        id: ids::uuid()?,
-        origin: Origin::Acme,
-        domain: order.names.first().cloned(),
-        authority: Some(authority.arn()),
-        material: None,
-        details: Details::of(&x509),
-        created_ms: work.now_ms(),
-        issued_ms: Some(work.now_ms()),
-        imported_ms: None,
-        exportable: false,
-        exported: false,
-        transparency: true,
-        revoked: None,
-        renewal: None,
-        acme: Some(Acme {
-            endpoint_arn: order.endpoint_arn.to_owned(),
-            account_id: order.account_id.to_owned(),
-        }),
-        tags: order.tags,
-    };
-    let ended = Ended { at_ms: record.details.not_after * 1000 + limits::KEEP_ENDED_ACME_MS };
-    work.put(&ended_place(scope, &record.id), &ended)?;
-    let certificate = Certificate { scope: scope.clone(), record };
-    file(work, &certificate, &text)?;
-    Ok(Handed { certificate, text })
-}
-
-/// Revokes a certificate that ACME has handed out. `reason` is in Private CA's spelling.
-pub fn revoke_for_acme(
-    work: &mut Work<'_>,
-    certificate: Certificate,
-    authority: &Authority,
-    reason: &str,
-    allowed: &Allowed,
-) -> Result<(), AcmError> {
-    let name =
-        REASONS.iter().find(|(_, known)| *known == reason).map_or("UNSPECIFIED", |row| row.0);
-    revoke(work, certificate, authority, name, allowed, allowed)
-}
-
-/// Has an authority issue a certificate for a request, and gives it with its chain.
-pub(super) fn issue(
-    work: &mut Work<'_>,
-    ring: &KeyRing,
-    authority: &Authority,
-    request: &[u8],
-    (not_before, validity): (Option<Validity>, Validity),
-    allowed: &Allowed,
-) -> Result<Issued, CaError> {
-    let new = ca::NewCertificate {
-        request,
-        algorithm: authority.algorithm(),
-        template: Template::default_row(),
-        passthrough: ca::Passthrough::default(),
-        validity,
-        not_before,
-        token: None,
-        request_digest: String::new(),
-    };
-    let arn = ca::issue(work, ring, authority, new, allowed)?;
-    ca::certificate(work, authority, &arn, allowed)
-}
-
-/// When a certificate from this authority ends, seconds since 1970: as `asked` or in 13 months, but not after the
-/// authority, and as soon as it must where certificates are short-lived.
-pub(super) fn end(work: &Work<'_>, authority: &Authority, asked: Option<i64>) -> i64 {
-    let mut end = asked.unwrap_or(work.now() + limits::MANAGED_SECONDS);
-    if authority.usage_mode() == "SHORT_LIVED_CERTIFICATE" {
-        end = end.min(work.now() + limits::SHORT_LIVED_SECONDS);
-    }
-    authority.certificate().map_or(end, |own| end.min(own.not_after()))
-}
-
-/// A certificate as its authority gave it.
-pub(super) fn read(authority: &Authority, issued: Issued) -> Result<(X509, Text), Fault> {
-    let certificate = X509::parse_one(issued.certificate.as_bytes())
-        .map_err(|_| Fault::Damaged(authority.arn()))?;
-    Ok((certificate, Text { certificate: issued.certificate, chain: issued.chain }))
-}
-
 /// Writes a certificate, its text and where it is found by its serial number.
 pub(super) fn file(
     work: &mut Work<'_>,
@@ -577,13 +480,13 @@ pub(super) fn file(
     text: &Text,
 ) -> Result<(), Fault> {
     let (scope, record) = (&certificate.scope, &certificate.record);
-    if let Some(authority) = &record.authority {
+    for place in certificate.serial_places() {
         let owner = Owner {
             account: scope.account.clone(),
             region: scope.region.clone(),
             id: record.id.clone(),
         };
-        work.put(&serial_place(authority, &record.details.serial), &owner)?;
+        work.put(&place, &owner)?;
     }
     work.put(&text_place(scope, &record.id), text)?;
     certificate.save(work)
@@ -616,10 +519,6 @@ fn place(scope: &Scope, id: &str) -> String {
 
 fn text_place(scope: &Scope, id: &str) -> String {
     format!("acm/text/{}/{}/{id}", scope.account, scope.region)
-}
-
-fn ended_place(scope: &Scope, id: &str) -> String {
-    format!("acm/ended/{}/{}/{id}", scope.account, scope.region)
 }
 
 pub(super) fn material_place(scope: &Scope, id: &str, material: &str) -> String {

@@ -6,7 +6,7 @@ use outlast_pki::pem;
 
 use super::AcmError;
 use super::certificate::{self, Certificate, Origin, Text};
-use super::details::requestable;
+use super::details::{Details, requestable};
 use crate::identity::Allowed;
 use crate::work::Work;
 use crate::{Fault, limits};
@@ -17,6 +17,8 @@ pub struct Exported {
     pub text: Text,
     /// PKCS #8 `EncryptedPrivateKeyInfo` in PEM.
     pub private_key: String,
+    /// The same of the certificate that goes with it.
+    pub paired_private_key: Option<String>,
 }
 
 /// Exports a certificate that was requested from a private CA.
@@ -44,18 +46,34 @@ pub fn export(
     if !certificate.record.exportable {
         return refuse("it was requested with the option Export DISABLED");
     }
-    let damaged = || Fault::Damaged(certificate.arn());
-    let place = certificate.material_place().ok_or_else(damaged)?;
-    let stored = work.secret(&place)?.ok_or_else(|| Fault::Damaged(place.clone()))?;
-    let spec = requestable(&certificate.record.details.key_algorithm).ok_or_else(damaged)?;
-    let key = spec.to_form(&stored, Form::Both).or_else(|_| spec.to_pkcs8(&stored))?;
-    let private_key = pem::encrypted_private_key(&encrypted::encrypt_pbkdf2(&key, passphrase)?);
+    let record = &certificate.record;
+    let places = certificate.material_places();
+    let place = places.0.ok_or_else(|| Fault::Damaged(certificate.arn()))?;
+    let private_key = key_pem(work, &place, &record.details, passphrase)?;
+    let paired_private_key = match (places.1, &record.paired) {
+        (Some(place), Some(paired)) => Some(key_pem(work, &place, &paired.details, passphrase)?),
+        _ => None,
+    };
     let text = certificate::text(work, &certificate.scope, &certificate.record.id)?;
     if !certificate.record.exported {
         certificate.record.exported = true;
         certificate.save(work)?;
     }
-    Ok(Exported { text, private_key })
+    Ok(Exported { text, private_key, paired_private_key })
+}
+
+/// A private key under the passphrase.
+fn key_pem(
+    work: &mut Work<'_>,
+    place: &str,
+    details: &Details,
+    passphrase: &Secret,
+) -> Result<String, AcmError> {
+    let damaged = || Fault::Damaged(place.to_owned());
+    let stored = work.secret(place)?.ok_or_else(damaged)?;
+    let spec = requestable(&details.key_algorithm).ok_or_else(damaged)?;
+    let key = spec.to_form(&stored, Form::Both).or_else(|_| spec.to_pkcs8(&stored))?;
+    Ok(pem::encrypted_private_key(&encrypted::encrypt_pbkdf2(&key, passphrase)?))
 }
 
 /// AWS: any ASCII character but `#`, `$` and `%`.

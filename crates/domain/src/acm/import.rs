@@ -61,6 +61,7 @@ pub fn import(
             authority: None,
             material: Some(material),
             details,
+            paired: None,
             created_ms: now_ms,
             issued_ms: None,
             imported_ms: Some(now_ms),
@@ -74,9 +75,7 @@ pub fn import(
         },
         Some(old) => {
             check_replacement(&old, &details, &new.tags)?;
-            if let Some(place) = old.material_place() {
-                work.delete(&place);
-            }
+            old.release(work);
             Record {
                 domain: domain(&details),
                 material: Some(material),
@@ -87,12 +86,13 @@ pub fn import(
         }
     };
     let certificate = Certificate { scope: scope.clone(), record };
-    if let Some(place) = certificate.material_place() {
+    if let Some(place) = certificate.material_places().0 {
         work.put_secret(&place, &key.stored)?;
     }
     let text = Text {
         certificate: pem::certificate(x509.der()),
         chain: (!chain.is_empty()).then(|| pem::chain(chain.iter().map(Vec::as_slice))),
+        paired: None,
     };
     certificate::file(work, &certificate, &text)?;
     Ok(certificate.arn())

@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use super::certificate::{self, Certificate, Origin, Status};
 use super::details::{Details, requestable};
-use super::request::leaf;
+use super::leaf::Issuers;
 use super::{AcmError, failure_reason};
 use crate::arn::Scope;
 use crate::ca::{self, Authority, CaError, permission};
 use crate::identity::Allowed;
 use crate::keyring::KeyRing;
 use crate::work::{Due, Sweep, Swept, Work};
-use crate::{Fault, ids, limits};
+use crate::{Fault, limits};
 
 /// `RenewalSummary`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,41 +94,32 @@ pub fn check_renewable(certificate: &Certificate, now_ms: i64) -> Result<(), Acm
     }
 }
 
-/// A new key and certificate in place of the old.
+/// New keys and certificates in place of the old.
 fn replace(
     work: &mut Work<'_>,
     ring: &KeyRing,
     certificate: &mut Certificate,
-    authority: &Authority,
-    allowed: &Allowed,
+    issuers: &Issuers<'_>,
 ) -> Result<(), CaError> {
     let now_ms = work.now_ms();
-    let old = &certificate.record.details;
-    // One that is not active says so itself.
-    let is_active = authority.status() == ca::Status::Active;
-    if is_active && certificate::end(work, authority, None) <= old.not_after {
+    let record = &certificate.record;
+    // Authorities that are not active say so themselves.
+    let active = |(authority, _): (&Authority, _)| authority.status() == ca::Status::Active;
+    let all_active = active(issuers.authority) && issuers.partner.is_none_or(active);
+    if all_active && issuers.end(work) <= record.details.not_after {
         return Err(CaError::Validation(
             "The certificate authority ends too soon for the certificate to be renewed.".into(),
         ));
     }
-    let spec = key_spec(&certificate.record.details)?;
-    let names: Vec<_> = certificate.record.names().into_iter().map(str::to_owned).collect();
-    let leaf = leaf(work, ring, authority, spec, &names, allowed)?;
-    if let Some(material) = certificate.material_place() {
-        work.delete(&material);
-    }
-    let old_serial = std::mem::take(&mut certificate.record.details.serial);
-    work.delete(&certificate::serial_place(&authority.arn(), &old_serial));
+    let paired = record.paired.as_ref().map(|paired| key_spec(&paired.details)).transpose()?;
+    let specs = (key_spec(&record.details)?, paired);
+    let names: Vec<_> = record.names().into_iter().map(str::to_owned).collect();
+    let leaves = issuers.certify(work, ring, specs, &names, &certificate.scope.account)?;
     let record = &mut certificate.record;
-    record.details = Details::of(&leaf.certificate);
-    record.material = Some(ids::hex::<8>()?);
     record.issued_ms = Some(now_ms);
     record.exported = false;
     record.renewal = Some(Summary { succeeded: true, reason: None, updated_ms: now_ms });
-    if let Some(place) = certificate.material_place() {
-        work.put_secret(&place, &leaf.stored)?;
-    }
-    certificate::file(work, certificate, &leaf.text)?;
+    certificate.take(work, leaves, issuers.partner.map(|(partner, _)| partner))?;
     Ok(schedule(work, certificate)?)
 }
 
@@ -213,14 +204,28 @@ fn attempt(
     certificate: &mut Certificate,
 ) -> Result<(), Failed> {
     let arn = certificate.record.authority.clone().unwrap_or_default();
-    let account = certificate.scope.account.clone();
-    let authority = ca::find(work, &certificate.scope, &arn)?;
-    let mut permitted = |action| {
-        permission::allowed(work, &authority, permission::CERTIFICATE_MANAGER, &account, action)
+    let (authority, allowed) = permitted(work, certificate, &arn)?;
+    let partner = certificate.record.paired.as_ref().map(|paired| paired.authority.clone());
+    let partner = partner.map(|arn| permitted(work, certificate, &arn)).transpose()?;
+    let issuers = Issuers {
+        authority: (&authority, &allowed),
+        partner: partner.as_ref().map(|(partner, allowed)| (partner, allowed)),
     };
-    let may_get = permitted("GetCertificate")?;
-    let Some(allowed) = permitted("IssueCertificate")?.filter(|_| may_get.is_some()) else {
-        return Err(Failed::NotPermitted);
+    Ok(replace(work, ring, certificate, &issuers)?)
+}
+
+/// An authority, if it permits Certificate Manager to issue for the certificate's account and to get what it issued.
+fn permitted(
+    work: &mut Work<'_>,
+    certificate: &Certificate,
+    arn: &str,
+) -> Result<(Authority, Allowed), Failed> {
+    let authority = ca::find(work, &certificate.scope, arn)?;
+    let account = certificate.scope.account.as_str();
+    let mut allowed = |action| {
+        permission::allowed(work, &authority, permission::CERTIFICATE_MANAGER, account, action)
     };
-    Ok(replace(work, ring, certificate, &authority, &allowed)?)
+    let may_get = allowed("GetCertificate")?;
+    let may_issue = allowed("IssueCertificate")?.filter(|_| may_get.is_some());
+    may_issue.map(|allowed| (authority, allowed)).ok_or(Failed::NotPermitted)
 }

@@ -2,29 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use outlast_crypto::Secret;
 use outlast_crypto::keys::KeySpec;
-use outlast_crypto::signatures::{Family, Message};
-use outlast_pki::certificate::Certificate as X509;
-use outlast_pki::extensions::subject_alternative_names;
 use outlast_pki::general_name::GeneralName;
-use outlast_pki::{csr, name};
 
-use super::certificate::{self, Certificate, Origin, Record, Text};
+use super::certificate::{Certificate, Origin, Record};
 use super::details::{Details, requestable};
+use super::leaf::{Issuers, default_key};
 use super::tags::check_tags;
 use super::{AcmError, TokenUse, refused_by_authority, renew};
 use crate::arn::Scope;
-use crate::ca::{Authority, CaError, Validity, ValidityType};
+use crate::ca::{self, Authority};
 use crate::identity::Allowed;
 use crate::keyring::KeyRing;
 use crate::work::Work;
-use crate::{Fault, ids, limits};
+use crate::{ids, limits};
 
 /// What is asked for.
 pub struct NewCertificate<'a> {
     /// Who issues it.
-    pub authority: &'a Authority,
+    pub issuers: Issuers<'a>,
     /// `DomainName`
     pub domain: String,
     /// `SubjectAlternativeNames`
@@ -43,14 +39,21 @@ pub struct NewCertificate<'a> {
     pub request_digest: String,
 }
 
-/// Has a certificate issued, and gives its ARN. `at_authority` is for issuing there.
+/// The partner of an authority, if its tag names one: then two certificates are made for each request.
+pub fn partner(work: &mut Work<'_>, authority: &Authority) -> Result<Option<Authority>, AcmError> {
+    if !authority.tags().contains_key(ca::PARTNER_TAG) {
+        return Ok(None);
+    }
+    ca::partner(work, authority).map(Some).map_err(refused_by_authority)
+}
+
+/// Has a certificate issued, and gives its ARN.
 pub fn request(
     work: &mut Work<'_>,
     ring: &KeyRing,
     scope: &Scope,
     new: NewCertificate<'_>,
     _: &Allowed,
-    at_authority: &Allowed,
 ) -> Result<String, AcmError> {
     let token = new.token.map(|token| TokenUse::new(scope, "request", token, &new.request_digest));
     if let Some(token) = &token
@@ -60,16 +63,19 @@ pub fn request(
     }
     let names = all_names(&new.domain, &new.names)?;
     check_tags(&new.tags)?;
-    let spec = key_spec(new.authority, new.key_algorithm)?;
-    let leaf = leaf(work, ring, new.authority, spec, &names, at_authority)
+    let specs = key_specs(&new.issuers, new.key_algorithm)?;
+    let leaves = new
+        .issuers
+        .certify(work, ring, specs, &names, &scope.account)
         .map_err(refused_by_authority)?;
     let record = Record {
         id: ids::uuid()?,
         origin: Origin::Managed,
         domain: Some(new.domain),
-        authority: Some(new.authority.arn()),
-        material: Some(ids::hex::<8>()?),
-        details: Details::of(&leaf.certificate),
+        authority: Some(new.issuers.authority.0.arn()),
+        material: None,
+        details: Details::of(&leaves.own.certificate),
+        paired: None,
         created_ms: work.now_ms(),
         issued_ms: Some(work.now_ms()),
         imported_ms: None,
@@ -81,11 +87,8 @@ pub fn request(
         acme: None,
         tags: new.tags,
     };
-    let certificate = Certificate { scope: scope.clone(), record };
-    if let Some(place) = certificate.material_place() {
-        work.put_secret(&place, &leaf.stored)?;
-    }
-    certificate::file(work, &certificate, &leaf.text)?;
+    let mut certificate = Certificate { scope: scope.clone(), record };
+    certificate.take(work, leaves, new.issuers.partner.map(|(partner, _)| partner))?;
     renew::schedule(work, &certificate)?;
     let arn = certificate.arn();
     if let Some(token) = token {
@@ -122,57 +125,19 @@ fn all_names(domain: &str, others: &[String]) -> Result<Vec<String>, AcmError> {
     Ok(names)
 }
 
-/// The type of key that is asked for. When it is not said, AWS's default goes with classical CAs; from a post-quantum
-/// CA comes a post-quantum certificate.
-fn key_spec(authority: &Authority, asked: Option<&str>) -> Result<&'static KeySpec, AcmError> {
-    let name = asked.unwrap_or_else(|| match authority.algorithm().family {
-        Family::Rsa | Family::Ec => "RSA_2048",
-        Family::MlDsa => authority.spec().pca_name.unwrap_or("ML_DSA_65"),
-        _ => "ML_DSA_65",
-    });
-    requestable(name).ok_or_else(|| {
-        AcmError::InvalidParameter(format!("Certificates with {name} keys cannot be requested."))
-    })
-}
-
-/// A new key with its certificate.
-pub(super) struct Leaf {
-    /// The key in its stored form.
-    pub(super) stored: Secret,
-    pub(super) certificate: X509,
-    pub(super) text: Text,
-}
-
-/// Makes a key and has the authority certify it for these names.
-pub(super) fn leaf(
-    work: &mut Work<'_>,
-    ring: &KeyRing,
-    authority: &Authority,
-    spec: &KeySpec,
-    names: &[String],
-    allowed: &Allowed,
-) -> Result<Leaf, CaError> {
-    let stored = spec.generate()?;
-    let request = request_for(spec, &stored, names)?;
-    let end = certificate::end(work, authority, None);
-    let validity = Validity { value: end, kind: ValidityType::Absolute };
-    let issued = certificate::issue(work, ring, authority, &request, (None, validity), allowed)?;
-    let (certificate, text) = certificate::read(authority, issued)?;
-    Ok(Leaf { stored, certificate, text })
-}
-
-/// A certificate request in DER for these names, signed with its own key.
-fn request_for(spec: &KeySpec, stored: &Secret, names: &[String]) -> Result<Vec<u8>, Fault> {
-    let unusable = || Fault::Encoding(format!("{} keys sign no requests", spec.name));
-    let key = spec.load(stored)?;
-    let algorithm =
-        *spec.signing.iter().find(|algorithm| algorithm.oid.is_some()).ok_or_else(unusable)?;
-    let public_key = key.public_key().ok_or_else(unusable)?;
-    let common_name = names.first().map(String::as_str).unwrap_or_default();
-    let subject = name::common_name(common_name)?;
-    let alternatives: Vec<_> = names.iter().cloned().map(GeneralName::DnsName).collect();
-    let extension = subject_alternative_names(&alternatives, false)?;
-    let unsigned = csr::Unsigned::new(subject, public_key, vec![extension])?;
-    let signature = key.sign(algorithm, Message::Raw(&unsigned.to_be_signed))?;
-    Ok(unsigned.assemble(algorithm, &signature)?)
+/// The types of keys: of the one that is asked for, and of the one that goes with it.
+fn key_specs(
+    issuers: &Issuers<'_>,
+    asked: Option<&str>,
+) -> Result<(&'static KeySpec, Option<&'static KeySpec>), AcmError> {
+    let find = |name: &str| {
+        requestable(name).ok_or_else(|| {
+            AcmError::InvalidParameter(format!(
+                "Certificates with {name} keys cannot be requested."
+            ))
+        })
+    };
+    let own = find(asked.unwrap_or_else(|| default_key(issuers.authority.0)))?;
+    let paired = issuers.partner.map(|(partner, _)| find(default_key(partner))).transpose()?;
+    Ok((own, paired))
 }

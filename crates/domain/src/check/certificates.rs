@@ -7,7 +7,7 @@ use outlast_pki::certificate::Certificate;
 use serde_json::Value;
 
 use super::trial::try_out;
-use crate::acm::certificate::{Origin, Record};
+use crate::acm::certificate::{Origin, Record, serial_place};
 use crate::acm::details::requestable;
 
 /// Records that go with a certificate, which is filed as they are.
@@ -16,13 +16,16 @@ const COMPANIONS: &[(&str, &str)] = &[
     ("acm/ended/", "there is no certificate that is to be forgotten"),
 ];
 
+/// Serial number and public key of a certificate.
+type Half = (String, Vec<u8>);
+
 /// What is remembered of Certificate Manager's records.
 #[derive(Default)]
 pub(super) struct Certificates {
     /// By account, region and id.
     records: BTreeMap<String, Record>,
-    /// Serial number and public key of the texts.
-    texts: BTreeMap<String, Option<(String, Vec<u8>)>>,
+    /// Serial number and public key of the texts, and of those that go with them.
+    texts: BTreeMap<String, (Option<Half>, Option<Half>)>,
     /// By account, region, id of the certificate and id of the key.
     keys: BTreeMap<String, Option<Vec<u8>>>,
     companions: BTreeSet<(&'static str, String)>,
@@ -43,13 +46,16 @@ impl Certificates {
                 Err(_) => self.problem(place, "the certificate's record cannot be read"),
             }
         } else if let Some(rest) = place.strip_prefix("acm/text/") {
-            let read = text("certificate")
-                .and_then(|pem| Certificate::parse_one(pem.as_bytes()).ok())
-                .and_then(|found| Some((hex::encode(found.serial()), found.public_key().ok()?)));
-            if read.is_none() {
+            let read = |value: &Value| {
+                let pem = value.get("certificate").and_then(Value::as_str)?;
+                let found = Certificate::parse_one(pem.as_bytes()).ok()?;
+                Some((hex::encode(found.serial()), found.public_key().ok()?))
+            };
+            let (own, paired) = (read(value), value.get("paired"));
+            if own.is_none() || paired.is_some_and(|paired| read(paired).is_none()) {
                 self.problem(place, "the certificate cannot be read");
             }
-            self.texts.insert(rest.to_owned(), read);
+            self.texts.insert(rest.to_owned(), (own, paired.and_then(read)));
         } else if let Some(rest) = place.strip_prefix("acm/serial/") {
             match (text("account"), text("region"), text("id")) {
                 (Some(account), Some(region), Some(id)) => {
@@ -73,8 +79,10 @@ impl Certificates {
             self.problem(place, "there is no certificate that this key belongs to");
             return true;
         };
-        let listed = record.material.as_deref() == Some(id);
-        let outcome = requestable(&record.details.key_algorithm)
+        let paired = record.paired.as_ref().filter(|paired| paired.material == id);
+        let listed = record.material.as_deref() == Some(id) || paired.is_some();
+        let details = paired.map_or(&record.details, |paired| &paired.details);
+        let outcome = requestable(&details.key_algorithm)
             .ok_or("the certificate has no known key type")
             .and_then(|spec| try_out(spec, secret));
         let public_key = match outcome {
@@ -97,33 +105,37 @@ impl Certificates {
         let mut problem = |place: String, what: &str| found.push((place, what.to_owned()));
         for (rest, record) in &self.records {
             let place = format!("acm/certificate/{rest}");
-            let text = self.texts.get(rest);
-            let Some(text) = text else {
+            let Some((text, paired_text)) = self.texts.get(rest) else {
                 problem(place, "its text is missing");
                 continue;
             };
-            if text.as_ref().is_some_and(|(serial, _)| *serial != record.details.serial) {
-                problem(place.clone(), "its text is another certificate's");
+            let own = record.authority.as_ref();
+            let mut halves = vec![(own, record.material.as_ref(), &record.details, text)];
+            if record.paired.is_some() && paired_text.is_none() {
+                problem(place.clone(), "the text of the certificate that goes with it is missing");
             }
-            match &record.material {
-                None if record.origin != Origin::Acme => {
-                    problem(place.clone(), "its private key is missing");
+            if let Some(paired) = &record.paired {
+                let (authority, material) = (Some(&paired.authority), Some(&paired.material));
+                halves.push((authority, material, &paired.details, paired_text));
+            }
+            for (authority, material, details, text) in halves {
+                if text.as_ref().is_some_and(|(serial, _)| *serial != details.serial) {
+                    problem(place.clone(), "its text is another certificate's");
                 }
-                None => {}
-                Some(id) => match (self.keys.get(&format!("{rest}/{id}")), text) {
-                    (None, _) => problem(place.clone(), "its private key is missing"),
-                    (Some(Some(key)), Some((_, public_key))) if key != public_key => {
-                        problem(place.clone(), "its private key is another certificate's");
+                match material.map(|id| self.keys.get(&format!("{rest}/{id}"))) {
+                    None if record.origin == Origin::Acme => {}
+                    None | Some(None) => problem(place.clone(), "its private key is missing"),
+                    Some(Some(key)) => {
+                        let pair = key.as_ref().zip(text.as_ref());
+                        if pair.is_some_and(|(key, (_, public_key))| key != public_key) {
+                            problem(place.clone(), "its private key is another certificate's");
+                        }
                     }
-                    _ => {}
-                },
-            }
-            if let Some(authority) = &record.authority {
-                let filed =
-                    crate::acm::certificate::serial_place(authority, &record.details.serial);
-                let filed = filed.trim_start_matches("acm/serial/");
-                if self.serials.get(filed) != Some(rest) {
-                    problem(place, "it is not found by its serial number");
+                }
+                let filed = authority.map(|arn| serial_place(arn, &details.serial));
+                let filed = filed.as_ref().map(|place| place.trim_start_matches("acm/serial/"));
+                if filed.is_some_and(|filed| self.serials.get(filed) != Some(rest)) {
+                    problem(place.clone(), "it is not found by its serial number");
                 }
             }
         }

@@ -32,6 +32,12 @@ pub struct Output {
     pub certificate: String,
     pub certificate_chain: Option<String>,
     pub private_key: String,
+    /// Beyond AWS: the certificate from the partner of the CA.
+    pub paired_certificate: Option<String>,
+    /// Beyond AWS: its chain.
+    pub paired_certificate_chain: Option<String>,
+    /// Beyond AWS: its private key.
+    pub paired_private_key: Option<String>,
 }
 
 impl Operation for ExportCertificate {
@@ -49,10 +55,16 @@ impl Operation for ExportCertificate {
         let certificate = find_certificate(call, &input.certificate_arn)?;
         let allowed = authorize_certificate(call, "acm:ExportCertificate", &certificate)?;
         let exported = export::export(&mut call.work, certificate, &passphrase, &allowed)?;
+        let paired = exported.text.paired.map(|paired| *paired);
+        let (paired_certificate, paired_certificate_chain) =
+            paired.map_or((None, None), |text| (Some(text.certificate), text.chain));
         Ok(Output {
             certificate: exported.text.certificate,
             certificate_chain: exported.text.chain,
             private_key: exported.private_key,
+            paired_certificate,
+            paired_certificate_chain,
+            paired_private_key: exported.paired_private_key,
         })
     }
 }

@@ -28,6 +28,10 @@ pub struct Input {
 pub struct Output {
     pub certificate: String,
     pub certificate_chain: Option<String>,
+    /// Beyond AWS: the certificate from the partner of the CA.
+    pub paired_certificate: Option<String>,
+    /// Beyond AWS: its chain.
+    pub paired_certificate_chain: Option<String>,
 }
 
 impl Operation for GetCertificate {
@@ -41,6 +45,14 @@ impl Operation for GetCertificate {
         let certificate = find_certificate(call, &input.certificate_arn)?;
         let allowed = authorize_certificate(call, "acm:GetCertificate", &certificate)?;
         let text = certificate.text(&mut call.work, &allowed)?;
-        Ok(Output { certificate: text.certificate, certificate_chain: text.chain })
+        let paired = text.paired.map(|paired| *paired);
+        let (paired_certificate, paired_certificate_chain) =
+            paired.map_or((None, None), |text| (Some(text.certificate), text.chain));
+        Ok(Output {
+            certificate: text.certificate,
+            certificate_chain: text.chain,
+            paired_certificate,
+            paired_certificate_chain,
+        })
     }
 }

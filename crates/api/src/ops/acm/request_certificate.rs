@@ -78,10 +78,21 @@ impl Operation for RequestCertificate {
             call.authorize("acm:RequestCertificate", &call.scope.arn("acm", "certificate/*"))?;
         let authority =
             ca::find(&mut call.work, &call.scope, authority).map_err(acm::refused_by_authority)?;
+        let partner = request::partner(&mut call.work, &authority)?;
         // AWS asks with the caller's own rights ("forward access"), too.
-        let at_authority = call.authorize_authority("acm-pca:IssueCertificate", &authority)?;
+        let action = "acm-pca:IssueCertificate";
+        let template = "arn:aws:acm-pca:::template/EndEntityCertificate/V1";
+        call.conditions.set("acm-pca:TemplateArn", template);
+        let at_authority = call.authorize_authority(action, &authority)?;
+        let at_partner = match &partner {
+            Some(partner) => Some((partner, call.authorize_authority(action, partner)?)),
+            None => None,
+        };
         let new = NewCertificate {
-            authority: &authority,
+            issuers: acm::Issuers {
+                authority: (&authority, &at_authority),
+                partner: at_partner.as_ref().map(|(partner, allowed)| (*partner, allowed)),
+            },
             domain: input.domain_name,
             names,
             key_algorithm: input.key_algorithm.as_deref(),
@@ -92,7 +103,7 @@ impl Operation for RequestCertificate {
             request_digest,
         };
         let (work, ring) = (&mut call.work, call.ring);
-        let arn = request::request(work, ring, &call.scope, new, &allowed, &at_authority)?;
+        let arn = request::request(work, ring, &call.scope, new, &allowed)?;
         call.notes.resource(arn.clone(), CERTIFICATE);
         call.notes.response("certificateArn", arn.as_str());
         Ok(Output { certificate_arn: arn })

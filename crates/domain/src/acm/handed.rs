@@ -1,0 +1,139 @@
+//! Certificates that ACME hands out: the client has the key, and the record is kept for a year after the end.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::certificate::{
+    Acme, Certificate, Origin, REASONS, Record, Text, at, erase, file, revoke,
+};
+use super::details::Details;
+use super::tags::check_tags;
+use super::{AcmError, leaf};
+use crate::arn::Scope;
+use crate::ca::{Authority, Validity, ValidityType};
+use crate::identity::Allowed;
+use crate::keyring::KeyRing;
+use crate::work::{Sweep, Work};
+use crate::{ids, limits};
+
+/// What an ACME client has ordered and proven to be its own.
+pub struct AcmeOrder<'a> {
+    /// Who issues it.
+    pub authority: &'a Authority,
+    /// The client's certificate request, PEM or DER.
+    pub csr: &'a [u8],
+    /// Names of the order; the first becomes `DomainName`. That they are those of the request is for the caller to
+    /// see to.
+    pub names: &'a [String],
+    /// Seconds since 1970; an hour ago when absent.
+    pub not_before: Option<i64>,
+    /// Seconds since 1970; as long as Certificate Manager's certificates last when absent. Cut to what the CA can
+    /// give.
+    pub not_after: Option<i64>,
+    /// ARN of the endpoint.
+    pub endpoint_arn: &'a str,
+    /// Id of the account, a UUID.
+    pub account_id: &'a str,
+    /// Tags of the certificate.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// A certificate that ACME hands out.
+#[derive(Debug, Clone)]
+pub struct Handed {
+    /// The certificate as kept.
+    pub certificate: Certificate,
+    /// Its text and chain.
+    pub text: Text,
+}
+
+/// Issues a certificate for an ACME client, who keeps the key.
+pub fn issue_for_acme(
+    work: &mut Work<'_>,
+    ring: &KeyRing,
+    scope: &Scope,
+    order: AcmeOrder<'_>,
+    allowed: &Allowed,
+) -> Result<Handed, AcmError> {
+    check_tags(&order.tags)?;
+    let authority = order.authority;
+    let end = leaf::end(work, authority, order.not_after);
+    let until = Validity { value: end, kind: ValidityType::Absolute };
+    let from = order.not_before.map(|value| Validity { value, kind: ValidityType::Absolute });
+    let (period, account) = ((from, until), scope.account.as_str());
+    let issued = leaf::issue(work, ring, authority, order.csr, period, account, allowed)
+        .map_err(super::refused_by_authority)?;
+    let (x509, text) = leaf::read(authority, issued)?;
+    let record = Record {
+        id: ids::uuid()?,
+        origin: Origin::Acme,
+        domain: order.names.first().cloned(),
+        authority: Some(authority.arn()),
+        material: None,
+        details: Details::of(&x509),
+        paired: None,
+        created_ms: work.now_ms(),
+        issued_ms: Some(work.now_ms()),
+        imported_ms: None,
+        exportable: false,
+        exported: false,
+        transparency: true,
+        revoked: None,
+        renewal: None,
+        acme: Some(Acme {
+            endpoint_arn: order.endpoint_arn.to_owned(),
+            account_id: order.account_id.to_owned(),
+        }),
+        tags: order.tags,
+    };
+    let ended = Ended { at_ms: record.details.not_after * 1000 + limits::KEEP_ENDED_ACME_MS };
+    work.put(&ended_place(scope, &record.id), &ended)?;
+    let certificate = Certificate { scope: scope.clone(), record };
+    file(work, &certificate, &text)?;
+    Ok(Handed { certificate, text })
+}
+
+/// Revokes a certificate that ACME has handed out. `reason` is in Private CA's spelling.
+pub fn revoke_for_acme(
+    work: &mut Work<'_>,
+    certificate: Certificate,
+    authority: &Authority,
+    reason: &str,
+    allowed: &Allowed,
+) -> Result<(), AcmError> {
+    let name =
+        REASONS.iter().find(|(_, known)| *known == reason).map_or("UNSPECIFIED", |row| row.0);
+    revoke(work, certificate, authority, name, allowed, allowed)
+}
+
+/// When the record of a certificate that ACME has handed out is to go.
+#[derive(Serialize, Deserialize)]
+struct Ended {
+    at_ms: i64,
+}
+
+/// Forgets certificates that ACME has handed out a year after their end.
+pub const FORGET_ENDED: Sweep = Sweep {
+    find: |work, after, limit| {
+        work.due("acm/ended/", after, limit, |ended: &Ended, now_ms| ended.at_ms <= now_ms)
+    },
+    handle: |work, place, swept| {
+        let now_ms = work.now_ms();
+        if work.get::<Ended>(place)?.is_none_or(|ended| ended.at_ms > now_ms) {
+            return Ok(());
+        }
+        match at(work, place, "acm/ended/")? {
+            Some(certificate) => {
+                erase(work, &certificate);
+                swept.done(&certificate.scope, certificate.arn(), "DeleteCertificate");
+            }
+            None => work.delete(place),
+        }
+        Ok(())
+    },
+};
+
+pub(super) fn ended_place(scope: &Scope, id: &str) -> String {
+    format!("acm/ended/{}/{}/{id}", scope.account, scope.region)
+}

@@ -1,0 +1,170 @@
+//! Keys that Certificate Manager makes, and having them certified by a private CA, or by two that are partners.
+
+use outlast_crypto::Secret;
+use outlast_crypto::keys::KeySpec;
+use outlast_crypto::signatures::{Family, Message};
+use outlast_pki::certificate::Certificate as X509;
+use outlast_pki::extensions::subject_alternative_names;
+use outlast_pki::general_name::GeneralName;
+use outlast_pki::templates::Template;
+use outlast_pki::{csr, name};
+
+use super::certificate::Text;
+use crate::ca::{self, Authority, CaError, Issued, Requester, Validity, ValidityType, permission};
+use crate::identity::Allowed;
+use crate::keyring::KeyRing;
+use crate::work::Work;
+use crate::{Fault, limits};
+
+/// Who issues a certificate, and who the one that goes with it, if there is one.
+#[derive(Clone, Copy)]
+pub struct Issuers<'a> {
+    /// The authority, with the right to issue there.
+    pub authority: (&'a Authority, &'a Allowed),
+    /// Its partner, with the right to issue there.
+    pub partner: Option<(&'a Authority, &'a Allowed)>,
+}
+
+/// A new key with its certificate.
+pub(super) struct Leaf {
+    /// The key in its stored form.
+    pub(super) stored: Secret,
+    pub(super) certificate: X509,
+    pub(super) text: Text,
+}
+
+/// A leaf and the one that goes with it, if there is one.
+pub(super) struct Leaves {
+    pub(super) own: Leaf,
+    pub(super) paired: Option<Leaf>,
+}
+
+impl Issuers<'_> {
+    /// When a certificate from these ends, seconds since 1970.
+    pub(super) fn end(&self, work: &Work<'_>) -> i64 {
+        let partner = self.partner.map(|(partner, _)| end(work, partner, None));
+        let own = end(work, self.authority.0, None);
+        partner.map_or(own, |partner| partner.min(own))
+    }
+
+    /// Makes keys and has them certified for these names. The partner's is of the type `paired`.
+    pub(super) fn certify(
+        &self,
+        work: &mut Work<'_>,
+        ring: &KeyRing,
+        (spec, paired): (&KeySpec, Option<&KeySpec>),
+        names: &[String],
+        account: &str,
+    ) -> Result<Leaves, CaError> {
+        let (authority, allowed) = self.authority;
+        let until = Validity { value: self.end(work), kind: ValidityType::Absolute };
+        let stored = spec.generate()?;
+        let request = request_for(spec, &stored, names)?;
+        let Some(((partner, at_partner), paired)) = self.partner.zip(paired) else {
+            let issued = issue(work, ring, authority, &request, (None, until), account, allowed)?;
+            return Ok(Leaves { own: Leaf::new(authority, stored, issued)?, paired: None });
+        };
+        let paired_stored = paired.generate()?;
+        let paired_request = request_for(paired, &paired_stored, names)?;
+        let new = new(authority, &request, (None, until));
+        let both = (authority, partner);
+        let requester = requester(authority, account);
+        let allowed_both = (allowed, at_partner);
+        let pair = ca::issue_pair(work, ring, both, new, &paired_request, requester, allowed_both)?;
+        let issued = ca::certificate(work, authority, &pair.certificate, allowed)?;
+        let paired = ca::certificate(work, partner, &pair.paired, at_partner)?;
+        Ok(Leaves {
+            own: Leaf::new(authority, stored, issued)?,
+            paired: Some(Leaf::new(partner, paired_stored, paired)?),
+        })
+    }
+}
+
+impl Leaf {
+    fn new(authority: &Authority, stored: Secret, issued: Issued) -> Result<Self, Fault> {
+        let (certificate, text) = read(authority, issued)?;
+        Ok(Self { stored, certificate, text })
+    }
+}
+
+/// The type of key that goes with an authority when none is named: AWS's default with classical ones; from a
+/// post-quantum CA comes a post-quantum certificate.
+pub(super) fn default_key(authority: &Authority) -> &'static str {
+    match authority.algorithm().family {
+        Family::Rsa | Family::Ec => "RSA_2048",
+        Family::MlDsa => authority.spec().pca_name.unwrap_or("ML_DSA_65"),
+        _ => "ML_DSA_65",
+    }
+}
+
+/// Has an authority issue a certificate for a request, and gives it with its chain.
+pub(super) fn issue(
+    work: &mut Work<'_>,
+    ring: &KeyRing,
+    authority: &Authority,
+    request: &[u8],
+    period: (Option<Validity>, Validity),
+    account: &str,
+    allowed: &Allowed,
+) -> Result<Issued, CaError> {
+    let (new, requester) = (new(authority, request, period), requester(authority, account));
+    let arn = ca::issue_for(work, ring, authority, new, requester, allowed)?;
+    ca::certificate(work, authority, &arn, allowed)
+}
+
+fn new<'a>(
+    authority: &Authority,
+    request: &'a [u8],
+    (not_before, validity): (Option<Validity>, Validity),
+) -> ca::NewCertificate<'a> {
+    ca::NewCertificate {
+        request,
+        algorithm: authority.algorithm(),
+        template: Template::default_row(),
+        passthrough: ca::Passthrough::default(),
+        validity,
+        not_before,
+        token: None,
+        request_digest: String::new(),
+    }
+}
+
+fn requester<'a>(authority: &Authority, account: &'a str) -> Requester<'a> {
+    Requester {
+        account: (account != authority.scope().account).then_some(account),
+        service: Some(permission::CERTIFICATE_MANAGER),
+    }
+}
+
+/// When a certificate from this authority ends, seconds since 1970: as `asked` or in 13 months, but not after the
+/// authority, and as soon as it must where certificates are short-lived.
+pub(super) fn end(work: &Work<'_>, authority: &Authority, asked: Option<i64>) -> i64 {
+    let mut end = asked.unwrap_or(work.now() + limits::MANAGED_SECONDS);
+    if authority.usage_mode() == "SHORT_LIVED_CERTIFICATE" {
+        end = end.min(work.now() + limits::SHORT_LIVED_SECONDS);
+    }
+    authority.certificate().map_or(end, |own| end.min(own.not_after()))
+}
+
+/// A certificate as its authority gave it.
+pub(super) fn read(authority: &Authority, issued: Issued) -> Result<(X509, Text), Fault> {
+    let certificate = X509::parse_one(issued.certificate.as_bytes())
+        .map_err(|_| Fault::Damaged(authority.arn()))?;
+    Ok((certificate, Text { certificate: issued.certificate, chain: issued.chain, paired: None }))
+}
+
+/// A certificate request in DER for these names, signed with its own key.
+fn request_for(spec: &KeySpec, stored: &Secret, names: &[String]) -> Result<Vec<u8>, Fault> {
+    let unusable = || Fault::Encoding(format!("{} keys sign no requests", spec.name));
+    let key = spec.load(stored)?;
+    let algorithm =
+        *spec.signing.iter().find(|algorithm| algorithm.oid.is_some()).ok_or_else(unusable)?;
+    let public_key = key.public_key().ok_or_else(unusable)?;
+    let common_name = names.first().map(String::as_str).unwrap_or_default();
+    let subject = name::common_name(common_name)?;
+    let alternatives: Vec<_> = names.iter().cloned().map(GeneralName::DnsName).collect();
+    let extension = subject_alternative_names(&alternatives, false)?;
+    let unsigned = csr::Unsigned::new(subject, public_key, vec![extension])?;
+    let signature = key.sign(algorithm, Message::Raw(&unsigned.to_be_signed))?;
+    Ok(unsigned.assemble(algorithm, &signature)?)
+}
