@@ -168,6 +168,13 @@ pub(crate) fn client_failure(error: ClientError) -> Failure {
                 "check that --ca-bundle is the ca.pem of this server's data folder"
             })
         }
+        // rustls names the alerts of RFC 8446, section 6.2, so.
+        ClientError::Http(text) if text.contains("CertificateRequired") => {
+            Some("the server asks for a client certificate: --client-cert FILE --client-key FILE")
+        }
+        ClientError::Http(text) if text.contains("CertificateRevoked") => {
+            Some("the client certificate is revoked: get a new one")
+        }
         _ => None,
     };
     let failure = Failure::new(error.to_string());

@@ -16,6 +16,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, Serve
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
@@ -63,6 +64,8 @@ pub struct HandshakeBytes {
 /// A kept connection. Requests go one after the other.
 pub struct Connection {
     sender: SendRequest<Full<Bytes>>,
+    /// Ends with the connection, and tells why if it broke.
+    task: JoinHandle<Option<String>>,
     /// What was negotiated.
     pub negotiated: Negotiated,
     /// What the handshake took.
@@ -162,11 +165,8 @@ impl Connector {
         let (sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|error| ClientError::Http(error.to_string()))?;
-        tokio::spawn(async move {
-            // An error here reaches the request that is waiting as well.
-            let _ = connection.await;
-        });
-        Ok(Connection { sender, negotiated, handshake })
+        let task = tokio::spawn(async move { connection.await.err().map(|error| root_of(&error)) });
+        Ok(Connection { sender, task, negotiated, handshake })
     }
 }
 
@@ -183,8 +183,30 @@ impl Connection {
             let body = body.map_err(|error| ClientError::Http(error.to_string()))?;
             Ok((status, body.to_bytes()))
         };
-        timeout(limits::ANSWER, exchange).await.map_err(|_| ClientError::Answer)?
+        let outcome = timeout(limits::ANSWER, exchange).await.map_err(|_| ClientError::Answer)?;
+        match outcome {
+            Err(ClientError::Http(error)) => Err(ClientError::Http(self.reason(error).await)),
+            other => other,
+        }
     }
+
+    /// What broke the connection, where that is known: a server that refuses the client's certificate says so in an
+    /// alert after the handshake (RFC 8446, section 4.4.2.4), and the request itself only learns that it was dropped.
+    async fn reason(&mut self, error: String) -> String {
+        match timeout(limits::LAST_WORDS, &mut self.task).await {
+            Ok(Ok(Some(reason))) => reason,
+            _ => error,
+        }
+    }
+}
+
+/// The innermost error, which says the most.
+fn root_of(error: &dyn std::error::Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
 }
 
 #[derive(Default)]

@@ -51,7 +51,7 @@ static KINDS: &[Row] = &[
     Row {
         kind: Kind::Certificate,
         name: "certificate",
-        labels: &["CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE"],
+        labels: &["CERTIFICATE", "X509 CERTIFICATE"],
     },
     Row {
         kind: Kind::CertificateRequest,
