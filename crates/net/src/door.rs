@@ -8,7 +8,8 @@ use rustls::server::{
 };
 use rustls::sign::CertifiedKey;
 use rustls::{NamedGroup, ServerConfig};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -86,7 +87,13 @@ impl Door {
         let start = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
         let offered = start.client_hello().named_groups().unwrap_or_default().to_vec();
         let config = self.config(&offered);
-        let stream = start.into_stream(config).await?;
+        let stream = match start.into_stream(config).into_fallible().await {
+            Ok(stream) => stream,
+            Err((error, stream)) => {
+                let _ = timeout(limits::LAST_WORDS, farewell(stream)).await;
+                return Err(error);
+            }
+        };
         let mut negotiated = Negotiated::of(stream.get_ref().1);
         negotiated.client_certificate =
             stream.get_ref().1.peer_certificates().and_then(client_auth::described);
@@ -99,6 +106,20 @@ impl Door {
             configs.upgrade.clone()
         } else {
             configs.classical.clone()
+        }
+    }
+}
+
+/// Ends a connection so that the client reads the alert: what it has sent meanwhile is read, or the system would reset the
+/// connection and the alert be lost. A client of TLS 1.3 sends its first request together with its certificate.
+async fn farewell(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
+    let _ = stream.shutdown().await;
+    let mut buffer = [0; 4096];
+    let mut left = limits::MAX_HEAD;
+    while let Ok(read @ 1..) = stream.read(&mut buffer).await {
+        left = left.saturating_sub(read);
+        if left == 0 {
+            return;
         }
     }
 }

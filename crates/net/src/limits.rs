@@ -33,7 +33,7 @@ pub const MAX_SESSIONS: usize = 4096;
 pub const MAX_ANSWER: usize = 4 * 1024 * 1024;
 /// How long the client waits for an answer.
 pub const ANSWER: Duration = Duration::from_secs(60);
-/// How long the client waits to learn why a connection broke.
+/// How long the client waits to learn why a connection broke, and the server for a client that it has refused.
 pub const LAST_WORDS: Duration = Duration::from_millis(500);
 /// Bytes of a CRL or OCSP response that is fetched at most.
 pub const MAX_FETCH: usize = 32 * 1024 * 1024;

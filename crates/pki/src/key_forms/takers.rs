@@ -66,7 +66,7 @@ pub static TAKERS: &[Taker] = &[
     },
     Taker {
         name: "Go 1.27",
-        source: "crypto/x509, ParsePKCS8PrivateKey, ParseECPrivateKey, ParsePKCS1PrivateKey",
+        source: "crypto/x509, ParsePKCS8PrivateKey and its kin; tried with 1.27.4",
         rules: &[
             (ML_DSA, SEED, Answer::Yes),
             (NIST_EC, EC_FORMS, Answer::Yes),
@@ -86,7 +86,7 @@ pub static TAKERS: &[Taker] = &[
     },
     Taker {
         name: "BouncyCastle 1.86",
-        source: "org.bouncycastle.pqc.crypto.util.PrivateKeyFactory; PEMParser",
+        source: "PEMParser and BouncyCastleProvider.getPrivateKey; tried with 1.86",
         rules: &[
             (COMPOSITE, PKCS8, Answer::Unknown),
             (ML, ALL_FORMS, Answer::Yes),
