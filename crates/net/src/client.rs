@@ -2,8 +2,8 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -64,8 +64,10 @@ pub struct HandshakeBytes {
 /// A kept connection. Requests go one after the other.
 pub struct Connection {
     sender: SendRequest<Full<Bytes>>,
-    /// Ends with the connection, and tells why if it broke.
-    task: JoinHandle<Option<String>>,
+    /// Ends with the connection.
+    task: JoinHandle<()>,
+    /// Why it broke.
+    error: LastError,
     /// What was negotiated.
     pub negotiated: Negotiated,
     /// What the handshake took.
@@ -162,11 +164,16 @@ impl Connector {
             sent: counts.sent.load(Ordering::Relaxed),
             received: counts.received.load(Ordering::Relaxed),
         };
+        let error = LastError::default();
+        let stream = Remembering { stream, error: error.clone() };
         let (sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|error| ClientError::Http(error.to_string()))?;
-        let task = tokio::spawn(async move { connection.await.err().map(|error| root_of(&error)) });
-        Ok(Connection { sender, task, negotiated, handshake })
+        let task = tokio::spawn(async move {
+            // An error here reaches the request that is waiting as well.
+            let _ = connection.await;
+        });
+        Ok(Connection { sender, task, error, negotiated, handshake })
     }
 }
 
@@ -193,20 +200,51 @@ impl Connection {
     /// What broke the connection, where that is known: a server that refuses the client's certificate says so in an
     /// alert after the handshake (RFC 8446, section 4.4.2.4), and the request itself only learns that it was dropped.
     async fn reason(&mut self, error: String) -> String {
-        match timeout(limits::LAST_WORDS, &mut self.task).await {
-            Ok(Ok(Some(reason))) => reason,
-            _ => error,
-        }
+        let _ = timeout(limits::LAST_WORDS, &mut self.task).await;
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or(error)
     }
 }
 
-/// The innermost error, which says the most.
-fn root_of(error: &dyn std::error::Error) -> String {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
+/// The error that ended reading.
+type LastError = Arc<Mutex<Option<String>>>;
+
+/// Keeps the error of reading: hyper swallows it between two messages.
+struct Remembering<S> {
+    stream: S,
+    error: LastError,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Remembering<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let outcome = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if let Poll::Ready(Err(error)) = &outcome {
+            let mut last = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+            last.get_or_insert_with(|| error.to_string());
+        }
+        outcome
     }
-    innermost.to_string()
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Remembering<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
 }
 
 #[derive(Default)]
