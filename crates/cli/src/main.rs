@@ -94,3 +94,14 @@ fn main() -> ExitCode {
         Err(failure) => failure.report(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    /// Two flags or groups of one name only show when the command is used.
+    #[test]
+    fn every_command_can_be_parsed() {
+        super::Arguments::command().debug_assert();
+    }
+}

@@ -81,7 +81,8 @@ impl<'a> Authorities<'a> {
         {
             let get = json!({ "CertificateAuthorityArn": of });
             let csr = made.session.call::<Csr>(get).await.unwrap().unwrap().csr;
-            let (certificate, chain) = made.issue(&root, &csr, template, 365).await;
+            let days = if chained { 365 } else { 3650 };
+            let (certificate, chain) = made.issue(&root, &csr, template, days).await;
             let mut import =
                 json!({ "CertificateAuthorityArn": of, "Certificate": blob(certificate) });
             if chained {

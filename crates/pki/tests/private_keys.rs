@@ -104,3 +104,24 @@ fn every_key_type_reads_back_and_one_form_stays_one_form() {
         assert!(PrivateKey::parse(&object.der.expose()[..20]).is_err());
     }
 }
+
+proptest::proptest! {
+    #[test]
+    fn no_key_makes_the_reader_panic(bytes: Vec<u8>, at in 0_usize..54, byte: u8) {
+        let _ = PrivateKey::parse(&bytes);
+        // A sound seed with one byte changed: another key, or refused.
+        let spec = outlast_crypto::keys::KeySpec::by_name("ML_DSA_44").unwrap();
+        let sound = spec.to_pkcs8(&outlast_crypto::Secret::new(vec![7; 32])).unwrap();
+        let mut changed = sound.expose().to_vec();
+        let at = at % changed.len();
+        changed[at] = byte;
+        if let Ok(key) = PrivateKey::parse(&changed) {
+            let written = key.to_pkcs8().unwrap();
+            proptest::prop_assert_eq!(written.expose(), &changed[..]);
+        }
+        for kind in [Kind::EcPrivateKey, Kind::RsaPrivateKey, Kind::PrivateKey] {
+            let der = outlast_crypto::Secret::new(bytes.clone());
+            let _ = PrivateKey::read(&Object { kind, der });
+        }
+    }
+}

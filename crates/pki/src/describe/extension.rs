@@ -263,4 +263,13 @@ mod tests {
         assert_eq!(words(TLS_FEATURE, &[0x30, 3, 2, 1, 5]), ["status_request (must staple)"]);
         assert!(!constraints(Template::default_row().kind).ca);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_content_makes_it_panic(der: Vec<u8>) {
+            for (oid, _, _) in EXTENSIONS {
+                let _ = words(*oid, &der);
+            }
+        }
+    }
 }
