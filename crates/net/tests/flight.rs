@@ -52,7 +52,8 @@ async fn measure(made: &Made, policy: &Policy, mutual: bool, staple: Option<Vec<
     let mut certified = CertifiedKey::from_der(ders(sent(made)), key(made), &provider).unwrap();
     certified.ocsp = staple;
     let root = made.certificates.last().unwrap().clone();
-    let auth = mutual.then(|| ClientAuth::new(Mode::Require, &[root.clone()], Vec::new()).unwrap());
+    let auth = mutual
+        .then(|| ClientAuth::new(Mode::Require, std::slice::from_ref(&root), Vec::new()).unwrap());
     let door =
         Door::with_clients(policy.clone(), Arc::new(certified), PROTOCOLS, auth.as_ref()).unwrap();
     let mut roots = RootCertStore::empty();

@@ -207,9 +207,7 @@ fn signed_kind(tbs: &[u8]) -> Option<Kind> {
     let is_time = |tag: &Tag| matches!(tag, Tag::UtcTime | Tag::GeneralizedTime);
     Some(match tags.as_slice() {
         // RFC 2986: version, subject, key, [0] attributes.
-        [Tag::Integer, Tag::Sequence, Tag::Sequence, attributes]
-            if matches!(attributes, Tag::ContextSpecific { .. }) =>
-        {
+        [Tag::Integer, Tag::Sequence, Tag::Sequence, Tag::ContextSpecific { .. }] => {
             Kind::CertificateRequest
         }
         // RFC 5280, 5.1: signature, issuer, thisUpdate behind an optional version.
