@@ -358,6 +358,7 @@ pub(crate) fn write_settings(
          # tls_cert = \"ecdsa-p256\"\n\
          # tls_names = [\"kms.example.com\"]\n\
          # log = \"info\"\n\
+         # client_ca = \"client-ca.pem\"\n\
          {store}{root_key}"
     );
     files::write(&folder.join("outlast.toml"), settings.as_bytes(), 0o600)

@@ -1,12 +1,8 @@
-//! Private CA under load: issuing, revocation, OCSP from the cache, validation of a chain.
+//! Private CA under load: issuing, with few and with many certificates, and validation of a chain.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use outlast_api::ops::acm_pca::{
     create_certificate_authority, get_certificate, get_certificate_authority_certificate,
     get_certificate_authority_csr, import_certificate_authority_certificate, issue_certificate,
@@ -15,15 +11,12 @@ use outlast_api::ops::acm_pca::{
 use outlast_api::wire::Blob;
 use outlast_crypto::keys::KeySpec;
 use outlast_crypto::signatures::{ML_DSA_65, Message};
-use outlast_net::fetch;
 use outlast_net::policy::Policy;
 use outlast_net::server::system_clock;
 use outlast_pki::certificate::Certificate;
-use outlast_pki::crl::Crl;
-use outlast_pki::describe::revocation_urls;
 use outlast_pki::extensions::SERVER_AUTH;
 use outlast_pki::validate::{Material, Options, validate};
-use outlast_pki::{csr, name, ocsp};
+use outlast_pki::{csr, name};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
@@ -344,7 +337,7 @@ async fn validation(server: &Server, authority: &Hierarchy, quick: bool) -> Resu
     })
 }
 
-/// A CA with very many certificates and revocations: its CRL, its OCSP answers, and what it still issues.
+/// A CA with very many certificates and revocations: whether it still issues as quickly.
 async fn many(server: &Server, authority: &Hierarchy, quick: bool) -> Result<Vec<Figure>, String> {
     let (certificates, revocations) = if quick { (4_000, 400) } else { (100_000, 10_000) };
     let small = Folder::new()?;
@@ -376,45 +369,8 @@ async fn many(server: &Server, authority: &Hierarchy, quick: bool) -> Result<Vec
     let [mut few, mut lots] = times;
     let growth = ratio(quantile(&mut lots, 0.5), quantile(&mut few, 0.5));
 
-    // From a revocation to the CRL that has it.
-    let leaf = issue_one(&mut sessions[1], authority, &requests[1]).await?;
-    let urls = revocation_urls(&leaf);
-    let crl_url = urls.crl.first().ok_or("no CRL in the certificate")?.clone();
-    let begun = Instant::now();
-    let revoke = json!({
-        "CertificateAuthorityArn": authority.sub,
-        "CertificateSerial": leaf.serial().iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
-        "RevocationReason": "KEY_COMPROMISE",
-    });
-    sessions[1].call::<revoke_certificate::RevokeCertificate>(revoke).await?;
-    let mut list = Vec::new();
-    while begun.elapsed() < Duration::from_secs(60) {
-        list = fetch::get(&crl_url).await.map_err(|error| error.to_string())?;
-        let read = Crl::parse(&list).map_err(|error| error.to_string())?;
-        if read.entry(leaf.serial()).is_some() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    let listed = begun.elapsed();
-    let crl = Crl::parse(&list).map_err(|error| error.to_string())?;
-    let entries = crl.len();
-
-    let pid = server.child.id();
-    let ocsp = ocsp_rate(pid, authority, &leaf, &mut sessions[1], &requests[1], quick).await?;
     let resident = status_kib(server.child.id(), "VmRSS")? / 1024;
     Ok(vec![
-        Figure {
-            name: "OCSP responses a second from the cache",
-            value: format!("{:.0}", ocsp.rate),
-            limit: ">= 20000",
-            met: ocsp.rate >= 20_000.0,
-            note: format!(
-                "ML-DSA-65, {} bytes each, GET for {} certificates, 16 kept connections; the client takes part of \
-                 the two cores; a server CPU second answers {:.0}",
-                ocsp.bytes, ocsp.certificates, ocsp.per_cpu_second
-            ),
-        },
         Figure {
             name: "IssueCertificate with very many certificates in the CA / with 10",
             value: format!("{growth:.3}"),
@@ -425,18 +381,11 @@ async fn many(server: &Server, authority: &Hierarchy, quick: bool) -> Result<Vec
             ),
         },
         Figure {
-            name: "from RevokeCertificate to the CRL that has it",
-            value: format!("{:.1} s", listed.as_secs_f64()),
-            limit: "< 10 s",
-            met: entries > 0 && listed < Duration::from_secs(10),
-            note: format!("{entries} entries, {} bytes, ML-DSA-65", list.len()),
-        },
-        Figure {
             name: "resident memory with very many certificates, after the load",
             value: format!("{resident} MiB"),
             limit: "-",
             met: true,
-            note: "VmRSS, the cache of OCSP responses included".into(),
+            note: format!("{certificates} certificates, {revocations} of them revoked; VmRSS"),
         },
     ])
 }
@@ -477,111 +426,4 @@ async fn fill(
         task.await.map_err(|error| error.to_string())??;
     }
     Ok(())
-}
-
-/// What OCSP reached.
-struct OcspRate {
-    rate: f64,
-    per_cpu_second: f64,
-    bytes: usize,
-    certificates: usize,
-}
-
-/// GET over 16 kept connections, for certificates whose answers are in the cache.
-async fn ocsp_rate(
-    pid: u32,
-    authority: &Hierarchy,
-    revoked: &Certificate,
-    session: &mut Session,
-    request: &Value,
-    quick: bool,
-) -> Result<OcspRate, String> {
-    let issuer = parse(&authority.sub_pem)?;
-    let mut leaves = vec![revoked.clone()];
-    for _ in 0..if quick { 20 } else { 200 } {
-        leaves.push(issue_one(session, authority, request).await?);
-    }
-    let urls = revocation_urls(&leaves[1]);
-    let url = urls.ocsp.first().ok_or("no OCSP in the certificate")?.clone();
-    let (host, path) = split(&url)?;
-    let mut gets = Vec::new();
-    for leaf in &leaves {
-        let der = ocsp::Request::new(&issuer, leaf, None)
-            .and_then(|request| request.to_der())
-            .map_err(|error| error.to_string())?;
-        let encoded =
-            STANDARD.encode(der).replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
-        let path = path.trim_end_matches('/');
-        gets.push(format!("GET {path}/{encoded} HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes());
-    }
-    let length = Duration::from_secs(if quick { 1 } else { 10 });
-    tokio::task::spawn_blocking(move || {
-        let mut connections = Vec::new();
-        for _ in 0..CLIENTS {
-            let stream = TcpStream::connect(&host).map_err(|error| error.to_string())?;
-            stream.set_nodelay(true).map_err(|error| error.to_string())?;
-            connections.push(BufReader::with_capacity(64 * 1024, stream));
-        }
-        let mut body = Vec::new();
-        // Once round for the cache.
-        for get in &gets {
-            ask(&mut connections[0], get)?;
-            answer(&mut connections[0], &mut body)?;
-        }
-        let cpu = cpu_time(pid)?;
-        let (begun, mut count, mut next) = (Instant::now(), 0_u32, 0_usize);
-        while begun.elapsed() < length {
-            for connection in &mut connections {
-                ask(connection, &gets[next % gets.len()])?;
-                next += 1;
-            }
-            for connection in &mut connections {
-                answer(connection, &mut body)?;
-                count += 1;
-            }
-        }
-        let used = cpu_time(pid)?.saturating_sub(cpu).as_secs_f64();
-        Ok(OcspRate {
-            rate: f64::from(count) / begun.elapsed().as_secs_f64(),
-            per_cpu_second: f64::from(count) / used,
-            bytes: body.len(),
-            certificates: gets.len(),
-        })
-    })
-    .await
-    .map_err(|error| error.to_string())?
-}
-
-fn ask(connection: &mut BufReader<TcpStream>, request: &[u8]) -> Result<(), String> {
-    connection.get_mut().write_all(request).map_err(|error| error.to_string())
-}
-
-/// Reads an answer of status 200 with a length into `body`.
-fn answer(connection: &mut BufReader<TcpStream>, body: &mut Vec<u8>) -> Result<(), String> {
-    let (mut line, mut length) = (String::new(), None);
-    connection.read_line(&mut line).map_err(|error| error.to_string())?;
-    if !line.starts_with("HTTP/1.1 200") {
-        return Err(format!("the server answered {line}"));
-    }
-    loop {
-        line.clear();
-        connection.read_line(&mut line).map_err(|error| error.to_string())?;
-        if line.trim().is_empty() {
-            break;
-        }
-        if let Some((name, value)) = line.split_once(':')
-            && name.eq_ignore_ascii_case("content-length")
-        {
-            length = value.trim().parse().ok();
-        }
-    }
-    body.resize(length.ok_or("the answer has no length")?, 0);
-    connection.read_exact(body).map_err(|error| error.to_string())
-}
-
-/// A URL's host with port, and its path.
-fn split(url: &str) -> Result<(String, String), String> {
-    let rest = url.strip_prefix("http://").ok_or("not an http URL")?;
-    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    Ok((host.to_owned(), format!("/{path}")))
 }

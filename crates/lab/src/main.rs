@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     let quick = std::env::args().any(|argument| argument == "--quick");
     let only: Vec<String> =
         std::env::args().skip(1).filter(|text| !text.starts_with("--")).collect();
-    let cases: [(&str, Case); 6] = [
+    let cases: [(&str, Case); 7] = [
         ("handshake", handshake::measure),
         ("requests", requests::measure),
         ("revocation", revocation::measure),

@@ -9,7 +9,7 @@ use outlast_pki::ObjectIdentifier;
 use outlast_pki::certificate::Certificate;
 use outlast_pki::crl::Crl;
 use outlast_pki::describe::{self, Described};
-use outlast_pki::key_forms::{Answer, PrivateKey, TAKERS};
+use outlast_pki::key_forms::{PrivateKey, TAKERS};
 use outlast_pki::object::{Kind, Object};
 use outlast_pki::ocsp::{OcspError, Response, Status};
 use outlast_pki::time::rfc3339;
@@ -295,12 +295,12 @@ fn private_key(object: &Object) -> Result<Value, Failure> {
     found["form"] = key.form_name().into();
     found["file_bytes"] = object.der.len().into();
     found["public_key_sha256"] = hex::encode(digests::sha256(&key.public_key)).into();
-    for (name, answer) in
-        [("taken_by", Answer::Yes), ("not_taken_by", Answer::No), ("unknown", Answer::Unknown)]
-    {
-        let list: Vec<_> =
-            TAKERS.iter().filter(|row| row.takes(&key) == answer).map(|row| row.name).collect();
-        found[name] = list.into();
-    }
+    let takers: Vec<_> = TAKERS
+        .iter()
+        .map(|row| {
+            json!({ "software": row.name, "takes": row.takes(&key).name(), "source": row.source })
+        })
+        .collect();
+    found["taken_by"] = takers.into();
     Ok(found)
 }

@@ -25,6 +25,13 @@ fn print(value: &Value, depth: usize, out: &mut String) {
                     extension(item, &indent, out);
                 }
             }
+            Value::Array(items) if name == "taken by" => {
+                let _ = writeln!(out, "{indent}{name}:");
+                for item in items {
+                    let (software, takes) = (plain(&item["software"]), plain(&item["takes"]));
+                    let _ = writeln!(out, "{indent}  {software}: {takes}");
+                }
+            }
             Value::Array(items) if items.iter().all(Value::is_object) => {
                 for (index, item) in items.iter().enumerate() {
                     let _ = writeln!(out, "{indent}{name} {}:", index + 1);
