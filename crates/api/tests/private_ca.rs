@@ -11,12 +11,14 @@
 mod common;
 
 use common::authorities::*;
-use common::{Fixture, NOW, b64};
+use common::{Fixture, NOW, b64, code, with};
+use http::HeaderMap;
 use outlast_api::ops::acm_pca::{
-    create_certificate_authority, delete_certificate_authority, describe_certificate_authority,
-    issue_certificate, list_certificate_authorities, list_tags, tag_certificate_authority,
-    update_certificate_authority,
+    create_certificate_authority, create_permission, delete_certificate_authority,
+    describe_certificate_authority, issue_certificate, list_certificate_authorities,
+    list_permissions, list_tags, tag_certificate_authority, update_certificate_authority,
 };
+use outlast_api::wire::Protocol;
 use outlast_crypto::keys::KEY_SPECS;
 use outlast_pki::csr;
 use serde_json::{Value, json};
@@ -253,4 +255,94 @@ fn what_is_not_served_is_refused_by_name() {
         "Subject": { "CommonName": "x" },
     } });
     assert_eq!(fixture.error::<Create>(&new(algorithms)), "InvalidArgsException");
+}
+
+#[test]
+fn only_an_active_authority_issues() {
+    let fixture = Fixture::new();
+    let (_, request) = leaf_request("ECC_NIST_P256", "leaf");
+    let ask = |authority: &str| {
+        let body = leaf_body(authority, &request, EC.1, "EndEntityCertificate");
+        fixture.pca("IssueCertificate", body)
+    };
+    let pending = create(&fixture, "ROOT", "Pending", EC);
+    let disabled = root(&fixture, EC);
+    let deleted = root(&fixture, EC);
+    let expired = root(&fixture, EC);
+    for arn in [&disabled, &deleted] {
+        let off = json!({ "CertificateAuthorityArn": arn, "Status": "DISABLED" });
+        fixture.pca("UpdateCertificateAuthority", off).unwrap();
+    }
+    let delete = json!({ "CertificateAuthorityArn": deleted });
+    fixture.pca("DeleteCertificateAuthority", delete).unwrap();
+    ask(&expired).unwrap();
+    let before = fixture.store_without_uses();
+    for (what, arn) in [("pending", &pending), ("disabled", &disabled), ("deleted", &deleted)] {
+        let refused = ask(arn).unwrap_err();
+        assert_eq!(refused.code, "InvalidStateException", "{what}");
+        assert!(refused.message.contains(arn.as_str()), "{}", refused.message);
+    }
+    fixture.advance(11 * 366 * 86_400);
+    assert_eq!(code(ask(&expired)), "InvalidStateException");
+    assert_eq!(fixture.store_without_uses(), before);
+}
+
+#[test]
+fn a_token_with_another_request_is_refused_and_changes_nothing() {
+    let fixture = Fixture::new();
+    let root = root(&fixture, EC);
+    let ask = |request: &[u8]| {
+        let body = leaf_body(&root, request, EC.1, "EndEntityCertificate");
+        fixture.pca("IssueCertificate", with(&body, json!({ "IdempotencyToken": "t" })))
+    };
+    let (one, other) =
+        (leaf_request("ECC_NIST_P256", "one").1, leaf_request("ECC_NIST_P256", "two").1);
+    let made = ask(&one).unwrap();
+    let before = fixture.store_without_uses();
+    assert_eq!(code(ask(&other)), "InvalidArgsException");
+    assert_eq!(ask(&one).unwrap(), made);
+    assert_eq!(fixture.store_without_uses(), before);
+    fixture.advance(301);
+    assert_ne!(ask(&other).unwrap(), made);
+}
+
+#[test]
+fn cbor_says_the_same_as_json() {
+    let fixture = Fixture::new();
+    let arn = root(&fixture, EC);
+    let protocol = Protocol::RpcV2Cbor;
+    let call = |operation: &str, body: Vec<u8>| {
+        let mut headers = HeaderMap::new();
+        headers.insert("smithy-protocol", "rpc-v2-cbor".parse().unwrap());
+        headers.insert("content-type", "application/cbor".parse().unwrap());
+        let path = format!("/service/ACMPrivateCA/operation/{operation}");
+        let response = fixture.send(&fixture.signed("acm-pca", &path, headers, &body));
+        assert_eq!((response.status, response.is_cbor), (200, true), "{operation}");
+        response.body
+    };
+    let permission: create_permission::Input = input(json!({
+        "CertificateAuthorityArn": arn, "Principal": "acm.amazonaws.com", "Actions": ["IssueCertificate"],
+    }));
+    call("CreatePermission", protocol.encode(&permission).unwrap());
+    let list: list_permissions::Input = input(json!({ "CertificateAuthorityArn": arn }));
+    let body = call("ListPermissions", protocol.encode(&list).unwrap());
+    let found: list_permissions::Output = protocol.decode(&body).unwrap();
+    let plain = fixture.call::<list_permissions::ListPermissions>(&list).unwrap();
+    assert_eq!(serde_json::to_value(found).unwrap(), serde_json::to_value(plain).unwrap());
+    let (_, request) = leaf_request("ECC_NIST_P256", "leaf");
+    let template = "EndEntityCertificate_APIPassthrough";
+    let body = with(
+        &leaf_body(&arn, &request, EC.1, template),
+        json!({ "ApiPassthrough": {
+        "Subject": { "CommonName": "From CBOR" },
+        "Extensions": { "SubjectAlternativeNames": [{ "DnsName": "a.example" }],
+            "KeyUsage": { "DigitalSignature": true } },
+    } }),
+    );
+    let issue: issue_certificate::Input = input(body);
+    let made = call("IssueCertificate", protocol.encode(&issue).unwrap());
+    let made: issue_certificate::Output = protocol.decode(&made).unwrap();
+    let (certificate, _) = get(&fixture, &arn, &made.certificate_arn);
+    assert_eq!(certificate.subject().to_string(), "CN=From CBOR");
+    assert_eq!(certificate.subject_alternative_names().len(), 1);
 }

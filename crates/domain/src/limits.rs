@@ -40,6 +40,8 @@ pub const MAX_POLICIES: usize = 20;
 pub const MAX_SESSION_SECONDS: std::ops::RangeInclusive<i64> = 3600..=43_200;
 /// Shortest session of a role, in seconds.
 pub const MIN_SESSION_SECONDS: i64 = 900;
+/// Certificates of authorities that are kept in memory as they were read. Ours.
+pub const MAX_READ_CERTIFICATES: usize = 256;
 /// Parsed policies that are kept in memory. Ours.
 pub const MAX_CACHED_POLICIES: usize = 1024;
 /// Grants of one key (KMS quota "Grants per KMS key").

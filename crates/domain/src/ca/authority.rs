@@ -1,6 +1,7 @@
 //! Certificate authorities: making, finding, listing, activating, and their states.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use outlast_crypto::keys::{Key, KeySpec};
 use outlast_crypto::signatures::{Message, SignatureAlgorithm};
@@ -120,7 +121,7 @@ pub struct Authority {
     pub(super) record: Record,
     spec: &'static KeySpec,
     algorithm: &'static SignatureAlgorithm,
-    certificate: Option<Certificate>,
+    certificate: Option<Arc<Certificate>>,
     status: Status,
 }
 
@@ -156,7 +157,10 @@ impl Authority {
     fn new(scope: &Scope, record: Record, now: i64) -> Result<Self, Fault> {
         let damaged = || Fault::Damaged(place(scope, &record.id));
         let certificate = match &record.certificate {
-            Some(text) => Some(Certificate::parse_one(text.as_bytes()).map_err(|_| damaged())?),
+            Some(text) => Some(match &record.chain_id {
+                Some(id) => super::chain::first(id, text).ok_or_else(damaged)?,
+                None => Arc::new(Certificate::parse_one(text.as_bytes()).map_err(|_| damaged())?),
+            }),
             None => None,
         };
         let expired = certificate.as_ref().is_some_and(|found| found.not_after() < now);
@@ -257,7 +261,7 @@ impl Authority {
 
     /// Its certificate, once imported.
     pub fn certificate(&self) -> Option<&Certificate> {
-        self.certificate.as_ref()
+        self.certificate.as_deref()
     }
 
     /// Its certificate request in PEM.
@@ -312,7 +316,7 @@ impl Authority {
             constrained |= names::is_constrained(&issuer?);
         }
         self.record.constrained = Some(constrained);
-        self.certificate = Some(certificate.clone());
+        self.certificate = Some(Arc::new(certificate.clone()));
         if let Some(whole) = self.chain_pem() {
             self.record.chain_id = Some(super::chain::keep(work, &self.scope, self.id(), whole)?);
         }
@@ -323,7 +327,7 @@ impl Authority {
         &self,
         work: &mut Work<'_>,
         ring: &KeyRing,
-    ) -> Result<std::sync::Arc<dyn Key>, Fault> {
+    ) -> Result<Arc<dyn Key>, Fault> {
         ring.load(work, &material_place(&self.scope, &self.record.id), self.spec)
     }
 

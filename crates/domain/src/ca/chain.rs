@@ -1,16 +1,38 @@
 //! The chains that go with certificates: kept once for each certificate that an authority had, and named by what
 //! it has issued.
 
+use std::num::NonZeroUsize;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use lru::LruCache;
+use outlast_pki::certificate::Certificate;
 use serde::{Deserialize, Serialize};
 
-use crate::Fault;
 use crate::arn::Scope;
 use crate::work::Work;
+use crate::{Fault, limits};
 
 #[derive(Serialize, Deserialize)]
 struct Record {
     /// PEM: the authority's certificate first, the root last.
     pem: String,
+}
+
+/// What was read, by the id of its chain: a digest, so that it is the same wherever it is met.
+static READ: LazyLock<Mutex<LruCache<String, Arc<Certificate>>>> = LazyLock::new(|| {
+    let capacity = NonZeroUsize::new(limits::MAX_READ_CERTIFICATES).unwrap_or(NonZeroUsize::MIN);
+    Mutex::new(LruCache::new(capacity))
+});
+
+/// The first certificate of the chain with this id, whose PEM text is `pem`. Reading it takes longer than anything
+/// else beside signing.
+pub(super) fn first(id: &str, pem: &str) -> Option<Arc<Certificate>> {
+    if let Some(known) = READ.lock().unwrap_or_else(PoisonError::into_inner).get(id) {
+        return Some(known.clone());
+    }
+    let certificate = Arc::new(Certificate::parse_one(pem.as_bytes()).ok()?);
+    READ.lock().unwrap_or_else(PoisonError::into_inner).put(id.to_owned(), certificate.clone());
+    Some(certificate)
 }
 
 /// Keeps a chain, and gives its id.

@@ -53,7 +53,10 @@ impl Operation for IssueCertificate {
     type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        let request_digest = input_digest(&input)?;
+        let request_digest = match &input.idempotency_token {
+            Some(_) => input_digest(&input)?,
+            None => String::new(),
+        };
         validate::length("Csr", input.csr.0.len(), 1, MAX_CSR)?;
         let paired_len = input.paired_csr.as_ref().map_or(1, |csr| csr.0.len());
         validate::length("PairedCsr", paired_len, 1, MAX_CSR)?;
