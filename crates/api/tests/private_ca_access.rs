@@ -185,7 +185,7 @@ fn another_account_uses_what_is_shared_with_it() {
     put(&fixture, &arn, &document).unwrap();
     let found = fixture.pca("GetPolicy", json!({ "ResourceArn": arn })).unwrap();
     assert_eq!(text(&found["Policy"]), document.to_string());
-    assert_eq!(listed(&stranger), [arn.clone()]);
+    assert_eq!(listed(&stranger), std::slice::from_ref(&arn));
     assert!(listed(&Who::admin()).is_empty(), "it is its own");
     let shown =
         fixture.pca_as(&stranger, "DescribeCertificateAuthority", describe.clone()).unwrap();
