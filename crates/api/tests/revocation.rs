@@ -494,7 +494,17 @@ fn nothing_is_said_of_authorities_that_do_not_answer() {
     assert_eq!(get(&world, &format!("/crl/{}.crl", silent.id())).status(), 404);
     assert!(leaf.ocsp().is_empty());
     let before = world.store.last_event().unwrap();
-    for path in ["/", "/crl", "/crl/", "/ca/", "/ca/x.cer", "/crl/../x.crl", "/favicon.ico", "//"] {
+    for path in [
+        "/",
+        "/crl",
+        "/crl/",
+        "/ca/",
+        "/ca/x.cer",
+        "/crl/../x.crl",
+        "/favicon.ico",
+        "/Makefile",
+        "//",
+    ] {
         assert_eq!(get(&world, path).status(), 404, "{path}");
     }
     for method in [Method::PUT, Method::DELETE, Method::OPTIONS, Method::CONNECT] {
@@ -685,7 +695,7 @@ impl Sink for Buckets {
 }
 
 fn publish(world: &World, buckets: &Buckets) {
-    world.service.publish(buckets, world.now.get() * 1000).unwrap();
+    world.service.publish(buckets, world.now.get() * 1000, &|| true).unwrap();
 }
 
 #[test]
@@ -698,6 +708,7 @@ fn crls_are_written_to_their_bucket_again_and_again_until_it_takes_them() {
     let object = format!("crls/x/y/{}.crl", ca.id());
     let written = || buckets.objects.lock().unwrap().get(&object).cloned();
     assert_eq!(written().as_deref(), Some(crl_of(&world, &ca).der()));
+    world.service.publish(&buckets, world.now.get() * 1000, &|| false).unwrap();
     publish(&world, &buckets);
     let tries = || buckets.tries.load(Ordering::SeqCst);
     assert_eq!((tries(), left(&world, "ca/crl-publish/")), (1, 0));

@@ -69,3 +69,5 @@ pub const MAX_SIGNING: usize = 8;
 pub const MAX_QUESTIONS: usize = 512;
 /// How long such a question waits for its turn.
 pub const SIGNING_WAIT: Duration = Duration::from_secs(2);
+/// How long it may take to write an object to a bucket.
+pub const OBJECT: Duration = Duration::from_secs(20);

@@ -123,25 +123,20 @@ impl S3 {
 
     async fn send_plain(&self, request: Request<Vec<u8>>) -> Result<(u16, Bytes), String> {
         let bare = self.host.trim_start_matches('[').trim_end_matches(']');
-        let exchange = async {
-            let stream =
-                TcpStream::connect((bare, self.port)).await.map_err(|error| error.to_string())?;
-            let http = |error: hyper::Error| error.to_string();
-            let (mut sender, connection) =
-                http1::handshake(TokioIo::new(stream)).await.map_err(http)?;
-            tokio::spawn(async move {
-                // An error here reaches the request that is waiting as well.
-                let _ = connection.await;
-            });
-            let request = request.map(|body| Full::new(Bytes::from(body)));
-            let response = sender.send_request(request).await.map_err(http)?;
-            let status = response.status().as_u16();
-            let body = Limited::new(response.into_body(), limits::MAX_ANSWER).collect().await;
-            Ok((status, body.map_err(|error| error.to_string())?.to_bytes()))
-        };
-        timeout(limits::ANSWER, exchange)
-            .await
-            .unwrap_or_else(|_| Err(format!("{} does not answer", self.authority)))
+        let stream =
+            TcpStream::connect((bare, self.port)).await.map_err(|error| error.to_string())?;
+        let http = |error: hyper::Error| error.to_string();
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(http)?;
+        tokio::spawn(async move {
+            // An error here reaches the request that is waiting as well.
+            let _ = connection.await;
+        });
+        let request = request.map(|body| Full::new(Bytes::from(body)));
+        let response = sender.send_request(request).await.map_err(http)?;
+        let status = response.status().as_u16();
+        let body = Limited::new(response.into_body(), limits::MAX_ANSWER).collect().await;
+        Ok((status, body.map_err(|error| error.to_string())?.to_bytes()))
     }
 }
 
@@ -149,7 +144,11 @@ impl Sink for S3 {
     /// Must not be called on a thread that runs futures.
     fn put(&self, bucket: &str, key: &str, content_type: &str, bytes: &[u8]) -> Result<(), String> {
         let path = format!("/{}/{key}", bucket.trim_matches('/'));
-        self.handle.block_on(self.put_object(&path, content_type, bytes))
+        self.handle.block_on(async {
+            timeout(limits::OBJECT, self.put_object(&path, content_type, bytes))
+                .await
+                .unwrap_or_else(|_| Err(format!("{} does not answer", self.authority)))
+        })
     }
 }
 

@@ -146,6 +146,10 @@ impl Service {
             let given = path.strip_prefix("/ocsp/");
             let encoded = given.unwrap_or_else(|| path.trim_start_matches('/'));
             return match (decode(encoded), given) {
+                // Without the prefix it may be anything.
+                (Some(der), None) if Request::parse(&der).is_err() => {
+                    PlainStep::Respond(not_found())
+                }
                 (Some(der), _) => self.ask(request, &der, Some(path)),
                 (None, Some(_)) => PlainStep::Respond(failed(Failure::MalformedRequest)),
                 (None, None) => PlainStep::Respond(not_found()),

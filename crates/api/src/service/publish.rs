@@ -15,25 +15,38 @@ pub trait Sink: Send + Sync {
 /// Records that are looked at in one step.
 const PAGE: usize = 100;
 /// How often a report is tried before it has failed.
-const ATTEMPTS: u32 = 3;
+const ATTEMPTS: u32 = 2;
 
 impl Service {
-    /// Writes what is waiting. Takes as long as `sink` does.
+    /// Writes what is waiting, for as long as `go_on` says so. Each object takes as long as `sink` does.
     ///
     /// # Errors
     /// The first failure of the store. What `sink` refuses is noted there, and is no error here.
-    pub fn publish(&self, sink: &dyn Sink, now_ms: i64) -> Result<(), Fault> {
-        let reports = self.publish_reports(sink, now_ms);
-        self.publish_crls(sink, now_ms).and(reports)
+    pub fn publish(
+        &self,
+        sink: &dyn Sink,
+        now_ms: i64,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<(), Fault> {
+        let crls = self.publish_crls(sink, now_ms, go_on);
+        self.publish_reports(sink, now_ms, go_on).and(crls)
     }
 
-    fn publish_reports(&self, sink: &dyn Sink, now_ms: i64) -> Result<(), Fault> {
+    fn publish_reports(
+        &self,
+        sink: &dyn Sink,
+        now_ms: i64,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<(), Fault> {
         let mut after = String::new();
         loop {
             let found = report::pending(&self.work(now_ms), &after, PAGE)?;
             let Some((last, _)) = found.last() else { return Ok(()) };
             last.clone_into(&mut after);
             for (place, pending) in found {
+                if !go_on() {
+                    return Ok(());
+                }
                 let written = self.write_report(sink, now_ms, &pending);
                 if let Err(reason) = &written {
                     tracing::warn!(place, reason, "an audit report could not be written");
@@ -71,11 +84,19 @@ impl Service {
         outcome
     }
 
-    fn publish_crls(&self, sink: &dyn Sink, now_ms: i64) -> Result<(), Fault> {
+    fn publish_crls(
+        &self,
+        sink: &dyn Sink,
+        now_ms: i64,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<(), Fault> {
         let mut after = Some(String::new());
         while let Some(from) = after {
             let due = publish::due_crls(&self.work(now_ms), &from, PAGE)?;
             for place in due.places {
+                if !go_on() {
+                    return Ok(());
+                }
                 // One unit of work: if the CRL is made anew while it is written, it waits to be written again.
                 let noted = self.do_once(now_ms, |work, _| {
                     let Some(file) = publish::crl_file(work, &place)? else { return Ok(()) };

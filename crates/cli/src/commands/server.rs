@@ -71,7 +71,8 @@ pub(crate) struct Arguments {
     /// Address and port of plain HTTP for CRLs and OCSP, or off [default: the next port at the same address].
     #[arg(long, env = "OUTLAST_REVOCATION_LISTEN", value_name = "ADDRESS|off")]
     revocation_listen: Option<String>,
-    /// What certificates say of where that is, such as http://pki.example.com [default: the address].
+    /// What certificates say of where that is, such as http://pki.example.com [default: the address,
+    /// or localhost].
     #[arg(long, env = "OUTLAST_REVOCATION_URL")]
     revocation_url: Option<String>,
     /// For how many seconds an OCSP answer is valid [default: 3600].
@@ -350,9 +351,17 @@ impl Running {
             None => None,
         };
         let plain_address = plain.as_ref().map(|(_, address)| *address);
+        let at = |scheme: &str, address: SocketAddr| {
+            if address.ip().is_unspecified() {
+                // Not an address that anybody could go to.
+                format!("{scheme}://localhost:{}", address.port())
+            } else {
+                format!("{scheme}://{address}")
+            }
+        };
         data.service.set_settings(Settings {
-            revocation_url: revocation.url.or_else(|| Some(format!("http://{}", plain_address?))),
-            service_url: revocation.service_url.unwrap_or_else(|| format!("https://{address}")),
+            revocation_url: revocation.url.or_else(|| Some(at("http", plain_address?))),
+            service_url: revocation.service_url.unwrap_or_else(|| at("https", address)),
         });
         data.service.set_ocsp_validity(revocation.ocsp_validity);
         let sink = revocation.buckets.sink(data.folder())?;
@@ -380,7 +389,7 @@ impl Running {
         let chores = tokio::spawn(chores(data.clone(), server.clone(), kind, names));
         let checkpoints = tokio::spawn(checkpoints(data.clone()));
         let revocation = tokio::spawn(revocation_chores(data.clone()));
-        let publishing = tokio::spawn(publishing(data.clone(), sink));
+        let publishing = tokio::spawn(publishing(data.clone(), sink, stopped.clone()));
         let watch = tokio::spawn(watch_clients(server.clone(), clients));
         let validating = match validator {
             Ok(validator) => {
@@ -397,14 +406,12 @@ impl Running {
             if let Some(plain) = plain {
                 let _ = plain.await;
             }
-            // What is on its way to a bucket is not waited for: it is sent again.
-            publishing.abort();
             watch.abort();
             if let Some(validating) = validating {
                 // What it was at is looked at again.
                 validating.abort();
             }
-            for chore in [chores, checkpoints, revocation] {
+            for chore in [chores, checkpoints, revocation, publishing] {
                 chore.abort();
                 let _ = chore.await;
             }
@@ -469,10 +476,15 @@ async fn revocation_chores(data: Arc<Data>) {
 }
 
 /// Writes audit reports and CRLs to their buckets. Never ends.
-async fn publishing(data: Arc<Data>, sink: Arc<dyn Sink>) {
+async fn publishing(
+    data: Arc<Data>,
+    sink: Arc<dyn Sink>,
+    stopped: tokio::sync::watch::Receiver<bool>,
+) {
     loop {
         tokio::task::block_in_place(|| {
-            if let Err(fault) = data.service.publish(sink.as_ref(), system_clock()) {
+            let go_on = || !*stopped.borrow();
+            if let Err(fault) = data.service.publish(sink.as_ref(), system_clock(), &go_on) {
                 tracing::error!(%fault, "not all that is for buckets could be written");
             }
         });
