@@ -12,6 +12,8 @@
     reason = "a test may fail and print"
 )]
 
+#[path = "parity/acm.rs"]
+mod acm;
 #[path = "parity/acm_pca.rs"]
 mod acm_pca;
 #[path = "parity/kms.rs"]
@@ -26,7 +28,7 @@ use outlast_api::ops::{Row, ServiceRow};
 use serde_json::Value;
 
 /// The services that are compared.
-static PARTS: &[&Part] = &[&kms::PART, &acm_pca::PART];
+static PARTS: &[&Part] = &[&kms::PART, &acm_pca::PART, &acm::PART];
 
 /// A service, and in what it differs from its model.
 struct Part {

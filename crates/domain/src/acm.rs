@@ -80,6 +80,17 @@ impl From<outlast_crypto::CryptoError> for AcmError {
     }
 }
 
+/// What [`failure_reason`] and a renewal can say.
+pub const FAILURE_REASONS: &[&str] = &[
+    "PCA_ACCESS_DENIED",
+    "PCA_INVALID_ARGS",
+    "PCA_INVALID_ARN",
+    "PCA_INVALID_DURATION",
+    "PCA_INVALID_STATE",
+    "PCA_REQUEST_FAILED",
+    "PCA_RESOURCE_NOT_FOUND",
+];
+
 /// AWS's `FailureReason` for a private CA that did not do what was asked.
 pub fn failure_reason(error: &CaError) -> &'static str {
     match error {

@@ -24,6 +24,9 @@ const TYPES: &[&str] = &["IMPORTED", "AMAZON_ISSUED", "PRIVATE"];
 const RENEWAL_STATUSES: &[&str] =
     &["PENDING_AUTO_RENEWAL", "PENDING_VALIDATION", "SUCCESS", "FAILED"];
 
+/// `ComparisonOperator`
+pub const OPERATORS: &[&str] = &["CONTAINS", "EQUALS"];
+
 /// Whether a certificate is wanted, at a time in milliseconds since 1970.
 pub type Test = Box<dyn Fn(&Record, i64) -> bool>;
 
@@ -287,7 +290,7 @@ pub fn has_usage(record: &Record, name: &str) -> bool {
 impl Comparison {
     fn check(&self) -> Result<(), ApiError> {
         validate::length("Value", self.value.chars().count(), 1, 256)?;
-        validate::one_of("ComparisonOperator", &self.comparison_operator, &["CONTAINS", "EQUALS"])
+        validate::one_of("ComparisonOperator", &self.comparison_operator, OPERATORS)
     }
 
     /// Names of hosts are the same in any case.
@@ -377,6 +380,17 @@ pub struct OtherName {
     pub object_identifier: String,
     pub value: String,
 }
+
+/// The members of [`AlternativeName`].
+pub const ALTERNATIVE_NAMES: &[&str] = &[
+    "DirectoryName",
+    "DnsName",
+    "IpAddress",
+    "OtherName",
+    "RegisteredId",
+    "Rfc822Name",
+    "UniformResourceIdentifier",
+];
 
 /// `GeneralName`
 #[derive(Debug, Serialize, Deserialize)]
