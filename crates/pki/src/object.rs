@@ -116,18 +116,14 @@ fn malformed(what: &'static str, reason: &dyn std::fmt::Display) -> PkiError {
     PkiError::Malformed { what, reason: reason.to_string() }
 }
 
-/// Whether a file is PEM text.
-pub fn is_pem(bytes: &[u8]) -> bool {
-    find(bytes, BEGIN).is_some() && bytes.first() != Some(&0x30)
-}
-
 /// All objects of a file, in order. Text around PEM blocks is ignored; a block with an unknown label is an error, as
 /// is a file without any object.
 pub fn read(bytes: &[u8]) -> Result<Vec<Object>, PkiError> {
-    if !is_pem(bytes) {
-        let unknown = || malformed("file", &"neither PEM nor a DER object that is known here");
-        let kind = kind_of_der(bytes).ok_or_else(unknown)?;
+    if let Some(kind) = kind_of_der(bytes) {
         return Ok(vec![Object { kind, der: Secret::new(bytes.to_vec()) }]);
+    }
+    if find(bytes, BEGIN).is_none() {
+        return Err(malformed("file", &"neither PEM nor a DER object that is known here"));
     }
     let mut out = Vec::new();
     let mut rest = bytes;
@@ -259,7 +255,8 @@ mod tests {
             der: spec.to_pkcs8(&spec.generate().unwrap()).unwrap(),
         };
         let pem = String::from_utf8(key.to_pem().unwrap().expose().to_vec()).unwrap();
-        let text = format!("Subject: x\r\n{}\n# and again\n{pem}", pem.replace('\n', "  \r\n"));
+        // The first character is the first byte of DER, too.
+        let text = format!("0 Subject: x\r\n{}\n# and again\n{pem}", pem.replace('\n', "  \r\n"));
         let read = read(text.as_bytes()).unwrap();
         assert_eq!(read.len(), 2);
         for object in read {
