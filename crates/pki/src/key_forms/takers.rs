@@ -43,6 +43,8 @@ const EDWARDS: &[&str] = &["ECC_NIST_EDWARDS"];
 const RSA: &[&str] = &["RSA_"];
 const ML_DSA: &[&str] = &["ML_DSA_44", "ML_DSA_65", "ML_DSA_87"];
 const ML: &[&str] = &["ML_DSA_44", "ML_DSA_65", "ML_DSA_87", "ML_KEM_"];
+/// BoringSSL has no ML-KEM-512.
+const BORING_ML: &[&str] = &["ML_DSA_44", "ML_DSA_65", "ML_DSA_87", "ML_KEM_768", "ML_KEM_1024"];
 const SLH_DSA: &[&str] = &["SLH_DSA_"];
 const COMPOSITE: &[&str] = &["ML_DSA_65_ECDSA_P256"];
 const PKCS8: &[&str] = &["PKCS #8"];
@@ -76,9 +78,9 @@ pub static TAKERS: &[Taker] = &[
     },
     Taker {
         name: "BoringSSL",
-        source: "crypto/evp/p_mldsa.cc, DecodePrivate: seeds only, on purpose; p_ec.cc; p_rsa.cc",
+        source: "crypto/evp/p_mldsa.cc and p_mlkem.cc, DecodePrivate: seeds only, on purpose",
         rules: &[
-            (ML, SEED, Answer::Yes),
+            (BORING_ML, SEED, Answer::Yes),
             (NIST_EC, EC_FORMS, Answer::Yes),
             (EDWARDS, PKCS8, Answer::Yes),
             (RSA, RSA_FORMS, Answer::Yes),
@@ -179,6 +181,8 @@ mod tests {
         assert_eq!(takes("Go", "ML_DSA_65", "seed"), "yes");
         assert_eq!(takes("Go", "ML_DSA_65", "both"), "no");
         assert_eq!(takes("BoringSSL", "ML_DSA_44", "both"), "no");
+        assert_eq!(takes("BoringSSL", "ML_KEM_512", "seed"), "no");
+        assert_eq!(takes("BoringSSL", "ML_KEM_768", "seed"), "yes");
         assert_eq!(takes("AWS Roles Anywhere", "ML_DSA_87", "seed"), "no");
         assert_eq!(takes("AWS Roles Anywhere", "ML_DSA_87", "both"), "yes");
         assert_eq!(takes("AWS KMS", "ECC_NIST_P256", "SEC 1"), "no");
