@@ -116,6 +116,11 @@ fn malformed(what: &'static str, reason: &dyn std::fmt::Display) -> PkiError {
     PkiError::Malformed { what, reason: reason.to_string() }
 }
 
+/// Whether a file is PEM text.
+pub fn is_pem(bytes: &[u8]) -> bool {
+    kind_of_der(bytes).is_none() && find(bytes, BEGIN).is_some()
+}
+
 /// All objects of a file, in order. Text around PEM blocks is ignored; a block with an unknown label is an error, as
 /// is a file without any object.
 pub fn read(bytes: &[u8]) -> Result<Vec<Object>, PkiError> {

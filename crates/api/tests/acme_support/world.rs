@@ -102,7 +102,11 @@ impl World {
     }
 
     pub fn with(authorization: &str, public: Value) -> Self {
-        let fixture = Fixture::new();
+        Self::on(Fixture::new(), authorization, public)
+    }
+
+    /// The same at the time and on the store of a fixture.
+    pub fn on(fixture: Fixture, authorization: &str, public: Value) -> Self {
         let authority = root(&fixture, "EC_prime256v1");
         let role = role(&fixture, "acme", ROLE);
         let mut world = Self { fixture, authority, endpoint: String::new(), role };
