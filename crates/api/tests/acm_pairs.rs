@@ -206,7 +206,7 @@ fn a_look_at_the_store_names_what_does_not_belong_together() {
         (gone(&serial), "it is not found by its serial number"),
         (put(&serial, b"{}".to_vec()), "it does not say which certificate it is for"),
         (put(&none.replace("/certificate/", "/ended/"), b"{}".to_vec()), "that is to be forgotten"),
-        (put(&format!("{}x", material), b"{}".to_vec()), "is not sealed"),
+        (put(&format!("{material}x"), b"{}".to_vec()), "is not sealed"),
     ] {
         let place = write.0.clone();
         let before = fixture.store.read(&place).unwrap().map(|record| record.value);
