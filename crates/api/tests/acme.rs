@@ -454,7 +454,7 @@ fn the_role_decides_what_an_account_may_do() {
         { "Effect": "Allow", "Action": "acm:RequestCertificate", "Resource": "*",
           "Condition": { "ForAllValues:StringLike": { "acm:DomainNames": "*.team.example" } } },
     ]));
-    let trust = common::policy(json!([{ "Effect": "Allow", "Action": "sts:AssumeRole",
+    let trust = common::policy(json!([{ "Effect": "Allow", "Action": "sts:*",
         "Principal": { "Service": "acm-acme.amazonaws.com" } }]));
     world.role = world.fixture.role(common::ACCOUNT, "team", &trust, &[policy]);
     let team = world.account("ES256");

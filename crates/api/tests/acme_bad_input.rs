@@ -401,6 +401,12 @@ fn endpoints_are_made_with_a_ca_that_may_be_used() {
         common::code(world.try_acm("CreateAcmeExternalAccountBinding", gone)),
         "ValidationException"
     );
+    let trust = common::policy(json!([{ "Effect": "Allow", "Action": "sts:*",
+        "Principal": { "Service": "ec2.amazonaws.com" } }]));
+    let of_others = world.fixture.role(common::ACCOUNT, "others", &trust, &[]);
+    let untrusting = common::with(&bound, json!({ "RoleArn": of_others }));
+    let refused = world.try_acm("CreateAcmeExternalAccountBinding", untrusting).unwrap_err();
+    assert!(refused.message.contains("acm-acme.amazonaws.com"), "{}", refused.message);
     let zone = json!({ "AcmeEndpointArn": world.endpoint, "DomainName": "a.example",
         "PrevalidationOptions": { "DnsPrevalidation": { "HostedZoneId": "Z123" } } });
     let refused = world.try_acm("CreateAcmeDomainValidation", zone).unwrap_err();

@@ -19,9 +19,9 @@ mod token;
 mod validation;
 
 pub use account::{
-    Account, AccountKey, AccountStatus, NewAccount, account_by_key, accounts, change_key,
-    create_account, deactivate_account, find_account, find_caller, principal_of, revoke_account,
-    set_contacts,
+    Account, AccountKey, AccountStatus, NewAccount, SERVICE_PRINCIPAL, account_by_key, accounts,
+    change_key, create_account, deactivate_account, find_account, find_caller, principal_of,
+    revoke_account, set_contacts,
 };
 pub use authorization::{
     Authorization, AuthorizationStatus, CHALLENGES, Challenge, ChallengeKind, ChallengeStatus,

@@ -44,6 +44,7 @@ use outlast_pki::extensions::{custom, subject_alternative_names};
 use outlast_pki::general_name::GeneralName;
 use outlast_pki::{name, pem};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -161,14 +162,16 @@ fn alpn_certificate(host: &str, digest: &[u8], critical: bool, alpn: &str) -> Ar
         key.sign(&signatures::ECDSA_SHA_256, Signed::Raw(&unsigned.to_be_signed)).unwrap();
     let der = unsigned.assemble(&signature).unwrap();
     let pkcs8 = spec.to_pkcs8(&stored).unwrap().expose().to_vec();
-    let mut config = ServerConfig::builder_with_provider(Arc::new(
-        rustls::crypto::aws_lc_rs::default_provider(),
-    ))
-    .with_safe_default_protocol_versions()
-    .unwrap()
-    .with_no_client_auth()
-    .with_single_cert(vec![CertificateDer::from(der)], PrivateKeyDer::try_from(pkcs8).unwrap())
-    .unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let private = PrivateKeyDer::try_from(pkcs8).unwrap();
+    let private = provider.key_provider.load_private_key(private).unwrap();
+    // Without rustls' own look at the certificate: it does not know the extension.
+    let shown = CertifiedKey::new(vec![CertificateDer::from(der)], private);
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(SingleCertAndKey::from(shown)));
     config.alpn_protocols = vec![alpn.as_bytes().to_vec()];
     Arc::new(config)
 }

@@ -16,10 +16,8 @@ use super::{marker, unique_tags};
 use crate::acme::resource::Urls;
 use crate::ops::Call;
 use crate::wire::{ApiError, Timestamp, validate};
-pub use outlast_domain::acme::AUTHORITY_TAG;
+pub use outlast_domain::acme::{AUTHORITY_TAG, SERVICE_PRINCIPAL};
 
-/// Who signs for ACME's accounts, as policies name it (ACM user guide, "IAM for ACME certificate automation").
-pub const SERVICE_PRINCIPAL: &str = "acm-acme.amazonaws.com";
 /// CloudTrail's type of an endpoint.
 pub const ENDPOINT: &str = "AWS::CertificateManager::AcmeEndpoint";
 /// CloudTrail's type of an external account binding.
@@ -84,7 +82,12 @@ impl CertificateAuthority {
                 ));
             }
         };
+        if let Some(arn) = &wanted.arn {
+            validate::length("CertificateAuthorityArn", arn.chars().count(), 5, 200)?;
+        }
         let names = key_algorithms();
+        let count = wanted.key_algorithms.as_ref().map_or(0, Vec::len);
+        validate::length("AllowedKeyAlgorithms", count, 0, names.len())?;
         let given = wanted.key_algorithms.iter().flatten();
         for name in given {
             validate::one_of("AllowedKeyAlgorithms", name, &names)?;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::binding::{self, binding_arn};
 use super::{AcmeError, Binding, Contact, Endpoint, Kind, is_id, new_id};
 use crate::acm::AcmError;
+use crate::identity::session::trusts_service;
 use crate::identity::{
     Allowed, Caller, Entry, Identity, IdentityError, PolicyCache, Principal, Role,
 };
@@ -273,6 +274,9 @@ pub fn revoke_account(
     }
 }
 
+/// Who acts as the roles of ACME's accounts (ACM user guide, "IAM for ACME certificate automation").
+pub const SERVICE_PRINCIPAL: &str = "acm-acme.amazonaws.com";
+
 /// Who acts when the account does: a session of its role.
 pub fn principal_of(account: &Account) -> Principal {
     Principal {
@@ -301,6 +305,13 @@ pub fn find_caller(
         Err(IdentityError::Fault(fault)) => return Err(fault.into()),
         Ok(_) | Err(_) => return Err(gone()),
     };
+    let source_identity = format!("acm-acme-{}", account.id());
+    if !trusts_service(cache, &role, SERVICE_PRINCIPAL, &source_identity)? {
+        return Err(AcmeError::new(
+            Kind::UNAUTHORIZED,
+            format!("The role of the external account binding does not trust {SERVICE_PRINCIPAL}."),
+        ));
+    }
     let arn = role.arn();
     let policies = role
         .policies
@@ -310,7 +321,7 @@ pub fn find_caller(
     Ok(Caller {
         principal: principal_of(account),
         tags: role.tags,
-        source_identity: Some(format!("acm-acme-{}", account.id())),
+        source_identity: Some(source_identity),
         transitive_tags: BTreeMap::new(),
         policies,
         session: None,

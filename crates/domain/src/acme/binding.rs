@@ -9,12 +9,14 @@ use std::collections::BTreeMap;
 use outlast_crypto::{Secret, hmac, random};
 use serde::{Deserialize, Serialize};
 
+use super::account::SERVICE_PRINCIPAL;
 use super::endpoint::{in_scope, missing, parse_arn};
 use super::token::Idempotency;
 use super::{AcmeError, Endpoint, Kind, is_id, new_id};
 use crate::acm::AcmError;
 use crate::arn::{Arn, Scope};
-use crate::identity::{Allowed, Entry, IdentityError, Role};
+use crate::identity::session::trusts_service;
+use crate::identity::{Allowed, Entry, IdentityError, PolicyCache, Role};
 use crate::limits;
 use crate::work::{Page, Work};
 
@@ -31,6 +33,8 @@ pub struct NewBinding<'a> {
     pub tags: BTreeMap<String, String>,
     /// Idempotency token.
     pub token: Idempotency,
+    /// Parsed policies.
+    pub policies: &'a PolicyCache,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -144,6 +148,14 @@ pub fn create_binding(
         return Ok(Binding { endpoint: endpoint.clone(), record });
     }
     let role = role(work, scope, new.role_arn)?;
+    // Which account it will be for is not known yet: a condition on it must allow any.
+    if !trusts_service(new.policies, &role, SERVICE_PRINCIPAL, "acm-acme-")? {
+        return Err(AcmError::Validation(format!(
+            "The role {} does not trust {SERVICE_PRINCIPAL}: its trust policy must allow that service \
+             sts:AssumeRole, sts:TagSession and sts:SetSourceIdentity.",
+            new.role_arn
+        )));
+    }
     let now_ms = work.now_ms();
     if new.expires_ms.is_some_and(|at| at - now_ms > limits::MAX_ACME_BINDING_MS) {
         return Err(AcmError::Validation("The binding expires in more than ten years.".into()));

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::access::{Allowed, Caller, Denied, PolicyCache};
 use super::directory::{self, AccessKey, Entry, IdentityError, Role, User};
 use super::{Identity, Principal};
-use crate::policy::{ConditionKeys, Kind, Policy};
+use crate::policy::{self, ConditionKeys, Grant, Kind, Policy, Question};
 use crate::work::{Sweep, Work};
 use crate::{Fault, ids};
 
@@ -98,6 +98,34 @@ pub fn authorize_assume(
 ) -> Result<Allowed, AssumeError> {
     let trust = cache.parse(Kind::Trust, &role.trust, &role.arn())?;
     Ok(caller.decide(Some(&trust), &role.account, false, conditions, action, &role.arn())?)
+}
+
+/// Whether a role trusts a service, such as `acm-acme.amazonaws.com`, to act as it for `source_identity`, which
+/// needs `sts:AssumeRole`, `sts:TagSession` and `sts:SetSourceIdentity`.
+pub fn trusts_service(
+    cache: &PolicyCache,
+    role: &Role,
+    service: &str,
+    source_identity: &str,
+) -> Result<bool, Fault> {
+    let arn = role.arn();
+    let trust = cache.parse(Kind::Trust, &role.trust, &arn)?;
+    let mut keys = ConditionKeys::new();
+    keys.set("sts:SourceIdentity", source_identity);
+    keys.set("aws:SourceAccount", role.account.as_str());
+    let caller = policy::Caller {
+        account: "",
+        arn: service,
+        role_arn: None,
+        is_root: false,
+        user_id: "",
+        user_name: "",
+    };
+    let allows = |action: &&str| {
+        let question = Question { caller, action, resource: &arn, keys: &keys };
+        matches!(trust.evaluate(&question), Grant::Allow { .. })
+    };
+    Ok(["sts:AssumeRole", "sts:TagSession", "sts:SetSourceIdentity"].iter().all(allows))
 }
 
 /// Why a role cannot be assumed.

@@ -191,6 +191,7 @@ fn read_principals(node: Node) -> Result<Vec<Principal>, Problem> {
             "AWS" => Principal::parse(text)
                 .map_err(|what| Problem::new(format!("{} {what}", short(text)))),
             _ if text.is_empty() => Err(Problem::new("is empty")),
+            "Service" => Ok(Principal::Service(text.to_owned())),
             _ => Ok(Principal::Elsewhere),
         });
         principals.extend(read.map_err(|problem| problem.within(&name))?);

@@ -14,7 +14,9 @@ pub(super) enum Principal {
     Account(String),
     /// A user, a role or a session.
     Arn(String),
-    /// A service, a federated or a canonical user: none of our callers.
+    /// A service, by its name such as `acm-acme.amazonaws.com`.
+    Service(String),
+    /// A federated or a canonical user: none of our callers.
     Elsewhere,
 }
 
@@ -63,7 +65,9 @@ impl Principal {
             Self::Account(_) if caller.is_root => Match::Direct,
             Self::Account(_) => Match::Account,
             Self::Arn(arn) if arn == caller.arn || caller.role_arn == Some(arn) => Match::Direct,
-            Self::Arn(_) | Self::Elsewhere => Match::No,
+            // A service that acts for itself has its name in the place of an ARN.
+            Self::Service(name) if name == caller.arn => Match::Direct,
+            Self::Arn(_) | Self::Service(_) | Self::Elsewhere => Match::No,
         }
     }
 }
@@ -80,7 +84,7 @@ pub(super) fn outside(listed: &[Principal], caller: Caller<'_>) -> Match {
     let lists = |wanted: &str| {
         listed.iter().any(|principal| match principal {
             Principal::Everyone => true,
-            Principal::Arn(arn) => arn == wanted,
+            Principal::Arn(name) | Principal::Service(name) => name == wanted,
             Principal::Account(_) | Principal::Elsewhere => false,
         })
     };

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 pub struct Caller<'a> {
     /// Account that it belongs to.
     pub account: &'a str,
-    /// ARN of an IAM user or account root, or `arn:aws:sts::account:assumed-role/role/session`.
+    /// ARN of an IAM user or account root, or `arn:aws:sts::account:assumed-role/role/session`; the name of a service
+    /// that acts for itself.
     pub arn: &'a str,
     /// For sessions, `arn:aws:iam::account:role/role`.
     pub role_arn: Option<&'a str>,
@@ -77,7 +78,9 @@ static CALLER_KEYS: &[(&str, Read)] = &[
     ("aws:principalaccount", |caller| Some(caller.account)),
     // For sessions it is the role's, not the session's.
     ("aws:principalarn", |caller| caller.role_arn.or(Some(caller.arn))),
-    ("aws:principalisawsservice", |_| Some("false")),
+    ("aws:principalisawsservice", |caller| {
+        Some(if caller.arn.starts_with("arn:") { "false" } else { "true" })
+    }),
     ("aws:principaltype", |caller| {
         Some(match caller {
             Caller { is_root: true, .. } => "Account",

@@ -58,7 +58,13 @@ impl Operation for CreateAcmeExternalAccountBinding {
         // Whoever makes the binding gives away what the role may do.
         call.conditions.set("iam:PassedToService", SERVICE_PRINCIPAL);
         let may_pass = call.authorize("iam:PassRole", &input.role_arn)?;
-        let new = NewBinding { role_arn: &input.role_arn, expires_ms, tags, token };
+        let new = NewBinding {
+            role_arn: &input.role_arn,
+            expires_ms,
+            tags,
+            token,
+            policies: call.policies,
+        };
         let binding = acme::create_binding(&mut call.work, &endpoint, new, &allowed, &may_pass)?;
         call.notes.resource(binding.arn(), BINDING);
         call.notes.response("acmeExternalAccountBindingArn", binding.arn());
