@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use common::authority::{Authority, Order, material, request, root, root_by, subordinate};
 use common::peers::{Verdict, Verifier, checkout, openssl, peer, verifiers};
-use common::{Folder, run, stderr, stdout, succeed};
+use common::{Folder, outlast, run, stderr, stdout, succeed};
 use outlast_pki::templates::{Kind, TEMPLATES, Template};
 use serde_json::{Value, json};
 
@@ -173,8 +173,6 @@ async fn certificate(
     authority.issue(session, order).await.certificate
 }
 
-const SERVER_AND_CLIENT: &str = "EndEntityCertificate";
-
 /// How an authority's certificates are revoked.
 fn revocation(crl_type: &str) -> Value {
     json!({
@@ -192,8 +190,18 @@ fn online(verifier: &Verifier, folder: &Path, wanted: [Want; 3]) {
     assert!(right, "{}, {}: {verdicts:?}", verifier.name, folder.display());
 }
 
-/// The row of Go: it starts at once.
-const QUICKEST: usize = 1;
+/// An authority whose certificates are revoked, and who of the verifiers knows its algorithm.
+struct Case {
+    /// `KeyAlgorithm` and `SigningAlgorithm`
+    algorithms: (&'static str, &'static str),
+    /// The leaf's key, as OpenSSL makes it.
+    key: &'static [&'static str],
+    /// `CrlType` of the issuer.
+    crl_type: &'static str,
+    who: &'static [&'static str],
+}
+
+const ALL: &[&str] = &["OpenSSL", "Go", "JDK", "BouncyCastle"];
 
 /// Asks until the steps of `ONLINE` end so: CRLs are made by and by.
 fn await_steps(verifier: &Verifier, folder: &Path, wanted: [Want; 3]) -> Duration {
@@ -209,63 +217,106 @@ fn await_steps(verifier: &Verifier, folder: &Path, wanted: [Want; 3]) -> Duratio
     }
 }
 
-/// What a running server issues and revokes, by its own CRLs and its own responder.
 #[test]
-fn what_the_server_revokes_is_refused_by_all() {
-    let (Some(openssl_at), Some(verifiers)) = (peer("openssl"), verifiers()) else { return };
-    let Some(pkilint) = peer("pkilint") else { return };
-    for (name, algorithms, key, crl_type) in [
-        ("ml-dsa", ("ML_DSA_65", "ML_DSA_65"), &["ML-DSA-65"][..], "COMPLETE"),
-        ("partitioned", ("ML_DSA_44", "ML_DSA_44"), &["ML-DSA-44"][..], "PARTITIONED"),
-        ("ec", ("EC_prime256v1", "SHA256WITHECDSA"), EC_KEY, "COMPLETE"),
-        ("rsa", ("RSA_2048", "SHA256WITHRSA"), RSA_KEY, "COMPLETE"),
-    ] {
-        let folder = Folder::new();
-        let server = folder.serve();
-        // OpenSSL wants a CRL for the root, too, which no partition covers: a root is in nobody's partition.
-        let [of_root, of_sub] = ["COMPLETE", crl_type].map(revocation);
-        let at = |case: &str| folder.path(case);
-        common::runtime().block_on(async {
-            let mut session = server.session().await.unwrap();
-            let root = root(&mut session, algorithms, "Root", Some(&of_root)).await;
-            let sub = subordinate(&mut session, &root, algorithms, "Sub", Some(&of_sub)).await;
-            for case in ["good", "bad"] {
-                let host = format!("subjectAltName=DNS:{case}.example");
-                let csr = request(&openssl_at, folder.temporary.path(), case, key, &[&host]);
-                let template = SERVER_AND_CLIENT;
-                let order = Order { template, csr: &csr, passthrough: None, days: 30 };
-                let issued = sub.issue(&mut session, order).await;
-                material(&at(case), &issued);
+fn what_ml_dsa_revokes_is_refused_by_all() {
+    let algorithms = ("ML_DSA_65", "ML_DSA_65");
+    revoked(&Case { algorithms, key: &["ML-DSA-65"], crl_type: "COMPLETE", who: ALL });
+}
+
+#[test]
+fn what_a_partition_lists_is_refused_by_all() {
+    let algorithms = ("ML_DSA_44", "ML_DSA_44");
+    revoked(&Case { algorithms, key: &["ML-DSA-44"], crl_type: "PARTITIONED", who: ALL });
+}
+
+#[test]
+fn what_ec_revokes_is_refused_by_all() {
+    let algorithms = ("EC_prime256v1", "SHA256WITHECDSA");
+    revoked(&Case { algorithms, key: EC_KEY, crl_type: "COMPLETE", who: ALL });
+}
+
+#[test]
+fn what_rsa_revokes_is_refused_by_all() {
+    let algorithms = ("RSA_2048", "SHA256WITHRSA");
+    revoked(&Case { algorithms, key: RSA_KEY, crl_type: "COMPLETE", who: ALL });
+}
+
+#[test]
+fn what_slh_dsa_revokes_is_refused_by_those_who_know_it() {
+    let algorithms = ("SLH_DSA_SHA2_128S", "SLH_DSA_SHA2_128S");
+    let who = &["OpenSSL", "BouncyCastle"];
+    revoked(&Case { algorithms, key: &["ML-DSA-65"], crl_type: "COMPLETE", who });
+}
+
+#[test]
+fn what_a_composite_key_revokes_is_refused_by_bouncycastle() {
+    let algorithms = ("ML_DSA_65_ECDSA_P256", "ML_DSA_65_ECDSA_P256_SHA512");
+    let who = &["BouncyCastle"];
+    revoked(&Case { algorithms, key: &["ML-DSA-65"], crl_type: "COMPLETE", who });
+}
+
+/// What a running server issues and revokes, by its own CRLs and its own responder.
+fn revoked(case: &Case) {
+    let (Some(ssl), Some(pkilint), Some(mut verifiers)) =
+        (peer("openssl"), peer("pkilint"), verifiers())
+    else {
+        return;
+    };
+    verifiers.retain(|verifier| case.who.contains(&verifier.name));
+    // Go starts at once.
+    let quick = verifiers.iter().find(|found| found.name == "Go").unwrap_or(&verifiers[0]);
+    let folder = Folder::new();
+    let server = folder.serve();
+    // OpenSSL wants a CRL for the root, too, which no partition covers: a root is in nobody's partition.
+    let [of_root, of_sub] = ["COMPLETE", case.crl_type].map(revocation);
+    let at = |name: &str| folder.path(name);
+    common::runtime().block_on(async {
+        let mut session = server.session().await.unwrap();
+        let root = root(&mut session, case.algorithms, "Root", Some(&of_root)).await;
+        let sub = subordinate(&mut session, &root, case.algorithms, "Sub", Some(&of_sub)).await;
+        for name in ["good", "bad"] {
+            let host = format!("subjectAltName=DNS:{name}.example");
+            let csr = request(&ssl, folder.temporary.path(), name, case.key, &[&host]);
+            let order =
+                Order { template: "EndEntityCertificate", csr: &csr, passthrough: None, days: 30 };
+            material(&at(name), &sub.issue(&mut session, order).await);
+        }
+        // A CRL is there within seconds of its authority; nobody has asked for one before.
+        await_steps(quick, &at("bad"), [Accepted; 3]);
+        let mut show = openssl(&ssl, &["x509", "-noout", "-serial", "-in"]);
+        let serial = succeed(show.arg(at("bad").join("leaf.pem")));
+        let serial = serial.trim().trim_start_matches("serial=");
+        sub.revoke(&mut session, serial, "KEY_COMPROMISE").await;
+        let gone = [Accepted, Revoked, Revoked];
+        let waited = await_steps(quick, &at("bad"), gone);
+        println!("{}: revoked, and refused after {waited:?}", case.algorithms.0);
+        for verifier in &verifiers {
+            online(verifier, &at("bad"), gone);
+            online(verifier, &at("good"), [Accepted; 3]);
+        }
+        succeed(&mut ours(&at("good")));
+        let output = run(&mut ours(&at("bad")));
+        assert!(!output.status.success() && stderr(&output).contains("revoked"), "{output:?}");
+        for name in ["good", "bad"] {
+            let (crl, ocsp) = published(&ssl, &at(name));
+            for (tool, options, file) in [
+                ("lint_crl", &["-t", "CRL", "-p", "PKIX"][..], crl),
+                ("lint_ocsp_response", &[], ocsp),
+            ] {
+                let said = lint(&pkilint, tool, options, &file);
+                assert!(said.is_empty(), "{:?}, {name}, {tool}: {said}", case.algorithms);
             }
-            // A CRL is there within seconds of its authority; nobody has asked for one before.
-            await_steps(&verifiers[QUICKEST], &at("bad"), [Accepted; 3]);
-            for verifier in &verifiers {
-                online(verifier, &at("bad"), [Accepted; 3]);
-            }
-            let bad = at("bad").join("leaf.pem");
-            let mut show = openssl(&openssl_at, &["x509", "-noout", "-serial", "-in"]);
-            let serial = succeed(show.arg(&bad));
-            let serial = serial.trim().trim_start_matches("serial=");
-            sub.revoke(&mut session, serial, "KEY_COMPROMISE").await;
-            let gone = [Accepted, Revoked, Revoked];
-            let waited = await_steps(&verifiers[QUICKEST], &at("bad"), gone);
-            println!("{name}: revoked, and refused after {waited:?}");
-            for verifier in &verifiers {
-                online(verifier, &at("bad"), gone);
-                online(verifier, &at("good"), [Accepted; 3]);
-            }
-            for case in ["good", "bad"] {
-                let (crl, ocsp) = published(&openssl_at, &at(case));
-                for (tool, options, file) in [
-                    ("lint_crl", &["-t", "CRL", "-p", "PKIX"][..], crl),
-                    ("lint_ocsp_response", &[], ocsp),
-                ] {
-                    let said = lint(&pkilint, tool, options, &file);
-                    assert!(said.is_empty(), "{name}, {case}, {tool}: {said}");
-                }
-            }
-        });
-    }
+        }
+    });
+}
+
+/// Our own verifier.
+fn ours(folder: &Path) -> Command {
+    let mut command = outlast();
+    command.args(["cert", "verify", "--fetch", "--revocation", "required", "--trust"]);
+    command.arg(folder.join("root.pem")).arg("--chain").arg(folder.join("chain.pem"));
+    command.arg(folder.join("leaf.pem"));
+    command
 }
 
 /// Fetches the leaf's CRL and a response about it, from where the leaf says.
