@@ -1,10 +1,11 @@
-//! Authorities that issue and revoke, by calls of the service.
+//! Authorities that issue and revoke, by calls of the service, and what is said of that.
+#![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::ops::Deref;
 use std::sync::Arc;
 
-use http::HeaderMap;
-use outlast_api::service::Service;
+use http::{HeaderMap, Method, Response};
+use outlast_api::service::{Plain, Service};
 use outlast_crypto::Secret;
 use outlast_crypto::keys::KeySpec;
 use outlast_crypto::signatures::Message;
@@ -12,7 +13,8 @@ use outlast_domain::identity;
 use outlast_domain::seal::{RootKey, SoftwareKek};
 use outlast_domain::settings::Settings;
 use outlast_pki::certificate::{Certificate, Extension};
-use outlast_pki::ocsp::CertId;
+use outlast_pki::crl::Crl;
+use outlast_pki::ocsp::{CertId, OcspError, Request, Response as Ocsp, Status};
 use outlast_pki::{csr, name};
 use outlast_store::faulty::FaultyStore;
 use outlast_store::memory::MemoryStore;
@@ -20,6 +22,9 @@ use outlast_store::{Completion, Event, Item, Record, Store, StoreError, Transact
 use serde_json::{Value, json};
 
 use crate::common::{self, ACCESS_KEY, Fixture, NOW, REGION, SECRET, Who, b64, text};
+
+pub const DAY: i64 = 86_400;
+pub const URL: &str = "http://pki.example:8444";
 
 pub const EC: (&str, &str) = ("EC_prime256v1", "SHA256WITHECDSA");
 pub const ML_DSA: (&str, &str) = ("ML_DSA_65", "ML_DSA_65");
@@ -294,4 +299,76 @@ impl World {
         let writes = vec![(place.to_owned(), Some(value.to_vec()))];
         self.store.commit_and_wait(Transaction { writes, ..Transaction::default() }).unwrap();
     }
+}
+
+pub fn both() -> Value {
+    json!({
+        "CrlConfiguration": { "Enabled": true, "ExpirationInDays": 8 },
+        "OcspConfiguration": { "Enabled": true },
+    })
+}
+
+pub fn crl_only(more: Value) -> Value {
+    let crl = json!({ "Enabled": true, "ExpirationInDays": 8 });
+    json!({ "CrlConfiguration": common::with(&crl, more) })
+}
+
+pub fn get(fixture: &Fixture, path: &str) -> Response<bytes::Bytes> {
+    plain(fixture, &Method::GET, path, &HeaderMap::new(), b"")
+}
+
+pub fn plain(
+    fixture: &Fixture,
+    method: &Method,
+    path: &str,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Response<bytes::Bytes> {
+    let now_ms = fixture.now.get() * 1000;
+    fixture.service.call_plain(&Plain { method, path, headers, body, now_ms })
+}
+
+pub fn post(fixture: &Fixture, request: &Request) -> Result<Ocsp, OcspError> {
+    let der = request.to_der().unwrap();
+    let response = plain(fixture, &Method::POST, "/ocsp", &HeaderMap::new(), &der);
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["content-type"], "application/ocsp-response");
+    Ocsp::parse(response.body())
+}
+
+/// What OCSP says of a certificate, by somebody who checks it.
+#[track_caller]
+pub fn status(fixture: &Fixture, authority: &Authority, leaf: &Leaf) -> Status {
+    let request = Request::new(&authority.certificate, leaf, None).unwrap();
+    let response = post(fixture, &request).unwrap();
+    let now = fixture.now.get();
+    response.verify(&authority.certificate, leaf, None, now).unwrap().status
+}
+
+pub fn keep(fixture: &Fixture) {
+    fixture.service.keep_revocation(fixture.now.get() * 1000).unwrap();
+}
+
+#[track_caller]
+pub fn crl_at(fixture: &Fixture, authority: &Authority, path: &str) -> Crl {
+    let response = get(fixture, path);
+    assert_eq!(response.status(), 200, "{path}");
+    assert_eq!(response.headers()["content-type"], "application/pkix-crl");
+    let crl = Crl::parse(response.body()).unwrap();
+    assert!(crl.signed_by(&authority.certificate), "{path}");
+    assert_eq!(crl.unusable(), None);
+    crl
+}
+
+#[track_caller]
+pub fn crl_of(fixture: &Fixture, authority: &Authority) -> Crl {
+    crl_at(fixture, authority, &format!("/crl/{}.crl", authority.id()))
+}
+
+pub fn count(fixture: &Fixture, event: &str) -> usize {
+    fixture.events().iter().filter(|found| found["eventName"] == event).count()
+}
+
+pub fn left(fixture: &Fixture, prefix: &str) -> usize {
+    fixture.store.scan(prefix, "", 1000).unwrap().len()
 }

@@ -3,7 +3,6 @@
 //! A root CA, a subordinate CA, a code-signing key and its certificate; a detached signature of a file; its
 //! verification without the service; and three attacks that must fail. What exists is used again.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use outlast_api::model::acm_pca::{Configuration, Subject, Validity};
@@ -20,7 +19,6 @@ use outlast_api::wire::Blob;
 use outlast_crypto::keys::KeySpec;
 use outlast_crypto::signatures::ML_DSA_65;
 use outlast_net::Negotiated;
-use outlast_net::certificate::KINDS;
 use outlast_net::client::HandshakeBytes;
 use outlast_net::policy::Policy;
 use outlast_net::server::system_clock;
@@ -31,7 +29,7 @@ use outlast_pki::name::common_name;
 use outlast_pki::pem;
 use serde_json::{Value, json};
 
-use crate::commands::server::{Revocation, Running, Tls};
+use crate::commands::server::Running;
 use crate::data::{self, Data, NewData};
 use crate::endpoint::{CallError, Endpoint};
 use crate::failure::Failure;
@@ -100,10 +98,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
     let spinner = output::spinner("starting the server");
     let outcome = runtime.block_on(async {
-        let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
-        let names = data::default_names();
-        let tls = Tls { kind: &KINDS[0], names, clients: None };
-        let running = Running::start(opened, any_port, tls, Revocation::default()).await?;
+        let running = Running::start_here(opened).await?;
         let outcome = work(&folder, &out, &file, running.address.port(), &spinner, &mut report);
         let outcome = outcome.await;
         running.stop().await;
