@@ -254,7 +254,10 @@ fn in_its_own_account_a_policy_adds_and_denies() {
         { "Effect": "Deny", "Principal": { "AWS": user("bob") }, "Resource": arn,
           "Action": "acm-pca:DescribeCertificateAuthority" },
     ]));
-    put(&fixture, &arn, &document).unwrap();
+    // Whoever may only put policies is not locked out of what was never allowed.
+    let keeper = fixture.user(ACCOUNT, "keeper", &[allow(&["acm-pca:PutPolicy"])]);
+    let body = json!({ "ResourceArn": arn, "Policy": document.to_string() });
+    fixture.pca_as(&keeper, "PutPolicy", body).unwrap();
     look(&alice).unwrap();
     assert_eq!(code(look(&bob)), "AccessDeniedException");
     // Where it says nothing, identity policies decide as before.

@@ -58,9 +58,12 @@ pub fn put(
     let conditions = access::conditions(access.conditions, authority);
     let account = authority.scope().account.as_str();
     for action in ["acm-pca:PutPolicy", "acm-pca:DeletePolicy"] {
-        let arn = authority.arn();
-        let caller = access.caller;
-        if caller.decide(Some(&policy), account, false, &conditions, action, &arn).is_err() {
+        let (arn, caller) = (authority.arn(), access.caller);
+        let may = |policy: Option<&Policy>| {
+            caller.decide(policy, account, false, &conditions, action, &arn).is_ok()
+        };
+        // What identity policies do not allow anyway is not taken away.
+        if may(None) && !may(Some(&policy)) {
             return Err(CaError::LockoutPrevented(format!(
                 "The policy would keep you from {action}: you could not replace or delete it."
             )));
