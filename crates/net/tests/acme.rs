@@ -69,7 +69,7 @@ async fn dns(zone: Zone) -> SocketAddr {
             let found = zone.lock().unwrap().get(&(name.clone(), asked.query_type())).cloned();
             let found = found.or_else(|| {
                 let host = asked.query_type() == RecordType::A;
-                host.then(|| RData::A(A(Ipv4Addr::LOCALHOST)))
+                host.then_some(RData::A(A(Ipv4Addr::LOCALHOST)))
             });
             let mut answer = Message::response(question.id, OpCode::Query);
             answer.add_query(asked.clone());

@@ -341,7 +341,8 @@ impl Running {
     /// Starts a server on a data folder, for this machine and at any port.
     pub(crate) async fn start_here(data: Data) -> Result<Self, Failure> {
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
-        Self::start(data, any_port, &KINDS[0], data::default_names(), Revocation::default()).await
+        let tls = Tls { kind: &KINDS[0], names: data::default_names(), clients: None };
+        Self::start(data, any_port, tls, Revocation::default()).await
     }
 
     /// Starts a server on a data folder.
