@@ -5,6 +5,7 @@ mod housekeeping;
 mod plain;
 mod publish;
 mod revocation;
+mod watched;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -253,6 +254,9 @@ impl Prepared {
 impl Service {
     /// All services on `store`, whose secrets are sealed under `root`.
     pub fn new(store: Arc<dyn Store>, root: RootKey) -> Self {
+        let revocation = plain::State::default();
+        let store: Arc<dyn Store> =
+            Arc::new(watched::Watched::new(store, revocation.changes.clone()));
         Self {
             store: Arc::new(CachedStore::new(store.clone())),
             fresh: store,
@@ -260,7 +264,7 @@ impl Service {
             ring: KeyRing::default(),
             policies: PolicyCache::default(),
             settings: RwLock::default(),
-            revocation: plain::State::default(),
+            revocation,
         }
     }
 

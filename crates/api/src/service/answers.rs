@@ -61,6 +61,8 @@ pub struct Kept {
     pub(super) epoch_place: String,
     /// Never 0 but for a record that is not there.
     epoch: AtomicU64,
+    /// The count of changes at which that was the epoch; 0 if nobody has looked.
+    seen_at: AtomicU64,
     uses: AtomicU32,
     pub(super) body: Bytes,
     pub(super) etag: HeaderValue,
@@ -81,6 +83,7 @@ impl Kept {
             next_update: answer.next_update,
             epoch_place: answer.epoch_place,
             epoch: AtomicU64::new(answer.epoch.unwrap_or_default()),
+            seen_at: AtomicU64::new(0),
             uses: AtomicU32::new(0),
             etag: text(format!("\"{}\"", hex::encode(digest))),
             last_modified: text(super::plain::http_date(answer.this_update)),
@@ -95,6 +98,14 @@ impl Kept {
 
     pub(super) fn set_epoch(&self, epoch: Option<u64>) {
         self.epoch.store(epoch.unwrap_or_default(), Ordering::Relaxed);
+    }
+
+    pub(super) fn seen_at(&self) -> u64 {
+        self.seen_at.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn set_seen_at(&self, changes: u64) {
+        self.seen_at.store(changes, Ordering::SeqCst);
     }
 
     pub(super) fn used(&self) {

@@ -4,7 +4,7 @@
 //! OCSP: RFC 6960, appendix A, and the profile of RFC 5019, which says what caches on the way may keep.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base64::Engine;
@@ -38,6 +38,8 @@ pub(super) struct State {
     /// Where a read of the store takes a round trip: the epochs that were seen last, and when.
     pub(super) epochs: Mutex<HashMap<String, (Option<u64>, i64)>>,
     validity_seconds: AtomicI64,
+    /// Commits that may have changed answers: see [`super::watched`].
+    pub(super) changes: Arc<AtomicU64>,
 }
 
 impl Default for State {
@@ -47,6 +49,7 @@ impl Default for State {
             crls: Mutex::new(Bounded::new(limits::MAX_KEPT_CRLS_BYTES)),
             epochs: Mutex::default(),
             validity_seconds: AtomicI64::new(limits::OCSP_VALIDITY_SECONDS),
+            changes: Arc::new(AtomicU64::new(1)),
         }
     }
 }
@@ -356,9 +359,19 @@ impl Service {
                 epoch == kept.epoch() && (0..limits::MAX_EPOCH_AGE_MS).contains(&(now_ms - at_ms))
             });
         }
-        self.fresh
+        // Asked first: what changes from here on makes it another count.
+        let changes = self.revocation.changes.load(Ordering::SeqCst);
+        if kept.seen_at() == changes {
+            return true;
+        }
+        let same = self
+            .fresh
             .read(&kept.epoch_place)
-            .is_ok_and(|record| record.map(|record| record.version) == kept.epoch())
+            .is_ok_and(|record| record.map(|record| record.version) == kept.epoch());
+        if same {
+            kept.set_seen_at(changes);
+        }
+        same
     }
 
     fn saw(&self, kept: &Kept, epoch: Option<u64>, now_ms: i64) {

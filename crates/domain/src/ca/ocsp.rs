@@ -218,8 +218,11 @@ pub(super) fn put_epoch(work: &mut Work<'_>, scope: &Scope, id: &str) -> Result<
 }
 
 pub(super) fn epoch_place(scope: &Scope, id: &str) -> String {
-    format!("ca/ocsp-epoch/{}/{}/{id}", scope.account, scope.region)
+    format!("{EPOCHS}{}/{}/{id}", scope.account, scope.region)
 }
+
+/// Below are the records that say that answers may have changed.
+pub const EPOCHS: &str = "ca/ocsp-epoch/";
 
 fn issuer_place(hash: &str, key_hash: &[u8]) -> String {
     format!("ca/ocsp-issuer/{hash}/{}", hex::encode(key_hash))
