@@ -532,3 +532,25 @@ fn orders_expire() {
     use outlast_store::Store;
     assert!(world.fixture.store.scan("acme/open-order/", "", 10).unwrap().is_empty());
 }
+
+#[test]
+fn what_has_long_ended_is_forgotten() {
+    use outlast_store::Store;
+    let world = World::new();
+    let account = world.account("ES256");
+    account.certificate(&["a.example"], &Signer::new("ES256"));
+    let kept =
+        |kind: &str| world.fixture.store.scan(&format!("acme/{kind}/"), "", 10).unwrap().len();
+    let all =
+        || ["order", "authorization", "certificate", "certificate-digest", "account"].map(kept);
+    world.fixture.advance(90 * 86_400);
+    world.fixture.keep_house();
+    assert_eq!(all(), [1, 1, 1, 1, 1]);
+    world.fixture.advance(8 * 86_400);
+    world.fixture.keep_house();
+    assert_eq!(all(), [0, 0, 1, 1, 1]);
+    // 13 months, and a year.
+    world.fixture.advance(762 * 86_400);
+    world.fixture.keep_house();
+    assert_eq!(all(), [0, 0, 0, 0, 1], "accounts stay");
+}

@@ -44,7 +44,9 @@ pub use error::{AcmeError, KINDS, Kind, Problem, StoredProblem, Subproblem};
 pub use name::DnsName;
 pub use nonce::{consume as consume_nonce, fresh as fresh_nonce};
 pub use order::{NewOrder, Order, OrderStatus, create_order, find_order, orders};
-pub use sweep::{CLEAN_UP, EXPIRE_ORDERS, FORGET_NONCES, FORGET_TOKENS};
+pub use sweep::{
+    CLEAN_UP, EXPIRE_ORDERS, FORGET_CERTIFICATES, FORGET_NONCES, FORGET_ORDERS, FORGET_TOKENS,
+};
 pub use task::{Job, Outcome, Queue, Target, claim, complete, due_tasks};
 pub use token::Idempotency;
 pub use validation::{

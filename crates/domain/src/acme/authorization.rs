@@ -368,6 +368,6 @@ pub(super) fn holds_all(
     Ok(!names.is_empty() && names.iter().all(holds))
 }
 
-fn place(endpoint: &str, account: &str, id: &str) -> String {
+pub(super) fn place(endpoint: &str, account: &str, id: &str) -> String {
     format!("acme/authorization/{endpoint}/{account}/{id}")
 }

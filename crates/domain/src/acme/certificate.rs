@@ -30,7 +30,7 @@ use crate::{Fault, limits};
 
 /// A certificate as ACME has it; Certificate Manager has a record of its own.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Record {
+pub(super) struct Record {
     /// Id of the account that it was issued to.
     account: String,
     /// ARN in Certificate Manager.
@@ -46,6 +46,27 @@ struct Record {
     chain: String,
     /// Id of the order that is to replace it.
     replaced_by: Option<String>,
+}
+
+impl Record {
+    /// Whether nobody needs it any more: Certificate Manager forgets it then, too.
+    pub fn is_old(&self, now_ms: i64) -> bool {
+        self.not_after * 1000 + limits::KEEP_ENDED_ACME_MS <= now_ms
+    }
+}
+
+/// Deletes the record at this place, if it is old.
+pub(super) fn forget(work: &mut Work<'_>, at: &str) -> Result<(), Fault> {
+    let now_ms = work.now_ms();
+    let Some(record) = work.get::<Record>(at)?.filter(|record| record.is_old(now_ms)) else {
+        return Ok(());
+    };
+    work.delete(at);
+    let endpoint = at.split('/').nth(2).unwrap_or_default();
+    if let Some(leaf) = pem::read_certificates(record.chain.as_bytes())?.first() {
+        work.delete(&digest_place(endpoint, leaf));
+    }
+    Ok(())
 }
 
 /// A certificate that an endpoint has handed out.

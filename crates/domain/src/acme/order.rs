@@ -56,6 +56,29 @@ pub(super) struct Record {
     pub replaces: Option<String>,
 }
 
+impl Record {
+    /// Whether nobody asks for it any more.
+    pub fn is_old(&self, now_ms: i64) -> bool {
+        self.expires_ms + limits::KEEP_ENDED_ACME_ORDER_MS <= now_ms
+    }
+}
+
+/// Deletes the order at this place with its authorizations, if it is old.
+pub(super) fn forget(work: &mut Work<'_>, at: &str) -> Result<(), Fault> {
+    let now_ms = work.now_ms();
+    let Some(record) = work.get::<Record>(at)?.filter(|record| record.is_old(now_ms)) else {
+        return Ok(());
+    };
+    if let [_, _, endpoint, account, id] = at.split('/').collect::<Vec<_>>().as_slice() {
+        for authorization in &record.authorizations {
+            work.delete(&authorization::place(endpoint, account, authorization));
+        }
+        work.delete(&open_place(endpoint, account, id));
+    }
+    work.delete(at);
+    Ok(())
+}
+
 /// An order.
 #[derive(Debug, Clone)]
 pub struct Order {

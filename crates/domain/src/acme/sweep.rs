@@ -1,6 +1,7 @@
 //! What has to go by itself: used nonces, old tokens, orders whose time is over, and all that was below an endpoint
 //! that is gone.
 
+use super::certificate;
 use super::endpoint::Deleted;
 use super::nonce::Used;
 use super::order::{self, Open, find_order};
@@ -43,6 +44,20 @@ pub const EXPIRE_ORDERS: Sweep = Sweep {
         }
         Ok(())
     },
+};
+
+/// Forgets orders long after their end, with their authorizations.
+pub const FORGET_ORDERS: Sweep = Sweep {
+    find: |work, after, limit| work.due("acme/order/", after, limit, order::Record::is_old),
+    handle: |work, place, _| order::forget(work, place),
+};
+
+/// Forgets certificates long after their end.
+pub const FORGET_CERTIFICATES: Sweep = Sweep {
+    find: |work, after, limit| {
+        work.due("acme/certificate/", after, limit, certificate::Record::is_old)
+    },
+    handle: |work, place, _| certificate::forget(work, place),
 };
 
 /// What is below an endpoint: the prefixes of the places.
