@@ -144,27 +144,5 @@ pub const MAX_ACME_ATTEMPTS: u32 = 3;
 pub const MAX_ACME_CSR: usize = 32 * 1024;
 /// Longest life of an external account binding, in milliseconds: ten years.
 pub const MAX_ACME_BINDING_MS: i64 = 3650 * 86_400_000;
-/// Days that a CRL is valid at most (`ExpirationInDays`).
-pub const MAX_CRL_DAYS: i64 = 5000;
-/// URLs of one partition of a CRL that it still names after they were changed in the authority's configuration. Ours.
-pub const MAX_CRL_URLS: usize = 4;
-/// How long an OCSP answer is valid if the operator does not say, in seconds: an hour. Ours.
-pub const OCSP_VALIDITY_SECONDS: i64 = 3600;
-/// What an operator may say instead.
-pub const OCSP_VALIDITY_RANGE: std::ops::RangeInclusive<i64> = 60..=7 * 86_400;
-/// How long the certificate of an OCSP responder is valid, in seconds: 30 days. Ours.
-pub const RESPONDER_SECONDS: i64 = 30 * 86_400;
-/// What the wait begins with before a CRL is written to its bucket again, in milliseconds; it doubles. Ours.
-pub const FIRST_RETRY_MS: i64 = 1000;
-/// What it ends with: AWS tries every 15 minutes.
-pub const LAST_RETRY_MS: i64 = 15 * 60_000;
-/// Bytes of OCSP answers that are kept in memory. Ours.
-pub const MAX_KEPT_ANSWERS_BYTES: usize = 128 * 1024 * 1024;
-/// Bytes of paths that these answers were asked for with. Ours.
-pub const MAX_KEPT_PATHS_BYTES: usize = 16 * 1024 * 1024;
-/// Bytes of CRLs that are kept in memory. Ours.
-pub const MAX_KEPT_CRLS_BYTES: usize = 64 * 1024 * 1024;
-/// How long an OCSP answer is given again without a look at a database that other servers share, in milliseconds. Ours.
-pub const MAX_EPOCH_AGE_MS: i64 = 10_000;
 /// How long after its end an order of ACME is kept with its authorizations, in milliseconds: 90 days.
 pub const KEEP_ENDED_ACME_ORDER_MS: i64 = 90 * 86_400_000;
