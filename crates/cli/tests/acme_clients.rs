@@ -24,6 +24,8 @@ use serde_json::json;
 /// A server with an endpoint, and what its clients are told.
 struct World {
     site: Site,
+    /// The endpoint's ARN.
+    endpoint: String,
     root: PathBuf,
     openssl: PathBuf,
     /// Go: it starts at once.
@@ -36,7 +38,12 @@ const ALGORITHMS: (&str, &str) = ("ML_DSA_65", "ML_DSA_65");
 const ROLE: &str = "arn:aws:iam::123456789012:role/acme";
 
 impl World {
+    /// An endpoint whose clients must solve challenges.
     fn new() -> Option<Self> {
+        Self::with("CHALLENGE")
+    }
+
+    fn with(behavior: &str) -> Option<Self> {
         let openssl = peer("openssl")?;
         let verifier = verifiers()?.remove(1);
         let folder = Folder::new();
@@ -54,7 +61,7 @@ impl World {
                 &tls_port.to_string(),
             ],
         );
-        let (root, directory, binding) = common::runtime().block_on(async {
+        let (root, endpoint, directory, binding) = common::runtime().block_on(async {
             let mut session = server.session().await.unwrap();
             let revocation = json!({
                 "CrlConfiguration": { "Enabled": true, "ExpirationInDays": 7 },
@@ -62,8 +69,8 @@ impl World {
             });
             let root = root(&mut session, ALGORITHMS, "Root", Some(&revocation)).await;
             let sub = subordinate(&mut session, &root, ALGORITHMS, "Sub", Some(&revocation)).await;
-            let (directory, binding) = endpoint(&mut session, &sub, "CHALLENGE").await;
-            (root.certificate, directory, binding)
+            let (endpoint, directory, binding) = endpoint(&mut session, &sub, behavior).await;
+            (root.certificate, endpoint, directory, binding)
         });
         let clients = folder.path("clients");
         std::fs::create_dir(&clients).unwrap();
@@ -77,7 +84,7 @@ impl World {
             folder: clients,
         };
         let root = folder.write("root.pem", root.as_bytes());
-        Some(Self { site, root, openssl, verifier, server, _folder: folder })
+        Some(Self { site, endpoint, root, openssl, verifier, server, _folder: folder })
     }
 
     /// Holds if the certificate is revoked, and everybody can see it before long.
@@ -149,12 +156,12 @@ fn role(folder: &Folder) {
     succeed(create.arg(&folder.data).arg("--trust").arg(trust));
 }
 
-/// Makes an endpoint; gives the URL of its directory, and a new binding.
+/// Makes an endpoint; gives its ARN, the URL of its directory, and a new binding.
 async fn endpoint(
     session: &mut Session,
     authority: &Authority,
     behavior: &str,
-) -> (String, (String, String)) {
+) -> (String, String, (String, String)) {
     let new = json!({
         "AuthorizationBehavior": behavior, "Contact": "NOT_REQUIRED",
         "CertificateAuthority": {
@@ -172,7 +179,7 @@ async fn endpoint(
     type Credentials = acm::get_acme_external_account_binding_credentials::GetAcmeExternalAccountBindingCredentials;
     let get = json!({ "AcmeExternalAccountBindingArn": bound.acme_external_account_binding_arn });
     let found = session.call::<Credentials>(get).await.unwrap().unwrap();
-    (directory, (found.key_id, found.mac_key))
+    (arn, directory, (found.key_id, found.mac_key))
 }
 
 #[test]
@@ -206,4 +213,47 @@ fn caddy() {
     // It asks when to renew (RFC 9773).
     let log = std::fs::read_to_string(&running.log).unwrap();
     assert!(log.contains("got renewal info"), "{log}");
+}
+
+/// Where names are approved beforehand, the owner of a zone shows by a CNAME record, once, that it is his.
+#[test]
+fn lego_without_a_challenge() {
+    let (Some(lego), Some(world)) = (peer("lego"), World::with("PRE_APPROVED")) else { return };
+    common::runtime().block_on(async {
+        let mut session = world.server.session().await.unwrap();
+        let new = json!({
+            "AcmeEndpointArn": world.endpoint, "DomainName": "approved.example",
+            "PrevalidationOptions": { "DnsPrevalidation": {
+                "DomainScope": { "ExactDomain": "ENABLED", "Subdomains": "ENABLED" },
+            } },
+        });
+        type Create = acm::create_acme_domain_validation::CreateAcmeDomainValidation;
+        let made = session.call::<Create>(new).await.unwrap().unwrap();
+        let get = json!({ "AcmeDomainValidationArn": made.acme_domain_validation_arn });
+        type Describe = acm::describe_acme_domain_validation::DescribeAcmeDomainValidation;
+        let begin = Instant::now();
+        loop {
+            let found = session.call::<Describe>(get.clone()).await.unwrap().unwrap();
+            let found = found.acme_domain_validation;
+            if found.status == "VALID" {
+                break;
+            }
+            let record = found.prevalidation_details.dns_prevalidation.resource_record;
+            let name = record.name.trim_end_matches('.').to_ascii_lowercase();
+            world.site.dns.set(&record.kind, &name, &record.value);
+            assert!(begin.elapsed() < Duration::from_secs(60), "{}", found.status);
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    });
+    // It says that it could solve challenges at a port where nobody looks, and is not asked to.
+    let call = |domain: &str| {
+        let mut command = world.site.lego(&lego, domain, Challenge::Http);
+        run(command.args(["--http.port", "127.0.0.1:0", "run"]))
+    };
+    let output = call("host.approved.example");
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    let got = world.site.lego_got("host.approved.example");
+    got.check(&world.openssl, &world.root, "host.approved.example");
+    assert!(!call("host.another.example").status.success());
+    assert!(!world.site.lego_got("host.another.example").chain.exists());
 }
