@@ -17,7 +17,11 @@ use std::time::{Duration, Instant};
 use common::authority::{Authority, Order, material, request, root, root_by, subordinate};
 use common::peers::{Verdict, Verifier, checkout, openssl, peer, verifiers};
 use common::{Folder, outlast, run, stderr, stdout, succeed};
+use outlast_crypto::keys::KeySpec;
+use outlast_crypto::signatures::Message;
+use outlast_pki::certificate::Certificate;
 use outlast_pki::templates::{Kind, TEMPLATES, Template};
+use outlast_pki::{csr, name, pem};
 use serde_json::{Value, json};
 
 /// What a step must end with.
@@ -308,6 +312,51 @@ fn revoked(case: &Case) {
             }
         }
     });
+}
+
+/// A certificate for a key that cannot sign (RFC 9935), asked for by one that can (RFC 9883).
+#[test]
+fn a_certificate_for_ml_kem_is_accepted_by_all() {
+    let (Some(pkilint), Some(verifiers)) = (peer("pkilint"), verifiers()) else { return };
+    let folder = Folder::new();
+    let server = folder.serve();
+    let key = |spec: &str| {
+        let spec = KeySpec::by_name(spec).unwrap();
+        spec.load(&spec.generate().unwrap()).unwrap()
+    };
+    let (signer, kem) = (key("ML_DSA_65"), key("ML_KEM_768"));
+    let request = |public: &[u8], possession: Option<&csr::Possession>| {
+        let subject = name::common_name("device").unwrap();
+        let unsigned = csr::Unsigned::with_statement(subject, public, Vec::new(), possession);
+        let unsigned = unsigned.unwrap();
+        let algorithm = KeySpec::by_name("ML_DSA_65").unwrap().signing[0];
+        let signature = signer.sign(algorithm, Message::Raw(&unsigned.to_be_signed)).unwrap();
+        unsigned.assemble(algorithm, &signature).unwrap()
+    };
+    let at = folder.path("kem");
+    common::runtime().block_on(async {
+        let mut session = server.session().await.unwrap();
+        let (algorithms, revocation) = (("ML_DSA_65", "ML_DSA_65"), revocation("COMPLETE"));
+        let root = root(&mut session, algorithms, "Root", Some(&revocation)).await;
+        let sub = subordinate(&mut session, &root, algorithms, "Sub", Some(&revocation)).await;
+        let csr = request(signer.public_key().unwrap(), None);
+        let order =
+            Order { template: "EndEntityCertificate", csr: &csr, passthrough: None, days: 30 };
+        let issued = sub.issue(&mut session, order).await;
+        let der = pem::read_certificates(issued.certificate.as_bytes()).unwrap().remove(0);
+        let possession = csr::Possession::by(&Certificate::parse(&der).unwrap(), false);
+        let csr = request(kem.public_key().unwrap(), Some(&possession));
+        let template = "KeyEncapsulationCertificate";
+        let order = Order { template, csr: &csr, passthrough: None, days: 20 };
+        material(&at, &sub.issue(&mut session, order).await);
+    });
+    await_steps(&verifiers[1], &at, [Accepted; 3]);
+    for verifier in &verifiers {
+        online(verifier, &at, [Accepted; 3]);
+    }
+    succeed(&mut ours(&at));
+    let said = lint(&pkilint, "lint_pkix_cert", &[], &at.join("leaf.pem"));
+    assert!(said.is_empty(), "{said}");
 }
 
 /// Our own verifier.
