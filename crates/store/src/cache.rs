@@ -14,10 +14,41 @@ use crate::{Completion, Event, Item, Record, Store, StoreError, Transaction};
 
 /// Records that are kept.
 const ENTRIES: usize = 8192;
-/// Longest record that is kept, in bytes: so all together have 64 MiB at the very most, and mostly far less.
-const MAX_VALUE: usize = 8192;
+/// Longest record that is kept, in bytes: an authority with its chain of ML-DSA certificates has some 30,000.
+const MAX_VALUE: usize = 64 * 1024;
+/// Bytes of all records that are kept.
+const MAX_BYTES: usize = 64 * 1024 * 1024;
 
-type Entries = LruCache<String, Record>;
+/// The records, and their bytes.
+struct Entries {
+    records: LruCache<String, Record>,
+    bytes: usize,
+}
+
+impl Entries {
+    fn new() -> Self {
+        let capacity = NonZeroUsize::new(ENTRIES).unwrap_or(NonZeroUsize::MIN);
+        Self { records: LruCache::new(capacity), bytes: 0 }
+    }
+
+    fn put(&mut self, key: &str, record: &Record) {
+        self.bytes += record.value.len();
+        // What it replaces, or what goes because there are too many.
+        if let Some((_, before)) = self.records.push(key.to_owned(), record.clone()) {
+            self.bytes -= before.value.len();
+        }
+        while self.bytes > MAX_BYTES {
+            let Some((_, oldest)) = self.records.pop_lru() else { break };
+            self.bytes -= oldest.value.len();
+        }
+    }
+
+    fn pop(&mut self, key: &str) {
+        if let Some(record) = self.records.pop(key) {
+            self.bytes -= record.value.len();
+        }
+    }
+}
 
 /// A store with the records that were read last in front of it.
 pub struct CachedStore {
@@ -28,8 +59,7 @@ pub struct CachedStore {
 impl CachedStore {
     /// Nothing is kept yet.
     pub fn new(inner: Arc<dyn Store>) -> Self {
-        let capacity = NonZeroUsize::new(ENTRIES).unwrap_or(NonZeroUsize::MIN);
-        Self { inner, entries: Arc::new(Mutex::new(LruCache::new(capacity))) }
+        Self { inner, entries: Arc::new(Mutex::new(Entries::new())) }
     }
 
     /// The store behind, without any memory.
@@ -45,7 +75,7 @@ fn lock(entries: &Mutex<Entries>) -> MutexGuard<'_, Entries> {
 
 impl Store for CachedStore {
     fn read(&self, key: &str) -> Result<Option<Record>, StoreError> {
-        if let Some(record) = lock(&self.entries).get(key) {
+        if let Some(record) = lock(&self.entries).records.get(key) {
             return Ok(Some(record.clone()));
         }
         self.read_fresh(key)
@@ -56,11 +86,9 @@ impl Store for CachedStore {
         let mut entries = lock(&self.entries);
         match &found {
             Some(record) if record.value.len() <= MAX_VALUE => {
-                entries.put(key.to_owned(), record.clone());
+                entries.put(key, record);
             }
-            _ => {
-                entries.pop(key);
-            }
+            _ => entries.pop(key),
         }
         Ok(found)
     }
@@ -121,5 +149,31 @@ impl Store for CachedStore {
         items: &mut dyn Iterator<Item = Result<Item, StoreError>>,
     ) -> Result<(), StoreError> {
         self.inner.restore(items)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_has_a_bound_in_bytes() {
+        let record = |len: usize| Record { version: 1, value: vec![0; len] };
+        let mut entries = Entries::new();
+        for number in 0..3000 {
+            entries.put(&format!("key/{number}"), &record(MAX_VALUE));
+            assert!(entries.bytes <= MAX_BYTES);
+        }
+        assert_eq!(entries.records.len(), MAX_BYTES / MAX_VALUE);
+        assert!(entries.records.contains("key/2999") && !entries.records.contains("key/0"));
+        // Replaced by a shorter one, and removed.
+        entries.put("key/2999", &record(10));
+        entries.pop("key/2998");
+        entries.pop("key/2998");
+        assert_eq!(entries.bytes, MAX_BYTES - 2 * MAX_VALUE + 10);
+        for number in 0..2 * ENTRIES {
+            entries.put(&format!("small/{number}"), &record(3));
+        }
+        assert_eq!((entries.records.len(), entries.bytes), (ENTRIES, ENTRIES * 3));
     }
 }
