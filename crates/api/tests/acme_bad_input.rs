@@ -5,11 +5,15 @@ mod acme_support;
 mod common;
 
 use acme_support::world::{World, json_of, problem};
-use acme_support::{Signer, b64, binding, request, request_for};
+use acme_support::{Signer, b64, binding, request, request_for, request_of};
 use common::{HOST, text};
 use http::Method;
 use outlast_api::acme::header;
-use outlast_pki::general_name::GeneralName;
+use outlast_pki::ObjectIdentifier;
+use outlast_pki::certificate::Certificate;
+use outlast_pki::extensions::{custom, subject_alternative_names};
+use outlast_pki::general_name::{GeneralName, decode_names};
+use outlast_pki::{name, pem};
 use outlast_store::Store;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -252,6 +256,73 @@ fn certificate_requests_that_do_not_fit_the_order() {
     assert_eq!(account.finalize(&order, &mixed).status, 200);
     let again = account.finalize(&order, &mixed);
     assert_eq!(problem(&again).0, "orderNotReady", "an order is for one certificate");
+}
+
+#[test]
+fn a_certificate_says_nothing_that_was_not_proven() {
+    let world = World::new();
+    let account = world.account("ES256");
+    let names = ["a.example", "b.example"];
+    let dns = |name: &str| GeneralName::DnsName(name.into());
+    let alternative = || subject_alternative_names(&names.map(dns), false).unwrap();
+    let usage = custom(ObjectIdentifier::new_unwrap("2.5.29.37"), false, &[0x30, 0]).unwrap();
+    let other = custom(ObjectIdentifier::new_unwrap("1.2.3.4"), true, &[5, 0]).unwrap();
+    let (cn, o, ou) = ("2.5.4.3", "2.5.4.10", "2.5.4.11");
+    let finalize = |csr: &dyn Fn(&Signer) -> Vec<u8>| {
+        let leaf = Signer::new("ES256");
+        let (_, order) = account.order(&names);
+        account.prove(&order, "dns-01");
+        let response = account.finalize(&order, &csr(&leaf));
+        if response.status != 200 {
+            return Err(problem(&response).0);
+        }
+        let chain = account.post(text(&json_of(&response)["certificate"]), "").body;
+        Ok(Certificate::parse(&pem::read_certificates(&chain).unwrap()[0]).unwrap())
+    };
+    for (subject, expected) in [
+        (&[][..], &[][..]),
+        (&[(cn, "b.example")], &["b.example"]),
+        (&[(cn, "B.Example"), (cn, "a.example")], &["b.example"]),
+        (&[(o, "Bank"), (ou, "Board"), (cn, "a.example")], &["a.example"]),
+        (&[(o, "Bank")], &[]),
+    ] {
+        let extensions = vec![alternative(), usage.clone(), other.clone()];
+        let issued = finalize(&|leaf| request_of(leaf, subject, extensions.clone())).unwrap();
+        let found = name::attributes(issued.subject());
+        assert!(found.iter().all(|(oid, _)| oid.to_string() == cn), "{subject:?}");
+        let found: Vec<_> = found.iter().map(|(_, text)| text.as_str()).collect();
+        assert_eq!(found, expected, "{subject:?}");
+        let of = |oid: &str| {
+            issued.extensions().iter().find(|found| found.extn_id.to_string() == oid).cloned()
+        };
+        let alternative = of("2.5.29.17").unwrap();
+        // RFC 5280, section 4.2.1.6.
+        assert_eq!(alternative.critical, expected.is_empty());
+        let found = decode_names(alternative.extn_value.as_bytes()).unwrap();
+        assert_eq!(found, names.map(dns), "{subject:?}");
+        assert_eq!(of("1.2.3.4"), None);
+        assert_ne!(of("2.5.29.37").unwrap().extn_value.as_bytes(), [0x30, 0]);
+    }
+    // Names that the order does not have.
+    let second = [(cn, "a.example"), (cn, "bank.example")];
+    let refused = finalize(&|leaf| request_of(leaf, &second, vec![alternative()]));
+    assert_eq!(refused.err().unwrap(), "badCSR");
+    for foreign in [
+        GeneralName::IpAddress("10.0.0.1".parse().unwrap()),
+        GeneralName::UniformResourceIdentifier("https://bank.example".into()),
+        GeneralName::Rfc822Name("a@bank.example".into()),
+        GeneralName::DirectoryName(name::common_name("bank.example").unwrap()),
+    ] {
+        let all = [dns(names[0]), dns(names[1]), foreign];
+        let refused = finalize(&|leaf| request_for(leaf, &all, None));
+        assert_eq!(refused.err().unwrap(), "badCSR", "{all:?}");
+    }
+    // A name that is too long for a common name is none.
+    let long = format!("{}.example", ["abcdefghi"; 7].join("."));
+    let (_, order) = account.order(&[&long]);
+    account.prove(&order, "dns-01");
+    let csr = request(&Signer::new("ES256"), &[&long], None);
+    assert_eq!(account.finalize(&order, &csr).status, 200);
 }
 
 #[test]

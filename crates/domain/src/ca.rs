@@ -22,7 +22,9 @@ mod validity;
 pub use access::authorize;
 pub use authority::{Authority, Kind, NewAuthority, Status, authorities, create, find};
 pub use import::import_certificate;
-pub use issue::{Issued, NewCertificate, Passthrough, Requester, certificate, issue, issue_for};
+pub use issue::{
+    Issued, Named, NewCertificate, Passthrough, Requester, certificate, issue, issue_for,
+};
 pub use lifecycle::{ERASE_EXPIRED, Update, add_tags, delete, remove_tags, restore, set_status};
 pub use paired::{PARTNER_TAG, Pair, issue_pair, paired, partner};
 pub use revocation::{

@@ -12,6 +12,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use outlast_crypto::keys::{Key, KeySpec};
 use outlast_crypto::signatures::{Message, SignatureAlgorithm};
+use outlast_pki::certificate::Extension;
 use outlast_pki::extensions::subject_alternative_names;
 use outlast_pki::general_name::GeneralName;
 use outlast_pki::{csr, name};
@@ -155,14 +156,22 @@ pub fn request(signer: &Signer, names: &[&str], common: Option<&str>) -> Vec<u8>
 }
 
 pub fn request_for(signer: &Signer, names: &[GeneralName], common: Option<&str>) -> Vec<u8> {
-    let subject = match common {
-        Some(common) => name::common_name(common).unwrap(),
-        None => name::name(&[], &[]).unwrap(),
-    };
+    let subject: Vec<_> = common.iter().map(|common| ("2.5.4.3", *common)).collect();
     let extensions = match names {
         [] => Vec::new(),
         names => vec![subject_alternative_names(names, false).unwrap()],
     };
+    request_of(signer, &subject, extensions)
+}
+
+/// A certificate request with any subject, by object identifiers, and any extensions.
+pub fn request_of(
+    signer: &Signer,
+    subject: &[(&str, &str)],
+    extensions: Vec<Extension>,
+) -> Vec<u8> {
+    let own = |(oid, text): &(&str, &str)| ((*oid).to_owned(), (*text).to_owned());
+    let subject = name::name(&[], &subject.iter().map(own).collect::<Vec<_>>()).unwrap();
     let unsigned =
         csr::Unsigned::new(subject, signer.key.public_key().unwrap(), extensions).unwrap();
     let signature = signer.key.sign(signer.row, Message::Raw(&unsigned.to_be_signed)).unwrap();

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use outlast_pki::general_name::GeneralName;
+use outlast_pki::name::Name;
 use serde::{Deserialize, Serialize};
 
 use super::certificate::{
@@ -11,7 +13,7 @@ use super::details::Details;
 use super::tags::check_tags;
 use super::{AcmError, leaf};
 use crate::arn::Scope;
-use crate::ca::{Authority, Validity, ValidityType};
+use crate::ca::{Authority, Named, Validity, ValidityType};
 use crate::identity::Allowed;
 use crate::keyring::KeyRing;
 use crate::work::{Sweep, Work};
@@ -23,8 +25,9 @@ pub struct AcmeOrder<'a> {
     pub authority: &'a Authority,
     /// The client's certificate request, PEM or DER.
     pub csr: &'a [u8],
-    /// Names of the order; the first becomes `DomainName`. That they are those of the request is for the caller to
-    /// see to.
+    /// Subject of the certificate. The request's counts for nothing: its holder has proven names, not who it is.
+    pub subject: Name,
+    /// Names of the order, which are the certificate's; the first becomes `DomainName`.
     pub names: &'a [String],
     /// Seconds since 1970; an hour ago when absent.
     pub not_before: Option<i64>,
@@ -62,7 +65,10 @@ pub fn issue_for_acme(
     let until = Validity { value: end, kind: ValidityType::Absolute };
     let from = order.not_before.map(|value| Validity { value, kind: ValidityType::Absolute });
     let (period, account) = ((from, until), scope.account.as_str());
-    let issued = leaf::issue(work, ring, authority, order.csr, period, account, allowed)
+    let alternative = order.names.iter().cloned().map(GeneralName::DnsName).collect();
+    let named = Named { subject: order.subject, alternative };
+    let request = (order.csr, Some(named));
+    let issued = leaf::issue(work, ring, authority, request, period, account, allowed)
         .map_err(super::refused_by_authority)?;
     let (x509, text) = leaf::read(authority, issued)?;
     let record = Record {

@@ -61,7 +61,8 @@ impl Issuers<'_> {
         let stored = spec.generate()?;
         let request = request_for(spec, &stored, names)?;
         let Some(((partner, at_partner), paired)) = self.partner.zip(paired) else {
-            let issued = issue(work, ring, authority, &request, (None, until), account, allowed)?;
+            let issued =
+                issue(work, ring, authority, (&request, None), (None, until), account, allowed)?;
             return Ok(Leaves { own: Leaf::new(authority, stored, issued)?, paired: None });
         };
         let paired_stored = paired.generate()?;
@@ -97,17 +98,19 @@ pub(super) fn default_key(authority: &Authority) -> &'static str {
     }
 }
 
-/// Has an authority issue a certificate for a request, and gives it with its chain.
+/// Has an authority issue a certificate for a request, under other names than the request's if there are any, and
+/// gives it with its chain.
 pub(super) fn issue(
     work: &mut Work<'_>,
     ring: &KeyRing,
     authority: &Authority,
-    request: &[u8],
+    (request, named): (&[u8], Option<ca::Named>),
     period: (Option<Validity>, Validity),
     account: &str,
     allowed: &Allowed,
 ) -> Result<Issued, CaError> {
-    let (new, requester) = (new(authority, request, period), requester(authority, account));
+    let new = ca::NewCertificate { named, ..new(authority, request, period) };
+    let requester = requester(authority, account);
     let arn = ca::issue_for(work, ring, authority, new, requester, allowed)?;
     ca::certificate(work, authority, &arn, allowed)
 }
@@ -122,6 +125,7 @@ fn new<'a>(
         algorithm: authority.algorithm(),
         template: Template::default_row(),
         passthrough: ca::Passthrough::default(),
+        named: None,
         validity,
         not_before,
         token: None,

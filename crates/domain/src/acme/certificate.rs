@@ -8,6 +8,7 @@ use outlast_crypto::digests;
 use outlast_pki::certificate::{Certificate as X509, key_identifier};
 use outlast_pki::csr::CertificateRequest;
 use outlast_pki::general_name::{GeneralName, decode_names};
+use outlast_pki::name::{self, Name};
 use outlast_pki::pem;
 use outlast_pki::templates::SUBJECT_ALT_NAME;
 use serde::{Deserialize, Serialize};
@@ -163,6 +164,7 @@ pub fn finalize(
     let wanted = AcmeOrder {
         authority: &authority,
         csr: given.csr,
+        subject: subject(order, &request)?,
         names: &names,
         not_before: order.not_before(),
         not_after: order.not_after(),
@@ -249,7 +251,7 @@ fn check_request(order: &Order, given: &Finalize<'_>) -> Result<CertificateReque
     if found.is_empty() {
         return Err(bad("The request has no subject alternative names.".into()));
     }
-    if let Some(common) = details::common_name(&request.subject) {
+    for common in common_names(&request) {
         let is_one = DnsName::parse(&common).is_ok_and(|common| found.contains(&common));
         if !is_one {
             return Err(bad("The common name is not among the alternative names.".into()));
@@ -260,6 +262,27 @@ fn check_request(order: &Order, given: &Finalize<'_>) -> Result<CertificateReque
         return Err(bad("The names of the request are not those of the order.".into()));
     }
     Ok(request)
+}
+
+/// The common names in the subject of a request.
+fn common_names(request: &CertificateRequest) -> impl Iterator<Item = String> {
+    let all = name::attributes(&request.subject).into_iter();
+    all.filter(|(oid, _)| oid.to_string() == "2.5.4.3").map(|(_, text)| text)
+}
+
+/// The subject of the certificate: the common name that the request asks for, if the order has it and it is short
+/// enough for one; otherwise nothing. Whatever else the request says of its holder was not proven.
+fn subject(order: &Order, request: &CertificateRequest) -> Result<Name, Fault> {
+    let common = common_names(request)
+        .filter_map(|common| DnsName::parse(&common).ok())
+        .filter(|common| order.names().contains(common))
+        .map(|common| common.to_string())
+        // RFC 5280, appendix A.1: ub-common-name.
+        .find(|common| common.len() <= 64);
+    Ok(match common {
+        Some(common) => name::common_name(&common)?,
+        None => name::name(&[], &[])?,
+    })
 }
 
 /// The certificate and those above it. A root is left out, as clients have it already (RFC 8555, section 7.4.2),

@@ -4,6 +4,9 @@ use outlast_crypto::random;
 use outlast_crypto::signatures::{Message, SignatureAlgorithm};
 use outlast_pki::certificate::{Certificate, Content, Extension, SERIAL_LEN};
 use outlast_pki::csr::{CertificateRequest, Received};
+use outlast_pki::extensions::subject_alternative_names;
+use outlast_pki::general_name::GeneralName;
+use outlast_pki::name::Name;
 use outlast_pki::templates::{Kind as TemplateKind, Requested, SUBJECT_ALT_NAME, Template};
 use outlast_pki::{lint, pem};
 use serde::{Deserialize, Serialize};
@@ -26,6 +29,8 @@ pub struct NewCertificate<'a> {
     pub template: &'static Template,
     /// What `ApiPassthrough` asks for.
     pub passthrough: Passthrough,
+    /// What it is for, where that is not the request's to say: nothing but the public key is taken from there then.
+    pub named: Option<Named>,
     /// End of validity.
     pub validity: Validity,
     /// Beginning of validity; an hour ago when absent.
@@ -34,6 +39,15 @@ pub struct NewCertificate<'a> {
     pub token: Option<&'a str>,
     /// Digest of the whole request, to tell apart two uses of a token.
     pub request_digest: String,
+}
+
+/// What a certificate is for, whatever request and template say.
+#[derive(Debug, Clone)]
+pub struct Named {
+    /// Subject.
+    pub subject: Name,
+    /// Subject alternative names.
+    pub alternative: Vec<GeneralName>,
 }
 
 /// `ApiPassthrough`: what the caller puts into the certificate, where the template lets it.
@@ -276,7 +290,7 @@ pub(super) fn make(
     ring: &KeyRing,
     authority: &Authority,
     new: &NewCertificate<'_>,
-    request: CertificateRequest,
+    mut request: CertificateRequest,
 ) -> Result<Made, CaError> {
     let template = new.template;
     let own_root = is_own_root(authority, template);
@@ -284,6 +298,11 @@ pub(super) fn make(
     let own_key = key.public_key().ok_or_else(|| Fault::Damaged(authority.arn()))?;
     check_template(authority, template, request.public_key == own_key)?;
     let (not_before, not_after) = period(work, authority, new, own_root)?;
+    if let Some(named) = &new.named {
+        request.subject = named.subject.clone();
+        request.extensions =
+            vec![subject_alternative_names(&named.alternative, false).map_err(Fault::from)?];
+    }
     let subject = match &new.passthrough.subject {
         Some(subject) => subject.to_name()?,
         None => request.subject,

@@ -88,6 +88,7 @@ pub fn issue_pair(
             subject: new.passthrough.subject.clone(),
             extensions: new.passthrough.extensions.clone(),
         },
+        named: new.named.clone(),
         validity: new.validity,
         not_before: new.not_before,
         token: None,

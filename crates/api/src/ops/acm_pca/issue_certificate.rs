@@ -91,6 +91,7 @@ impl Operation for IssueCertificate {
                 None => ca::Passthrough::default(),
                 Some(given) => given.read()?,
             },
+            named: None,
             validity: ca::Validity::try_from(&input.validity)?,
             not_before: input.validity_not_before.as_ref().map(start).transpose()?,
             token: input.idempotency_token.as_deref(),
