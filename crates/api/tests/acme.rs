@@ -4,11 +4,14 @@
 mod acme_support;
 mod common;
 
+use std::sync::Mutex;
+
 use acme_support::world::{World, challenge, json_of, problem};
 use acme_support::{ALGORITHMS, Signer, b64, binding, request};
 use common::text;
 use http::Method;
 use outlast_api::acme::header;
+use outlast_api::acme::jobs::Lane;
 use outlast_domain::acme::{Kind, Outcome, Queue, Target};
 use outlast_pki::certificate::Certificate;
 use outlast_pki::pem;
@@ -185,9 +188,10 @@ fn a_server_that_dies_at_a_look_is_replaced_and_ignored_later() {
     account.post(text(&challenge(&found, "dns-01")["url"]), "{}");
     let now_ms = world.fixture.now.get() * 1000;
     let service = &world.fixture.service;
-    let lost = service.acme_jobs(Queue::Challenges, now_ms, 10).unwrap();
+    let lane = Mutex::new(Lane::new(64));
+    let lost = service.acme_jobs(Queue::Challenges, now_ms, &lane).unwrap();
     assert_eq!(lost.len(), 1);
-    assert!(service.acme_jobs(Queue::Challenges, now_ms, 10).unwrap().is_empty(), "it is taken");
+    assert!(service.acme_jobs(Queue::Challenges, now_ms, &lane).unwrap().is_empty(), "it is taken");
     world.fixture.advance(61);
     assert_eq!(world.look(Queue::Challenges, |_| Outcome::Found), 1);
     service.acme_outcome(&lost[0], &not_there(false), now_ms + 62_000).unwrap();

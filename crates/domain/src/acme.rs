@@ -47,7 +47,7 @@ pub use order::{NewOrder, Order, OrderStatus, create_order, find_order, orders};
 pub use sweep::{
     CLEAN_UP, EXPIRE_ORDERS, FORGET_CERTIFICATES, FORGET_NONCES, FORGET_ORDERS, FORGET_TOKENS,
 };
-pub use task::{Job, Outcome, Queue, Target, claim, complete, due_tasks};
+pub use task::{Job, Outcome, Queue, Target, claim, complete, due_tasks, owners};
 pub use token::Idempotency;
 pub use validation::{
     DomainScope, Validation, ValidationStatus, create_validation, delete_validation,

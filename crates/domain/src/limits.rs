@@ -118,6 +118,12 @@ pub const MAX_ACME_IDENTIFIERS: usize = 100;
 pub const MAX_ACME_OPEN_ORDERS: usize = 300;
 /// ACME accounts of one endpoint.
 pub const MAX_ACME_ACCOUNTS: u64 = 100_000;
+/// ACME accounts that are made with one external account binding, so that no binding uses an endpoint up.
+pub const MAX_ACME_BINDING_ACCOUNTS: u64 = 1000;
+/// Challenges of one ACME account that wait to be looked at.
+pub const MAX_ACME_PENDING_CHALLENGES: usize = 200;
+/// How long ago a certificate that ACME hands out may begin at most, in seconds: one hour.
+pub const MAX_ACME_BACKDATING_SECONDS: i64 = 3600;
 /// Contacts of one ACME account.
 pub const MAX_ACME_CONTACTS: usize = 10;
 /// Characters of one such contact.

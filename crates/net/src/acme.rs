@@ -10,13 +10,13 @@ mod serve;
 mod tls;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 pub use ipnet::IpNet;
+use outlast_api::acme::jobs::Lane;
 use outlast_api::service::Service;
 use outlast_domain::acme::{Job, Kind, Outcome, Queue, Target};
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use crate::limits;
@@ -33,7 +33,7 @@ pub struct Settings {
     /// Port of tls-alpn-01: 443 but for tests.
     pub tls_port: u16,
     /// Networks that targets may be in; all when empty. What is link-local is never looked at: cloud providers keep
-    /// credentials there.
+    /// credentials there. What is on this machine is looked at only if a network is named that has nothing else.
     pub networks: Vec<IpNet>,
 }
 
@@ -69,6 +69,18 @@ pub struct Validator {
     resolver: Resolver,
 }
 
+/// The place of a look in its lane, until it ends in whatever way.
+struct Slot {
+    lane: Arc<Mutex<Lane>>,
+    place: String,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.lane.lock().unwrap_or_else(PoisonError::into_inner).ended(&self.place);
+    }
+}
+
 /// How often is looked for challenges whose clients wait.
 const CHALLENGES: Duration = Duration::from_millis(500);
 /// How often is looked for domain validations.
@@ -87,17 +99,16 @@ impl Validator {
     /// Does what is due, from now on. Never ends; may be dropped at any time, and what it was at is then done by
     /// another server, or by this one when it runs again.
     pub async fn run(self: Arc<Self>, service: Arc<Service>, clock: Clock) {
-        let slots = Arc::new(Semaphore::new(limits::MAX_VALIDATIONS));
+        // Each queue has slots of its own: the one cannot keep the other waiting.
+        let lane = |size| Arc::new(Mutex::new(Lane::new(size)));
+        let challenges = lane(limits::MAX_VALIDATIONS);
+        let domains = lane(limits::MAX_DOMAIN_VALIDATIONS);
         let mut domains_due = Instant::now();
         loop {
-            for queue in Queue::ALL {
-                if *queue == Queue::Domains {
-                    if Instant::now() < domains_due {
-                        continue;
-                    }
-                    domains_due = Instant::now() + DOMAINS;
-                }
-                self.begin(*queue, &service, clock, &slots).await;
+            self.begin(Queue::Challenges, &service, clock, &challenges).await;
+            if Instant::now() >= domains_due {
+                domains_due = Instant::now() + DOMAINS;
+                self.begin(Queue::Domains, &service, clock, &domains).await;
             }
             tokio::time::sleep(CHALLENGES).await;
         }
@@ -109,15 +120,11 @@ impl Validator {
         queue: Queue,
         service: &Arc<Service>,
         clock: Clock,
-        slots: &Arc<Semaphore>,
+        lane: &Arc<Mutex<Lane>>,
     ) {
-        let room = slots.available_permits();
-        if room == 0 {
-            return;
-        }
-        let asked = service.clone();
-        let jobs = tokio::task::spawn_blocking(move || asked.acme_jobs(queue, clock(), room)).await;
-        let jobs = match jobs {
+        let (asked, given) = (service.clone(), lane.clone());
+        let taking = move || asked.acme_jobs(queue, clock(), &given);
+        let jobs = match tokio::task::spawn_blocking(taking).await {
             Ok(Ok(jobs)) => jobs,
             Ok(Err(fault)) => {
                 tracing::error!(%fault, "the looks that ACME needs cannot be read");
@@ -130,8 +137,7 @@ impl Validator {
         };
         for job in jobs {
             let (validator, service) = (self.clone(), service.clone());
-            // There is room: only this loop takes it away.
-            let Ok(slot) = slots.clone().try_acquire_owned() else { return };
+            let slot = Slot { lane: lane.clone(), place: job.place.clone() };
             tokio::spawn(async move {
                 validator.finish(job, service, clock).await;
                 drop(slot);

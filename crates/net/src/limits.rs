@@ -47,8 +47,10 @@ pub const MAX_CLIENT_CAS: usize = 256;
 pub const VALIDATION: Duration = Duration::from_secs(20);
 /// How long a step of it may take: a connection, a handshake, an answer.
 pub const VALIDATION_STEP: Duration = Duration::from_secs(10);
-/// Looks at a time.
+/// Looks at targets of challenges at a time.
 pub const MAX_VALIDATIONS: usize = 64;
+/// Looks at records of domain validations at a time.
+pub const MAX_DOMAIN_VALIDATIONS: usize = 32;
 /// Redirects that are followed (RFC 8555, section 8.3).
 pub const MAX_REDIRECTS: usize = 10;
 /// Bytes of a target's answer.

@@ -1,5 +1,8 @@
 //! Looks at targets of validations: handed out under a lease, and their outcomes noted with a record.
 
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use outlast_domain::acme::{self, Job, Outcome, Queue};
 use outlast_domain::{Fault, ids};
 use outlast_store::StoreError;
@@ -13,36 +16,142 @@ const PAGE: usize = 500;
 /// How often something is tried when others change the same records.
 const ATTEMPTS: u32 = 16;
 
+fn locked(lane: &Mutex<Lane>) -> MutexGuard<'_, Lane> {
+    lane.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a server can take on, and what it is at.
+#[derive(Debug, Default)]
+pub struct Lane {
+    /// Looks that may be begun now.
+    pub room: usize,
+    /// Looks at a time for one endpoint.
+    pub of_endpoint: usize,
+    /// Looks at a time for one account of an endpoint.
+    pub of_account: usize,
+    /// Looks that are under way, by [`acme::owners`].
+    busy: HashMap<String, usize>,
+    /// Where the last look is kept that was begun: what comes after it has its turn first. Nobody relies on it.
+    after: String,
+}
+
+impl Lane {
+    /// One with room for so many looks, a quarter of them for one endpoint and an eighth for one account.
+    pub fn new(size: usize) -> Self {
+        let (of_endpoint, of_account) = ((size / 4).max(1), (size / 8).max(1));
+        Self { room: size, of_endpoint, of_account, ..Self::default() }
+    }
+
+    fn under_way(&self, owner: &str) -> usize {
+        self.busy.get(owner).copied().unwrap_or(0)
+    }
+
+    /// Whether the owners of a task may have another look.
+    fn takes(&self, place: &str) -> bool {
+        let (endpoint, account) = acme::owners(place);
+        self.room > 0
+            && self.under_way(endpoint) < self.of_endpoint
+            && (account == place || self.under_way(account) < self.of_account)
+    }
+
+    fn begun(&mut self, place: &str) {
+        self.room -= 1;
+        self.after = place.to_owned();
+        let (endpoint, account) = acme::owners(place);
+        for owner in BTreeSet::from([endpoint, account]) {
+            *self.busy.entry(owner.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// A look has ended.
+    pub fn ended(&mut self, place: &str) {
+        self.room += 1;
+        let (endpoint, account) = acme::owners(place);
+        for owner in BTreeSet::from([endpoint, account]) {
+            let left = self.under_way(owner).saturating_sub(1);
+            if left == 0 {
+                self.busy.remove(owner);
+            } else {
+                self.busy.insert(owner.to_owned(), left);
+            }
+        }
+    }
+}
+
 impl Service {
-    /// Takes up to `limit` looks on that are due. Another server that shares the store does not get them, unless
-    /// this one takes too long.
-    pub fn acme_jobs(&self, queue: Queue, now_ms: i64, limit: usize) -> Result<Vec<Job>, Fault> {
+    /// Takes on what is due, as far as the lane has room. Another server that shares the store does not get it,
+    /// unless this one takes too long.
+    ///
+    /// # Errors
+    /// The store cannot be read, and nothing was taken on. What is wrong with one task holds no other up.
+    pub fn acme_jobs(
+        &self,
+        queue: Queue,
+        now_ms: i64,
+        lane: &Mutex<Lane>,
+    ) -> Result<Vec<Job>, Fault> {
         let mut jobs = Vec::new();
-        let mut after = Some(String::new());
+        let start = locked(lane).after.clone();
+        // To the end, and then from the beginning to where it began.
+        let done =
+            self.take(queue, now_ms, lane, &start, None, &mut jobs).and_then(|()| {
+                match start.is_empty() {
+                    true => Ok(()),
+                    false => self.take(queue, now_ms, lane, "", Some(&start), &mut jobs),
+                }
+            });
+        match done {
+            Err(fault) if jobs.is_empty() => return Err(fault),
+            Err(fault) => tracing::error!(%fault, "the looks that ACME needs cannot all be read"),
+            Ok(()) => {}
+        }
+        Ok(jobs)
+    }
+
+    fn take(
+        &self,
+        queue: Queue,
+        now_ms: i64,
+        lane: &Mutex<Lane>,
+        after: &str,
+        until: Option<&str>,
+        jobs: &mut Vec<Job>,
+    ) -> Result<(), Fault> {
+        let mut after = Some(after.to_owned());
         while let Some(from) = after {
             let due = acme::due_tasks(&self.work(now_ms), queue, &from, PAGE)?;
             for place in &due.damaged {
                 tracing::warn!(place, "a task of ACME cannot be read");
             }
             for place in &due.places {
-                if jobs.len() == limit {
-                    return Ok(jobs);
+                if until.is_some_and(|until| place.as_str() > until) || locked(lane).room == 0 {
+                    return Ok(());
                 }
-                let mut work = self.work(now_ms);
-                let job = acme::claim(&mut work, place)?;
-                if !work.writes_anything() {
+                if !locked(lane).takes(place) {
                     continue;
                 }
-                match self.store().commit_and_wait(work.into_transaction(Vec::new())) {
-                    Ok(()) => jobs.extend(job),
-                    // Another server was quicker.
-                    Err(StoreError::Conflict) => {}
-                    Err(error) => return Err(error.into()),
+                match self.claim(now_ms, place) {
+                    Ok(Some(job)) => {
+                        locked(lane).begun(place);
+                        jobs.push(job);
+                    }
+                    // Done with, or another server was quicker.
+                    Ok(None) | Err(Fault::Store(StoreError::Conflict)) => {}
+                    Err(fault) => tracing::warn!(place, %fault, "a task of ACME cannot be begun"),
                 }
             }
             after = due.next;
         }
-        Ok(jobs)
+        Ok(())
+    }
+
+    fn claim(&self, now_ms: i64, place: &str) -> Result<Option<Job>, Fault> {
+        let mut work = self.work(now_ms);
+        let job = acme::claim(&mut work, place)?;
+        if work.writes_anything() {
+            self.store().commit_and_wait(work.into_transaction(Vec::new()))?;
+        }
+        Ok(job)
     }
 
     /// Notes what was found.

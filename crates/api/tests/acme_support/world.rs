@@ -1,6 +1,9 @@
 //! A service with a CA, a role and an ACME endpoint, and a client without sockets.
 
+use std::sync::Mutex;
+
 use http::{HeaderMap, Method};
+use outlast_api::acme::jobs::Lane;
 use outlast_api::acme::{Response, header};
 use outlast_api::service::Request;
 use outlast_domain::acme::{Job, Outcome, Queue};
@@ -224,7 +227,8 @@ impl World {
     /// Takes on what is due and says what was found, as the server's other half does.
     pub fn look(&self, queue: Queue, found: impl Fn(&Job) -> Outcome) -> usize {
         let now_ms = self.fixture.now.get() * 1000;
-        let jobs = self.fixture.service.acme_jobs(queue, now_ms, 100).unwrap();
+        let lane = Mutex::new(Lane::new(8000));
+        let jobs = self.fixture.service.acme_jobs(queue, now_ms, &lane).unwrap();
         for job in &jobs {
             self.fixture.service.acme_outcome(job, &found(job), now_ms).unwrap();
         }

@@ -6,9 +6,9 @@ use outlast_crypto::random;
 use serde::{Deserialize, Serialize};
 
 use super::order::{self, Order};
-use super::{Account, AcmeError, DnsName, StoredProblem, Validation, is_id, new_id, task};
-use crate::Fault;
+use super::{Account, AcmeError, DnsName, Kind, StoredProblem, Validation, is_id, new_id, task};
 use crate::work::Work;
+use crate::{Fault, limits};
 
 /// A way to prove a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -258,9 +258,16 @@ pub fn respond(
     if challenge.status != ChallengeStatus::Pending {
         return Ok(());
     }
+    let endpoint = account.endpoint().id();
+    let most = limits::MAX_ACME_PENDING_CHALLENGES;
+    if task::pending_challenges(work, endpoint, account.id(), most)? >= most {
+        return Err(AcmeError::new(
+            Kind::RATE_LIMITED,
+            format!("The account has {most} challenges that wait to be looked at."),
+        ));
+    }
     challenge.status = ChallengeStatus::Processing;
     authorization.save(work)?;
-    let endpoint = account.endpoint().id();
     let now_ms = work.now_ms();
     Ok(task::begin_challenge(work, endpoint, account.id(), authorization.id(), kind, now_ms)?)
 }
@@ -279,7 +286,7 @@ pub fn deactivate_authorization(
     authorization.record.status = AuthorizationStatus::Deactivated;
     authorization.save(work)?;
     let problem = StoredProblem {
-        kind: super::Kind::UNAUTHORIZED.name.to_owned(),
+        kind: Kind::UNAUTHORIZED.name.to_owned(),
         detail: format!("The authorization for {} was deactivated.", authorization.record.name),
     };
     Ok(order::authorization_changed(

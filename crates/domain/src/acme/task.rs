@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::authorization::{self, ChallengeKind, Look};
 use super::{
-    AuthorizationStatus, Kind, StoredProblem, endpoint_by_id, find_account, find_authorization,
-    validation,
+    AccountStatus, AuthorizationStatus, Kind, StoredProblem, endpoint_by_id, find_account,
+    find_authorization, validation,
 };
 use crate::work::{Done, Due, Work};
 use crate::{Fault, limits};
@@ -21,6 +21,12 @@ pub enum Queue {
     Challenges,
     /// Domain validations, which are looked at again every day.
     Domains,
+}
+
+/// Whose a task is: its endpoint, and for challenges its account. The one begins with the other.
+pub fn owners(place: &str) -> (&str, &str) {
+    let nth = |count| place.match_indices('/').nth(count).map_or(place, |(at, _)| &place[..at]);
+    (nth(2), nth(3))
 }
 
 impl Queue {
@@ -122,7 +128,7 @@ pub(super) fn begin_challenge(
     due_ms: i64,
 ) -> Result<(), Fault> {
     let prefix = Queue::Challenges.prefix();
-    let place = format!("{prefix}{endpoint}/{authorization}-{}", kind.name());
+    let place = format!("{prefix}{endpoint}/{account}/{authorization}-{}", kind.name());
     let what = What::Challenge {
         endpoint: endpoint.to_owned(),
         account: account.to_owned(),
@@ -130,6 +136,17 @@ pub(super) fn begin_challenge(
         kind,
     };
     work.put(&place, &Task { what, due_ms, attempts: 0, lease: 0 })
+}
+
+/// How many challenges of an account wait to be looked at, counted up to `most`.
+pub(super) fn pending_challenges(
+    work: &Work<'_>,
+    endpoint: &str,
+    account: &str,
+    most: usize,
+) -> Result<usize, Fault> {
+    let prefix = format!("{}{endpoint}/{account}/", Queue::Challenges.prefix());
+    Ok(work.store().scan(&prefix, "", most)?.len())
 }
 
 pub(super) fn begin_domain(
@@ -177,7 +194,10 @@ fn target(work: &mut Work<'_>, what: &What) -> Result<Option<Target>, Fault> {
     match what {
         What::Challenge { endpoint, account, authorization, kind } => {
             let Some(owner) = endpoint_by_id(work, endpoint)? else { return Ok(None) };
-            let Some(holder) = find_account(work, &owner, account)? else { return Ok(None) };
+            // Nobody waits for what an account wanted that was ended.
+            let holder = find_account(work, &owner, account)?
+                .filter(|holder| holder.status() == AccountStatus::Valid);
+            let Some(holder) = holder else { return Ok(None) };
             let found = find_authorization(work, endpoint, account, authorization)?
                 .filter(|found| found.status() == AuthorizationStatus::Pending);
             let Some(found) = found else { return Ok(None) };
