@@ -59,6 +59,8 @@ impl World {
                 &http_port.to_string(),
                 "--acme-tls-port",
                 &tls_port.to_string(),
+                "--acme-network",
+                "127.0.0.0/8",
             ],
         );
         let (root, endpoint, directory, binding) = common::runtime().block_on(async {

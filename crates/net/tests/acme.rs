@@ -201,7 +201,7 @@ async fn setting(algorithm: &str) -> Setting {
         dns: Some(dns(zone.clone()).await),
         http_port: web(pages.clone()).await,
         tls_port: tls(Arc::clone(&alpn)).await,
-        networks: Vec::new(),
+        networks: vec!["127.0.0.0/8".parse().unwrap()],
     };
     let validator = Arc::new(Validator::new(settings).unwrap());
     tokio::spawn(validator.run(service.clone(), system_clock));
@@ -398,9 +398,10 @@ async fn looks_tell_what_they_saw() {
         dns: Some(dns(zone.clone()).await),
         http_port: web(pages.clone()).await,
         tls_port: tls(Arc::clone(&alpn)).await,
-        networks: Vec::new(),
+        networks: vec!["127.0.0.0/8".parse().unwrap()],
     };
     let own_port = settings.http_port;
+    let unnamed = Settings { networks: Vec::new(), ..settings.clone() };
     let inside = Settings { networks: vec!["10.0.0.0/8".parse().unwrap()], ..settings.clone() };
     let validator = Validator::new(settings).unwrap();
     let seen = |outcome: Outcome| match outcome {
@@ -431,14 +432,19 @@ async fn looks_tell_what_they_saw() {
     pages.lock().unwrap().insert(path.clone(), format!("=http://other.example:{own_port}/y"));
     pages.lock().unwrap().insert("/y".into(), "x".into());
     assert_eq!(seen(validator.look(&http("host.example")).await), "found");
+    pages.lock().unwrap().insert(path.clone(), "=/z?next=http://other.example/".into());
+    pages.lock().unwrap().insert("/z?next=http://other.example/".into(), "x".into());
+    assert_eq!(seen(validator.look(&http("host.example")).await), "found", "a relative redirect");
     // What is too long, what is link-local, and what the operator has not named.
     pages.lock().unwrap().insert(path.clone(), "x".repeat(70_000));
     assert_eq!(seen(validator.look(&http("host.example")).await), "connection, again");
     let metadata = RData::A(A(Ipv4Addr::new(169, 254, 169, 254)));
     zone.lock().unwrap().insert(("meta.example".into(), RecordType::A), metadata);
     assert_eq!(seen(validator.look(&http("meta.example")).await), "connection");
-    let careful = Validator::new(inside).unwrap();
-    assert_eq!(seen(careful.look(&http("host.example")).await), "connection");
+    for careful in [inside, unnamed] {
+        let careful = Validator::new(careful).unwrap();
+        assert_eq!(seen(careful.look(&http("host.example")).await), "connection");
+    }
 
     let wanted = Target::TlsAlpn { host: "host.example".into(), digest: [7; 32] };
     for (host, digest, critical, name, expected) in [

@@ -168,7 +168,9 @@ async fn ask(
 
 /// The URL that a redirect means: an absolute one, or one on the same host.
 fn absolute(from: &Uri, target: &str) -> Option<String> {
-    if target.contains("://") {
+    // RFC 3986, section 3.1; a query may have a URL in it.
+    let of_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    if target.split_once("://").is_some_and(|(scheme, _)| scheme.chars().all(of_scheme)) {
         return Some(target.to_owned());
     }
     let origin = format!("{}://{}", from.scheme_str()?, from.authority()?);
