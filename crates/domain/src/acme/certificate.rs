@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::authorization::{self, AuthorizationStatus};
 use super::order::{self, Order};
+use super::validation::Domains;
 use super::{
     Account, AcmeError, AuthorizationBehavior, DnsName, Endpoint, Kind, OrderStatus, account,
     authority_of, validation,
@@ -204,6 +205,7 @@ fn check_authorizations(
     endpoint: &Endpoint,
     order: &Order,
 ) -> Result<(), AcmeError> {
+    let domains = Domains::of(work, endpoint)?;
     for id in order.authorizations() {
         let found = authorization::find_authorization(work, endpoint.id(), order.account(), id)?;
         let refuse = |name: &str| {
@@ -214,7 +216,8 @@ fn check_authorizations(
         let must_be_covered = found.is_pre_approved()
             || endpoint.authorization() == AuthorizationBehavior::PreApproved;
         let holds = found.status() == AuthorizationStatus::Valid
-            && (!must_be_covered || validation::covering(work, endpoint, &name)?.is_some());
+            && (!must_be_covered
+                || validation::covering(work, endpoint, &domains, &name)?.is_some());
         if !holds {
             return Err(refuse(&name.to_string()));
         }

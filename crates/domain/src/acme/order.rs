@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::authorization::{self, AuthorizationStatus};
+use super::validation::Domains;
 use super::{
     Account, AcmeError, AuthorizationBehavior, DnsName, Kind, StoredProblem, Subproblem,
-    certificate, is_id, new_id, validation,
+    authority_of, certificate, is_id, new_id, validation,
 };
 use crate::work::{Page, Work};
 use crate::{Fault, limits};
@@ -214,13 +215,6 @@ pub fn create_order(
     {
         return Err(AcmeError::new(Kind::RATE_LIMITED, "The account has too many open orders."));
     }
-    let now = work.now();
-    if new
-        .not_after
-        .is_some_and(|end| end <= now || new.not_before.is_some_and(|start| end <= start))
-    {
-        return Err(AcmeError::malformed("notAfter is in the past, or not after notBefore."));
-    }
     let mut order = Order {
         endpoint: endpoint.id().to_owned(),
         account: account.id().to_owned(),
@@ -237,13 +231,15 @@ pub fn create_order(
             replaces: new.replaces,
         },
     };
+    check_period(work, account, &order.record)?;
     if let Some(id) = &order.record.replaces {
         certificate::check_replaceable(work, account, &order.record.id, id, &order.record.names)?;
     }
     let mut refused = Vec::new();
     let mut all_valid = true;
+    let domains = Domains::of(work, endpoint)?;
     for name in &order.record.names {
-        let covering = validation::covering(work, endpoint, name)?;
+        let covering = validation::covering(work, endpoint, &domains, name)?;
         if covering.is_none() && endpoint.authorization() == AuthorizationBehavior::PreApproved {
             refused.push(Subproblem {
                 kind: Kind::REJECTED_IDENTIFIER,
@@ -264,6 +260,29 @@ pub fn create_order(
     }
     order.save(work)?;
     Ok(order)
+}
+
+/// The period that is asked for is one that the endpoint's CA can give.
+fn check_period(work: &mut Work<'_>, account: &Account, order: &Record) -> Result<(), AcmeError> {
+    let now = work.now();
+    let latest = now + limits::MANAGED_SECONDS;
+    let start = order.not_before.unwrap_or(now);
+    if start < now - limits::MAX_ACME_BACKDATING_SECONDS {
+        return Err(AcmeError::malformed("notBefore is more than an hour ago."));
+    }
+    if order.not_after.is_some_and(|end| end <= now) || order.not_after.unwrap_or(latest) <= start {
+        return Err(AcmeError::malformed("notAfter is in the past, or not after notBefore."));
+    }
+    let Some(end) = order.not_after else { return Ok(()) };
+    if end > latest {
+        return Err(AcmeError::malformed("notAfter is more than 395 days from now."));
+    }
+    let endpoint = account.endpoint();
+    let authority = authority_of(work, endpoint.scope(), endpoint.authority())?;
+    if authority.certificate().is_some_and(|own| end > own.not_after()) {
+        return Err(AcmeError::malformed("notAfter is after the end of the CA."));
+    }
+    Ok(())
 }
 
 /// An order of an account. One whose time is over reads as invalid.
