@@ -132,12 +132,21 @@ pub fn create_account(
     new: NewAccount,
 ) -> Result<Account, AcmeError> {
     check_contacts(endpoint, &new.contacts)?;
-    let count_place = format!("acme/account-count/{}", endpoint.id());
+    let count_place = count_place(endpoint.id());
     let count = work.get::<u64>(&count_place)?.unwrap_or(0);
     if count >= limits::MAX_ACME_ACCOUNTS {
         return Err(AcmeError::new(Kind::RATE_LIMITED, "The endpoint has too many accounts."));
     }
     work.put(&count_place, &(count + 1))?;
+    let of_binding = binding_count_place(endpoint.id(), new.binding.id());
+    let count = work.get::<u64>(&of_binding)?.unwrap_or(0);
+    if count >= limits::MAX_ACME_BINDING_ACCOUNTS {
+        return Err(AcmeError::new(
+            Kind::RATE_LIMITED,
+            "The external account binding has made too many accounts; use another one.",
+        ));
+    }
+    work.put(&of_binding, &(count + 1))?;
     let (role, role_id) = new.binding.role();
     let record = Record {
         id: new_id()?,
@@ -256,7 +265,8 @@ pub fn deactivate_account(work: &mut Work<'_>, account: &mut Account) -> Result<
     Ok(account.save(work)?)
 }
 
-/// The endpoint's owner ends the account, for good.
+/// The endpoint's owner ends the account, for good. It counts no more then. One that its holder gives up still does:
+/// otherwise a client could make and give up accounts without end.
 pub fn revoke_account(
     work: &mut Work<'_>,
     mut account: Account,
@@ -269,6 +279,14 @@ pub fn revoke_account(
         }
         AccountStatus::Valid => {
             account.record.status = AccountStatus::Revoked;
+            let endpoint = account.endpoint.id();
+            let of_binding = binding_count_place(endpoint, &account.record.binding);
+            for place in [count_place(endpoint), of_binding] {
+                // The binding may be gone, and its count with it.
+                if let Some(count) = work.get::<u64>(&place)? {
+                    work.put(&place, &count.saturating_sub(1))?;
+                }
+            }
             Ok(account.save(work)?)
         }
     }
@@ -334,6 +352,15 @@ fn prefix(endpoint: &str) -> String {
 
 fn place(endpoint: &str, id: &str) -> String {
     format!("{}{id}", prefix(endpoint))
+}
+
+fn count_place(endpoint: &str) -> String {
+    format!("acme/account-count/{endpoint}")
+}
+
+/// Where the accounts are counted that a binding has made.
+pub(super) fn binding_count_place(endpoint: &str, binding: &str) -> String {
+    format!("acme/binding-accounts/{endpoint}/{binding}")
 }
 
 fn key_place(endpoint: &str, key: &AccountKey) -> String {

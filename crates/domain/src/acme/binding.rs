@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use outlast_crypto::{Secret, hmac, random};
 use serde::{Deserialize, Serialize};
 
-use super::account::SERVICE_PRINCIPAL;
+use super::account::{SERVICE_PRINCIPAL, binding_count_place};
 use super::endpoint::{in_scope, missing, parse_arn};
 use super::token::Idempotency;
 use super::{AcmeError, Endpoint, Kind, is_id, new_id};
@@ -270,6 +270,7 @@ pub fn revoke_binding(
 pub fn delete_binding(work: &mut Work<'_>, binding: &Binding, _: &Allowed) -> Result<(), AcmError> {
     work.delete(&place(binding.endpoint.id(), binding.id()));
     work.delete(&secret_place(binding.endpoint.id(), binding.id()));
+    work.delete(&binding_count_place(binding.endpoint.id(), binding.id()));
     Ok(())
 }
 

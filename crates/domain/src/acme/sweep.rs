@@ -66,6 +66,7 @@ const BELOW: &[&str] = &[
     "account-key",
     "authorization",
     "binding",
+    "binding-accounts",
     "certificate",
     "certificate-digest",
     "challenge-task",
