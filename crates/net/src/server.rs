@@ -53,7 +53,7 @@ pub struct Server {
 
 pub(crate) struct Connection {
     pub(crate) server: Arc<Server>,
-    bodies: Arc<Semaphore>,
+    pub(crate) bodies: Arc<Semaphore>,
     activity: Arc<Activity>,
     pub(crate) tls: TlsDetails,
     pub(crate) peer: String,

@@ -52,13 +52,19 @@ impl Connection {
             discard(body).await;
             return acme::body_refused(413);
         }
-        let reading = Limited::new(body, acme::MAX_BODY).collect();
-        let body = match timeout(limits::REQUEST_BODY, reading).await {
-            Ok(Ok(collected)) => collected.to_bytes(),
-            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+        let expected = announced.unwrap_or(acme::MAX_BODY);
+        let reading = async {
+            // Its share of the memory that all bodies have, until there is an answer.
+            let share = u32::try_from(expected / 1024 + 1).unwrap_or(limits::BODY_BUDGET_KIB);
+            let share = self.bodies.acquire_many(share).await;
+            (Limited::new(body, acme::MAX_BODY).collect().await, share)
+        };
+        let (body, _share) = match timeout(limits::REQUEST_BODY, reading).await {
+            Ok((Ok(collected), share)) => (collected.to_bytes(), share),
+            Ok((Err(error), _)) if error.is::<http_body_util::LengthLimitError>() => {
                 return acme::body_refused(413);
             }
-            Ok(Err(_)) | Err(_) => return acme::body_refused(408),
+            Ok((Err(_), _)) | Err(_) => return acme::body_refused(408),
         };
         // HTTP/2 has the host in the request's target.
         let host = head
