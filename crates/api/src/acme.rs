@@ -72,9 +72,10 @@ pub fn is_path(path: &str) -> bool {
     path.starts_with(PREFIX)
 }
 
-/// Whether a request may take longer than a network thread can wait: a CA may sign slowly.
+/// Whether a request may take longer than a network thread can wait: a CA may sign slowly, and who revokes may have
+/// many authorizations that are looked through.
 pub fn is_slow(path: &str) -> bool {
-    path.ends_with("/finalize")
+    path.ends_with("/finalize") || path.ends_with("/revoke-cert")
 }
 
 /// The answer to a body that is too large, or did not arrive whole and in time.
@@ -88,6 +89,17 @@ pub fn body_refused(status: u16) -> Response {
 
 /// The answer when the commit failed for good, or others were always quicker.
 pub fn commit_failed(error: StoreError) -> Response {
+    if error == StoreError::Conflict {
+        let mut response = refusal(
+            &AcmeError::new(
+                Kind::SERVER_INTERNAL,
+                "Others are changing the same; try again later.",
+            )
+            .with_status(503),
+        );
+        response.headers.push(("retry-after", RETRY_AFTER.to_string()));
+        return response;
+    }
     tracing::error!(%error, "a commit of ACME failed");
     refusal(&AcmeError::Fault(error.into()))
 }
@@ -238,14 +250,15 @@ impl Service {
         commit_failed(StoreError::Conflict)
     }
 
-    /// Where clients reach this server: as the operator says, or else as this client has.
+    /// Where clients reach this server, the first for URLs: as the operator says; or else as this client has, or at
+    /// the address that is listened at.
     fn origins(&self, request: &Request<'_>) -> Vec<String> {
         let settings = self.settings();
         let seen = format!("https://{}", request.host);
-        if settings.service_url.is_empty() {
-            vec![seen]
-        } else {
-            vec![settings.service_url.clone(), seen]
+        match settings.service_url.as_str() {
+            "" => vec![seen],
+            given if settings.service_url_is_given => vec![given.to_owned()],
+            guessed => vec![seen, guessed.to_owned()],
         }
     }
 
@@ -267,15 +280,10 @@ impl Service {
             let error = AcmeError::malformed("The method is not served here.").with_status(405);
             return Err(Failure { error, headers });
         }
+        let is_post = *request.method == http::Method::POST;
         let outcome = match resource {
-            Resource::Directory => Ok(Reply::json(200, &objects::directory(&urls))),
-            // RFC 8555, section 7.2: HEAD is answered with 200, GET with 204.
-            Resource::NewNonce => {
-                let status = if *request.method == http::Method::HEAD { 200 } else { 204 };
-                let mut reply = Reply::json(status, &Value::Null);
-                (reply.content_type, reply.body) = ("", Vec::new());
-                Ok(reply)
-            }
+            Resource::Directory if !is_post => Ok(Reply::json(200, &objects::directory(&urls))),
+            Resource::NewNonce if !is_post => Ok(no_content(*request.method == http::Method::HEAD)),
             Resource::RenewalInfo(id) => order::renewal_info(&mut work, &endpoint, id),
             _ => return self.acme_signed(request, work, endpoint, resource, &origins, headers),
         };
@@ -321,6 +329,11 @@ impl Service {
         };
         if let Some(fault) = faulty {
             return Err(Failure { error: current(&call.work, fault.into()), headers });
+        }
+        if let (Err(error), None) = (&outcome, &call.account) {
+            // Anybody can sign with a key of their own: they leave nothing behind, not even a nonce that is used up.
+            // Until it is old the same request can come again, and be refused again.
+            return Err(Failure { error: current(&call.work, error.clone()), headers });
         }
         let error = outcome.as_ref().err().map(api_error);
         let mut events = Vec::new();
@@ -473,10 +486,24 @@ fn handle(call: &mut Call<'_>, resource: Resource<'_>) -> Result<Reply, AcmeErro
         Resource::Challenge(account, id, kind) => order::challenge(call, account, id, kind),
         Resource::Certificate(id) => order::certificate(call, id),
         Resource::RevokeCert => order::revoke(call),
-        Resource::Directory | Resource::NewNonce | Resource::RenewalInfo(_) => {
-            Err(AcmeError::not_found("signed resource"))
+        // "The server MUST allow POST-as-GET requests for these resources" (RFC 8555, section 6.3).
+        Resource::Directory => {
+            call.require_get()?;
+            Ok(Reply::json(200, &objects::directory(&call.urls)))
         }
+        Resource::NewNonce => {
+            call.require_get()?;
+            Ok(no_content(false))
+        }
+        Resource::RenewalInfo(_) => Err(AcmeError::not_found("signed resource")),
     }
+}
+
+/// The answer of newNonce (RFC 8555, section 7.2): HEAD is answered with 200, GET with 204.
+fn no_content(is_head: bool) -> Reply {
+    let mut reply = Reply::json(if is_head { 200 } else { 204 }, &Value::Null);
+    (reply.content_type, reply.body) = ("", Vec::new());
+    reply
 }
 
 /// What is answered without a commit, which would verify what was read: so it is verified here.

@@ -24,6 +24,7 @@ fn listening() -> Fixture {
     fixture.service.set_settings(Settings {
         revocation_url: Some("http://pki.example:8080".into()),
         service_url: "https://pki.example:8443".into(),
+        service_url_is_given: true,
     });
     fixture
 }

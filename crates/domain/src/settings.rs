@@ -7,4 +7,6 @@ pub struct Settings {
     pub revocation_url: Option<String>,
     /// HTTPS, for ACME, as `https://host:port` without a slash at the end.
     pub service_url: String,
+    /// Whether the operator has given that URL: then clients of ACME reach the server there and nowhere else.
+    pub service_url_is_given: bool,
 }

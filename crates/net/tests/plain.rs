@@ -102,7 +102,7 @@ impl World {
         let service = Service::new(store.clone(), RootKey::generate().unwrap());
         service.set_settings(Settings {
             revocation_url: Some("http://localhost".into()),
-            service_url: String::new(),
+            ..Settings::default()
         });
         let secret = || Secret::new(b"a secret access key".to_vec());
         let mut work = service.work(system_clock());

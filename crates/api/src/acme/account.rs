@@ -90,7 +90,15 @@ fn prove_binding(call: &mut Call<'_>, value: &Value) -> Result<acme::Binding, Ac
         ));
     }
     let endpoint = call.endpoint.clone();
-    acme::prove(&mut call.work, &endpoint, kid, &inner.signed, &inner.signature)
+    acme::prove(&mut call.work, &endpoint, kid, &inner.signed, &inner.signature).inspect_err(
+        |error| {
+            // There is no account whose act it could be recorded as.
+            if let AcmeError::Problem(problem) = error {
+                let (endpoint, why) = (endpoint.id(), problem.detail.as_str());
+                tracing::info!(endpoint, why, "an ACME account was refused");
+            }
+        },
+    )
 }
 
 /// An account's URL: reads it, changes its contacts or gives it up.

@@ -67,12 +67,13 @@ impl<'a> Resource<'a> {
         Some((endpoint, resource))
     }
 
-    /// Methods that it takes: GET and HEAD where nothing is signed, else POST (RFC 8555, section 6.3).
+    /// Methods that it takes: GET and HEAD where nothing need be signed, POST where it can be (RFC 8555, section 6.3).
     pub fn takes(&self, method: &Method) -> bool {
         match self {
-            Self::Directory | Self::NewNonce | Self::RenewalInfo(_) => {
-                matches!(*method, Method::GET | Method::HEAD)
+            Self::Directory | Self::NewNonce => {
+                matches!(*method, Method::GET | Method::HEAD | Method::POST)
             }
+            Self::RenewalInfo(_) => matches!(*method, Method::GET | Method::HEAD),
             _ => *method == Method::POST,
         }
     }

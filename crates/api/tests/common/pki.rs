@@ -126,7 +126,11 @@ impl Store for Remote {
 }
 
 fn settings(url: &str) -> Settings {
-    Settings { revocation_url: Some(url.into()), service_url: "https://localhost:8443".into() }
+    Settings {
+        revocation_url: Some(url.into()),
+        service_url: "https://localhost:8443".into(),
+        service_url_is_given: true,
+    }
 }
 
 impl World {

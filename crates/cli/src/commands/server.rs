@@ -368,6 +368,7 @@ impl Running {
         };
         data.service.set_settings(Settings {
             revocation_url: revocation.url.or_else(|| Some(at("http", plain_address?))),
+            service_url_is_given: revocation.service_url.is_some(),
             service_url: revocation.service_url.unwrap_or_else(|| at("https", address)),
         });
         data.service.set_ocsp_validity(revocation.ocsp_validity);
