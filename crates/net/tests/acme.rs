@@ -187,6 +187,27 @@ struct Setting {
     pages: Pages,
     alpn: Arc<Mutex<Option<Arc<ServerConfig>>>>,
     service: Arc<Service>,
+    address: SocketAddr,
+    config: ClientConfig,
+}
+
+/// The body of a request that announces as much as it may, and never comes.
+struct Never;
+
+impl hyper::body::Body for Never {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<hyper::body::Frame<Bytes>, Self::Error>>> {
+        std::task::Poll::Pending
+    }
+
+    fn size_hint(&self) -> hyper::body::SizeHint {
+        hyper::body::SizeHint::with_exact(outlast_api::acme::MAX_BODY as u64)
+    }
 }
 
 async fn setting(algorithm: &str) -> Setting {
@@ -225,7 +246,7 @@ async fn setting(algorithm: &str) -> Setting {
         .with_root_certificates(roots)
         .with_no_client_auth();
     let stream = TcpStream::connect(address).await.unwrap();
-    let stream = TlsConnector::from(Arc::new(config))
+    let stream = TlsConnector::from(Arc::new(config.clone()))
         .connect(ServerName::try_from("localhost").unwrap(), stream)
         .await
         .unwrap();
@@ -234,8 +255,19 @@ async fn setting(algorithm: &str) -> Setting {
     let origin = format!("https://localhost:{}", address.port());
     let base = format!("{origin}/acme/{id}");
     let signer = Signer::new(algorithm);
-    let mut setting =
-        Setting { client, origin, signer, kid: None, base, zone, pages, alpn, service };
+    let mut setting = Setting {
+        client,
+        origin,
+        signer,
+        kid: None,
+        base,
+        zone,
+        pages,
+        alpn,
+        service,
+        address,
+        config,
+    };
     let url = format!("{}/new-account", setting.base);
     let bound = binding(&kid, &mac, &setting.signer, &url);
     let payload = json!({ "externalAccountBinding": bound }).to_string();
@@ -389,6 +421,45 @@ async fn a_wrong_answer_fails_the_order_and_holds_nothing_up() {
     let (status, _, _) = setting.send(Method::POST, &url, "application/jose+json", body).await;
     assert_eq!(status, 413);
     drop(setting.service);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_share_one_budget() {
+    let mut setting = setting("ES256").await;
+    let url = format!("{}/new-order", setting.base);
+    let mut config = setting.config.clone();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let connector = TlsConnector::from(Arc::new(config));
+    let mut open = tokio::task::JoinSet::new();
+    // 64 KiB each are announced, and 128 MiB is what there is for all.
+    for _ in 0..64 {
+        let stream = TcpStream::connect(setting.address).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let stream = TokioIo::new(connector.connect(name, stream).await.unwrap());
+        let executor = hyper_util::rt::TokioExecutor::new();
+        let (mut client, connection) =
+            hyper::client::conn::http2::handshake(executor, stream).await.unwrap();
+        open.spawn(async move {
+            let _ = connection.await;
+        });
+        for _ in 0..32 {
+            let request = Request::post(&url).body(Never).unwrap();
+            client.ready().await.unwrap();
+            let sending = client.send_request(request);
+            open.spawn(async move {
+                let _ = sending.await;
+            });
+        }
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let nonce = format!("{}/new-nonce", setting.base);
+    let asked = setting.send(Method::POST, &nonce, "application/jose+json", b"{}".to_vec());
+    let mut asked = std::pin::pin!(asked);
+    let waiting = tokio::time::timeout(Duration::from_secs(1), &mut asked).await;
+    assert!(waiting.is_err(), "the memory of all bodies is taken");
+    open.shutdown().await;
+    let (status, _, _) = tokio::time::timeout(Duration::from_secs(20), asked).await.unwrap();
+    assert_eq!(status, 400);
 }
 
 #[tokio::test(flavor = "multi_thread")]

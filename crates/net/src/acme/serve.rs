@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName};
 use http::{HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use outlast_api::acme::{self, Response, Step};
 use outlast_api::service::{MAX_ATTEMPTS, Request};
 use outlast_store::StoreError;
@@ -52,7 +52,8 @@ impl Connection {
             discard(body).await;
             return acme::body_refused(413);
         }
-        let expected = announced.unwrap_or(acme::MAX_BODY);
+        // Whoever has no body, as most who read, has nothing to wait for.
+        let expected = if body.is_end_stream() { 0 } else { announced.unwrap_or(acme::MAX_BODY) };
         let reading = async {
             // Its share of the memory that all bodies have, until there is an answer.
             let share = u32::try_from(expected / 1024 + 1).unwrap_or(limits::BODY_BUDGET_KIB);
