@@ -353,6 +353,7 @@ fn a_certificate_of_acme_is_found_by_its_number_and_forgotten_a_year_after_its_e
             let order = certificate::AcmeOrder {
                 authority: &authority,
                 csr: &csr,
+                subject: outlast_pki::name::common_name(&names[0]).unwrap(),
                 names: &names,
                 not_before: more.map(|end| end - 10 * DAY),
                 not_after: more,
