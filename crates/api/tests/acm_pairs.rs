@@ -125,6 +125,24 @@ fn the_partner_revoking_is_noted_too() {
 }
 
 #[test]
+fn revoking_a_pair_takes_the_right_at_both_authorities() {
+    let fixture = Fixture::new();
+    let (authority, _) = partners(&fixture);
+    let arn = requested(&fixture, &authority, "a.example.com", json!({}));
+    let body = json!({ "CertificateArn": arn, "RevocationReason": "SUPERSEDED" });
+    let half = policy(json!([
+        { "Effect": "Allow", "Action": "acm:*", "Resource": "*" },
+        { "Effect": "Allow", "Action": "acm-pca:RevokeCertificate", "Resource": authority },
+    ]));
+    let half = fixture.user(ACCOUNT, "half", &[half]);
+    assert_eq!(code(acm_as(&fixture, &half, "RevokeCertificate", &body)), "AccessDeniedException");
+    assert_eq!(described(&fixture, &arn)["Status"], "ISSUED");
+    let whole = fixture.user(ACCOUNT, "whole", &[allow(&["acm:*", "acm-pca:*"])]);
+    acm_as(&fixture, &whole, "RevokeCertificate", &body).unwrap();
+    assert_eq!(described(&fixture, &arn)["Status"], "REVOKED");
+}
+
+#[test]
 fn a_pair_is_made_whole_or_not_at_all() {
     let fixture = Fixture::new();
     let (authority, partner) = partners(&fixture);

@@ -51,7 +51,15 @@ impl Operation for RevokeCertificate {
         };
         let authority = ca::find(&mut call.work, &call.scope, &authority)
             .map_err(|error| AcmError::Conflict(error.to_string()))?;
-        let at_authority = call.authorize_authority("acm-pca:RevokeCertificate", &authority)?;
+        let action = "acm-pca:RevokeCertificate";
+        let at_authority = call.authorize_authority(action, &authority)?;
+        // What was issued together is revoked together: that takes permission for both.
+        let serial = &certificate.record().details.serial;
+        if let Some((partner, serial)) = ca::paired(&mut call.work, &authority, serial)? {
+            call.authorize_authority(action, &partner)?;
+            call.notes.resource(partner.arn(), "AWS::ACMPCA::CertificateAuthority");
+            call.notes.parameter("pairedCertificateSerial", serial);
+        }
         let work = &mut call.work;
         certificate::revoke(work, certificate, &authority, reason, &allowed, &at_authority)?;
         Ok(Output { certificate_arn: input.certificate_arn })
