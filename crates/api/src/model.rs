@@ -43,13 +43,7 @@ pub fn unique_tags(
 
 /// What policies can ask about the tags of a request.
 pub fn request_tags(conditions: &mut ConditionKeys, tags: &BTreeMap<String, String>) {
-    if tags.is_empty() {
-        return;
-    }
-    for (name, value) in tags {
-        conditions.set(&format!("aws:RequestTag/{name}"), value.as_str());
-    }
-    conditions.set_many("aws:TagKeys", tags.keys().cloned().collect());
+    conditions.set_request_tags(tags);
 }
 
 /// A page of up to `limit` tags in order of key, after the key `after`; and the marker of the next page, if

@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod certificate;
+pub mod conditions;
 pub mod details;
 pub mod export;
 mod handed;
@@ -12,7 +13,7 @@ pub mod request;
 pub mod search;
 pub mod tags;
 
-pub use leaf::Issuers;
+pub use leaf::{Issuers, default_key, template_arn};
 use serde::{Deserialize, Serialize};
 
 use crate::arn::Scope;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use outlast_domain::acm::AcmError;
 use outlast_domain::acm::certificate::{self, Certificate};
+use outlast_domain::acm::conditions;
 use outlast_domain::acm::tags::Taggable;
 use outlast_domain::identity::{Allowed, authorize};
 use serde::{Deserialize, Serialize};
@@ -142,7 +143,9 @@ pub fn authorize_certificate(
     action: &str,
     certificate: &Certificate,
 ) -> Result<Allowed, ApiError> {
-    authorize_tagged(call, action, &certificate.arn(), &certificate.record().tags)
+    let mut keys = call.conditions.clone();
+    conditions::of_certificate(&mut keys, certificate);
+    Ok(authorize(&call.caller, &keys, action, &certificate.arn())?)
 }
 
 /// Decides whether the caller may do `action` with a resource that has these tags.
@@ -153,17 +156,28 @@ pub fn authorize_tagged(
     tags: &BTreeMap<String, String>,
 ) -> Result<Allowed, ApiError> {
     let mut keys = call.conditions.clone();
-    for (name, value) in tags {
-        keys.set(&format!("aws:ResourceTag/{name}"), value.as_str());
-    }
+    conditions::resource_tags(&mut keys, tags);
     Ok(authorize(&call.caller, &keys, action, arn)?)
 }
 
+/// Decides whether the caller may give a certificate that is about to be made its tags: what restricts tags must hold
+/// however they come about. What policies can ask about the request is set already.
+pub fn authorize_new_tags(
+    call: &Call<'_>,
+    tags: &BTreeMap<String, String>,
+) -> Result<(), ApiError> {
+    if !tags.is_empty() {
+        call.authorize("acm:AddTagsToCertificate", &call.scope.arn("acm", "certificate/*"))?;
+    }
+    Ok(())
+}
+
 /// Finds a resource of any kind that has tags, notes it for the audit record, and decides whether the caller may do
-/// `action` with it.
+/// `action` with it; with a certificate that takes `of_certificates`, the action that only certificates have, too.
 pub fn authorize_resource(
     call: &mut Call<'_>,
     action: &str,
+    of_certificates: &str,
     arn: &str,
 ) -> Result<(BTreeMap<String, String>, Allowed), ApiError> {
     validate::length("ResourceArn", arn.chars().count(), 20, 2048)?;
@@ -171,7 +185,13 @@ pub fn authorize_resource(
     let row = Taggable::of(arn).map_err(resource_error)?;
     let tags = (row.tags)(&mut call.work, &call.scope, arn).map_err(resource_error)?;
     call.notes.resource(arn.to_owned(), row.kind);
-    let allowed = authorize_tagged(call, action, arn, &tags)?;
+    if row.kind != CERTIFICATE {
+        let allowed = authorize_tagged(call, action, arn, &tags)?;
+        return Ok((tags, allowed));
+    }
+    let found = certificate::find(&mut call.work, &call.scope, arn).map_err(resource_error)?;
+    let allowed = authorize_certificate(call, action, &found)?;
+    authorize_certificate(call, of_certificates, &found)?;
     Ok((tags, allowed))
 }
 

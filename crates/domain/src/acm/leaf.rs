@@ -90,7 +90,7 @@ impl Leaf {
 
 /// The type of key that goes with an authority when none is named: AWS's default with classical ones; from a
 /// post-quantum CA comes a post-quantum certificate.
-pub(super) fn default_key(authority: &Authority) -> &'static str {
+pub fn default_key(authority: &Authority) -> &'static str {
     match authority.algorithm().family {
         Family::Rsa | Family::Ec => "RSA_2048",
         Family::MlDsa => authority.spec().pca_name.unwrap_or("ML_DSA_65"),
@@ -98,8 +98,12 @@ pub(super) fn default_key(authority: &Authority) -> &'static str {
     }
 }
 
-/// Has an authority issue a certificate for a request, under other names than the request's if there are any, and
-/// gives it with its chain.
+/// ARN of the template that Certificate Manager's certificates are made from: policies of a CA can ask for it.
+pub fn template_arn() -> String {
+    format!("arn:aws:acm-pca:::template/{}/V1", Template::default_row().name)
+}
+
+/// Has an authority issue a certificate for a request, and gives it with its chain.
 pub(super) fn issue(
     work: &mut Work<'_>,
     ring: &KeyRing,

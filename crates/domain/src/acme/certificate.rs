@@ -20,8 +20,9 @@ use super::{
     Account, AcmeError, AuthorizationBehavior, DnsName, Endpoint, Kind, OrderStatus, account,
     authority_of, validation,
 };
-use crate::acm::certificate::{self as acm, AcmeOrder};
-use crate::acm::details;
+use crate::acm::certificate::{self as acm, AcmeOrder, Origin};
+use crate::acm::conditions::{self, Wanted};
+use crate::acm::{AcmError, details, template_arn};
 use crate::ca;
 use crate::identity::{Allowed, Caller, PolicyCache, authorize};
 use crate::keyring::KeyRing;
@@ -149,11 +150,24 @@ pub fn finalize(
     let names: Vec<_> = order.names().iter().map(DnsName::to_string).collect();
     let mut conditions = given.conditions.clone();
     // ACM user guide, "Condition keys for ACME certificate requests".
-    conditions.set_many("acm:DomainNames", names.clone());
-    conditions.set("acm:KeyAlgorithm", key_algorithm);
-    conditions.set("acm:CertificateAuthority", authority.arn());
+    let wanted = Wanted {
+        names: &names,
+        key_algorithm: &key_algorithm,
+        authority: &authority.arn(),
+        origin: Origin::Acme,
+        validation_method: "DNS",
+        exportable: true,
+        transparency: true,
+    };
+    wanted.set(&mut conditions);
+    conditions.set("acm-pca:TemplateArn", template_arn());
+    let tags = endpoint.certificate_tags();
+    conditions.set_request_tags(tags);
     let certificates = endpoint.scope().arn("acm", "certificate/*");
     authorize(given.caller, &conditions, "acm:RequestCertificate", &certificates)?;
+    if !tags.is_empty() {
+        authorize(given.caller, &conditions, "acm:AddTagsToCertificate", &certificates)?;
+    }
     let access = Access {
         caller: given.caller,
         conditions: &conditions,
@@ -171,7 +185,7 @@ pub fn finalize(
         not_after: order.not_after(),
         endpoint_arn: &endpoint.arn(),
         account_id: account.id(),
-        tags: endpoint.certificate_tags().clone(),
+        tags: tags.clone(),
     };
     let handed = acm::issue_for_acme(work, given.ring, endpoint.scope(), wanted, &allowed)?;
     let damaged = |_| Fault::Damaged(handed.certificate.arn());
@@ -424,6 +438,8 @@ pub struct Revocation<'a> {
     pub reason: u8,
     /// What is known of the request.
     pub conditions: &'a ConditionKeys,
+    /// Parsed policies.
+    pub policies: &'a PolicyCache,
 }
 
 /// Reasons as RFC 5280, section 5.3.1 numbers them, in Private CA's spelling. Certificates are not put on hold.
@@ -437,6 +453,46 @@ const REASONS: &[(u8, &str)] = &[
     (9, "PRIVILEGE_WITHDRAWN"),
     (10, "A_A_COMPROMISE"),
 ];
+
+/// The permission of an account's role to revoke: as Certificate Manager's RevokeCertificate takes it, but that a CA of
+/// its own account needs to allow nothing more.
+fn authorize_revocation(
+    work: &mut Work<'_>,
+    caller: &Caller,
+    certificate: &Certificate,
+    revocation: &Revocation<'_>,
+) -> Result<Allowed, AcmeError> {
+    let scope = certificate.endpoint.scope();
+    let mut keys = revocation.conditions.clone();
+    match acm::find(work, scope, certificate.arn()) {
+        Ok(kept) => conditions::of_certificate(&mut keys, &kept),
+        // Certificate Manager has forgotten it.
+        Err(AcmError::NotFound(_)) => {
+            let names: Vec<_> = certificate.record.names.iter().map(DnsName::to_string).collect();
+            conditions::names(&mut keys, names.iter().map(String::as_str));
+            keys.set("acm:CertificateAuthority", certificate.record.authority.as_str());
+        }
+        Err(error) => return Err(error.into()),
+    }
+    keys.set("acm:CertificateKeyPairOrigin", Origin::Acme.name());
+    let allowed = authorize(caller, &keys, "acm:RevokeCertificate", certificate.arn())?;
+    match ca::find(work, scope, &certificate.record.authority) {
+        Ok(authority) if authority.scope().account != scope.account => {
+            let access = Access {
+                caller,
+                conditions: &keys,
+                policies: revocation.policies,
+                tokens: &[],
+                context: None,
+            };
+            ca::authorize(work, access, "acm-pca:RevokeCertificate", &authority)?;
+        }
+        // One that is gone revokes nothing.
+        Ok(_) | Err(ca::CaError::NotFound(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(allowed)
+}
 
 /// Whether the account has the certificate, or valid authorizations for all its names.
 pub fn may_revoke(
@@ -473,7 +529,7 @@ pub fn revoke(
                     "The account neither has the certificate nor authorizations for its names.",
                 ));
             }
-            authorize(caller, revocation.conditions, "acm:RevokeCertificate", certificate.arn())?
+            authorize_revocation(work, caller, certificate, revocation)?
         }
     };
     if is_revoked(work, certificate)? {

@@ -65,6 +65,17 @@ impl ConditionKeys {
         self.0.insert(name.to_ascii_lowercase(), values);
     }
 
+    /// What policies can ask about the tags of a request; nothing, if it has none.
+    pub fn set_request_tags(&mut self, tags: &BTreeMap<String, String>) {
+        if tags.is_empty() {
+            return;
+        }
+        for (name, value) in tags {
+            self.set(&format!("aws:RequestTag/{name}"), value.as_str());
+        }
+        self.set_many("aws:TagKeys", tags.keys().cloned().collect());
+    }
+
     /// The values of a key.
     pub fn get(&self, name: &str) -> Option<&[String]> {
         self.0.get(&name.to_ascii_lowercase()).map(Vec::as_slice)

@@ -3,11 +3,14 @@
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_ImportCertificate.html>
 
 use outlast_crypto::Secret;
+use outlast_domain::acm::certificate::Origin;
 use outlast_domain::acm::import;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::model::acm::{CERTIFICATE, Tag, authorize_certificate, find_certificate, tags};
+use crate::model::acm::{
+    CERTIFICATE, Tag, authorize_certificate, authorize_new_tags, find_certificate, tags,
+};
 use crate::model::request_tags;
 use crate::ops::{ACM, Call, Operation, ServiceRow};
 use crate::wire::{ApiError, Blob, validate};
@@ -52,6 +55,7 @@ impl Operation for ImportCertificate {
         }
         let tags = tags(input.tags.unwrap_or_default(), "InvalidTagException")?;
         request_tags(&mut call.conditions, &tags);
+        call.conditions.set("acm:CertificateKeyPairOrigin", Origin::Imported.name());
         let action = "acm:ImportCertificate";
         let (replaces, allowed) = match &input.certificate_arn {
             Some(arn) => {
@@ -59,7 +63,11 @@ impl Operation for ImportCertificate {
                 let allowed = authorize_certificate(call, action, &found)?;
                 (Some(found), allowed)
             }
-            None => (None, call.authorize(action, &call.scope.arn("acm", "certificate/*"))?),
+            None => {
+                let allowed = call.authorize(action, &call.scope.arn("acm", "certificate/*"))?;
+                authorize_new_tags(call, &tags)?;
+                (None, allowed)
+            }
         };
         let new = import::Import {
             certificate: &input.certificate.0,

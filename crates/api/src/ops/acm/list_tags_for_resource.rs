@@ -35,7 +35,8 @@ impl Operation for ListTagsForResource {
     type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        let (tags, _) = authorize_resource(call, "acm:ListTagsForResource", &input.resource_arn)?;
+        let (action, own) = ("acm:ListTagsForResource", "acm:ListTagsForCertificate");
+        let (tags, _) = authorize_resource(call, action, own, &input.resource_arn)?;
         Ok(Output { tags: tag_list(tags) })
     }
 }

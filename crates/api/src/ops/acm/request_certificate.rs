@@ -2,14 +2,17 @@
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_RequestCertificate.html>
 
+use outlast_domain::acm::certificate::{Options, Origin};
+use outlast_domain::acm::conditions::Wanted;
 use outlast_domain::acm::request::{self, NewCertificate};
+use outlast_domain::ca::{Authority, CaError};
 use outlast_domain::{acm, ca};
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::model::acm::{
     CERTIFICATE, CertificateOptions, KEY_ALGORITHMS, MANAGERS, Tag, VALIDATION_METHODS,
-    check_domain, check_token, tags,
+    authorize_new_tags, check_domain, check_token, tags,
 };
 use crate::model::request_tags;
 use crate::ops::{ACM, Call, Operation, ServiceRow, input_digest};
@@ -56,9 +59,9 @@ impl Operation for RequestCertificate {
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let request_digest = input_digest(&input)?;
         check(&input)?;
-        let options = input.options.unwrap_or_default().read()?;
-        let tags = tags(input.tags.unwrap_or_default(), "InvalidTagException")?;
-        let names = input.subject_alternative_names.unwrap_or_default();
+        let options = input.options.clone().unwrap_or_default().read()?;
+        let tags = tags(input.tags.clone().unwrap_or_default(), "InvalidTagException")?;
+        let names = input.subject_alternative_names.clone().unwrap_or_default();
         let Some(authority) = &input.certificate_authority_arn else {
             return Err(ApiError::new(
                 "InvalidParameterException",
@@ -72,17 +75,18 @@ impl Operation for RequestCertificate {
         if let Some(algorithm) = &input.key_algorithm {
             call.notes.parameter("keyAlgorithm", algorithm.as_str());
         }
-        conditions(call, &input.domain_name, &names, authority, input.key_algorithm.as_deref());
+        // Whether it is there is said only to who may request.
+        let found = ca::find(&mut call.work, &call.scope, authority);
+        conditions(call, &input, authority, options, found.as_ref());
         request_tags(&mut call.conditions, &tags);
         let allowed =
             call.authorize("acm:RequestCertificate", &call.scope.arn("acm", "certificate/*"))?;
-        let authority =
-            ca::find(&mut call.work, &call.scope, authority).map_err(acm::refused_by_authority)?;
+        authorize_new_tags(call, &tags)?;
+        let authority = found.map_err(acm::refused_by_authority)?;
         let partner = request::partner(&mut call.work, &authority)?;
         // AWS asks with the caller's own rights ("forward access"), too.
         let action = "acm-pca:IssueCertificate";
-        let template = "arn:aws:acm-pca:::template/EndEntityCertificate/V1";
-        call.conditions.set("acm-pca:TemplateArn", template);
+        call.conditions.set("acm-pca:TemplateArn", acm::template_arn());
         let at_authority = call.authorize_authority(action, &authority)?;
         let at_partner = match &partner {
             Some(partner) => Some((partner, call.authorize_authority(action, partner)?)),
@@ -96,8 +100,8 @@ impl Operation for RequestCertificate {
             domain: input.domain_name,
             names,
             key_algorithm: input.key_algorithm.as_deref(),
-            exportable: options.exportable.unwrap_or(true),
-            transparency: options.transparency.unwrap_or(true),
+            exportable: is_exportable(options),
+            transparency: is_transparent(options),
             tags,
             token: input.idempotency_token.as_deref(),
             request_digest,
@@ -171,19 +175,36 @@ fn check(input: &Input) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// What policies can ask about a request ("Condition keys for AWS Certificate Manager").
+/// The key of a certificate that is requested here can be exported if nothing else is said.
+fn is_exportable(options: Options) -> bool {
+    options.exportable.unwrap_or(true)
+}
+
+fn is_transparent(options: Options) -> bool {
+    options.transparency.unwrap_or(true)
+}
+
+/// What policies can ask about a request: what holds in the end, also where the request leaves it out.
 fn conditions(
     call: &mut Call<'_>,
-    domain: &str,
-    names: &[String],
+    input: &Input,
     authority: &str,
-    key_algorithm: Option<&str>,
+    options: Options,
+    found: Result<&Authority, &CaError>,
 ) {
-    let mut domains = vec![domain.to_owned()];
-    domains.extend_from_slice(names);
-    call.conditions.set_many("acm:DomainNames", domains);
-    call.conditions.set("acm:CertificateAuthority", authority);
-    if let Some(algorithm) = key_algorithm {
-        call.conditions.set("acm:KeyAlgorithm", algorithm);
-    }
+    let mut names = vec![input.domain_name.clone()];
+    names.extend(input.subject_alternative_names.iter().flatten().cloned());
+    let by_default = found.map_or("RSA_2048", acm::default_key);
+    let method = input.validation_method.as_ref();
+    let method = method.or_else(|| input.options.as_ref()?.validation_method.as_ref());
+    let wanted = Wanted {
+        names: &names,
+        key_algorithm: input.key_algorithm.as_deref().unwrap_or(by_default),
+        authority,
+        origin: Origin::Managed,
+        validation_method: method.map_or("EMAIL", String::as_str),
+        exportable: is_exportable(options),
+        transparency: is_transparent(options),
+    };
+    wanted.set(&mut call.conditions);
 }

@@ -34,8 +34,9 @@ impl Operation for TagResource {
         let tags = tags(input.tags, "ValidationException")?;
         call.notes.parameter("tags", serde_json::json!(tags));
         request_tags(&mut call.conditions, &tags);
-        let (_, allowed) = authorize_resource(call, "acm:TagResource", &input.resource_arn)?;
         let arn = &input.resource_arn;
+        let (_, allowed) =
+            authorize_resource(call, "acm:TagResource", "acm:AddTagsToCertificate", arn)?;
         resources::add(&mut call.work, &call.scope, arn, tags, &allowed).map_err(resource_error)?;
         Ok(Empty {})
     }

@@ -35,7 +35,8 @@ impl Operation for UntagResource {
         }
         call.notes.parameter("tagKeys", input.tag_keys.clone());
         call.conditions.set_many("aws:TagKeys", input.tag_keys.clone());
-        let (_, allowed) = authorize_resource(call, "acm:UntagResource", &input.resource_arn)?;
+        let own = "acm:RemoveTagsFromCertificate";
+        let (_, allowed) = authorize_resource(call, "acm:UntagResource", own, &input.resource_arn)?;
         let which: Vec<_> = input.tag_keys.into_iter().map(|key| (key, None)).collect();
         let arn = &input.resource_arn;
         resources::remove(&mut call.work, &call.scope, arn, &which, &allowed)
