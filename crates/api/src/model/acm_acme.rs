@@ -477,6 +477,7 @@ pub fn authorize_issuing(
     let scope = call.scope.clone();
     let found = acme::authority_of(&mut call.work, &scope, authority)?;
     call.notes.resource(found.arn(), "AWS::ACMPCA::CertificateAuthority");
+    call.conditions.set("acm-pca:TemplateArn", outlast_domain::acm::template_arn());
     let (work, access) = call.split();
     Ok(outlast_domain::ca::authorize(work, access, "acm-pca:IssueCertificate", &found)?)
 }

@@ -10,6 +10,7 @@ use crate::model::acm_acme::{
     PrevalidationOptions, VALIDATION, authorize_tagged, find_endpoint, idempotency, tags,
 };
 use crate::model::acm_pca::Tag;
+use crate::model::request_tags;
 use crate::ops::{ACM, Call, Operation, ServiceRow, input_digest};
 use crate::wire::{ApiError, validate};
 
@@ -49,6 +50,7 @@ impl Operation for CreateAcmeDomainValidation {
         validate::length("DomainName", input.domain_name.chars().count(), 1, 253)?;
         let scope = input.prevalidation_options.read()?.unwrap_or_default();
         let tags = tags("Tags", input.tags)?;
+        request_tags(&mut call.conditions, &tags);
         let endpoint = find_endpoint(call, &input.acme_endpoint_arn)?;
         call.notes.parameter("domainName", input.domain_name.as_str());
         let action = "acm:CreateAcmeDomainValidation";

@@ -14,6 +14,7 @@ use crate::model::acm_acme::{
     idempotency, tags,
 };
 use crate::model::acm_pca::Tag;
+use crate::model::request_tags;
 use crate::ops::{ACM, Call, Operation, ServiceRow, input_digest};
 use crate::wire::ApiError;
 
@@ -56,6 +57,7 @@ impl Operation for CreateAcmeEndpoint {
         let wanted = input.certificate_authority.read()?;
         let tags = tags("Tags", input.tags)?;
         let certificate_tags = self::tags("CertificateTags", input.certificate_tags)?;
+        request_tags(&mut call.conditions, &tags);
         call.notes.parameter("authorizationBehavior", input.authorization_behavior.as_str());
         let resource = call.scope.arn("acm", "acme-endpoint/*");
         let allowed = call.authorize("acm:CreateAcmeEndpoint", &resource)?;

@@ -11,6 +11,7 @@ use crate::model::acm_acme::{
     find_endpoint, idempotency, tags,
 };
 use crate::model::acm_pca::Tag;
+use crate::model::request_tags;
 use crate::ops::{ACM, Call, Operation, ServiceRow, input_digest};
 use crate::wire::{ApiError, validate};
 
@@ -51,6 +52,7 @@ impl Operation for CreateAcmeExternalAccountBinding {
         let now_ms = call.work.now_ms();
         let expires_ms = input.expiration.map(|given| given.after(now_ms)).transpose()?;
         let tags = tags("Tags", input.tags)?;
+        request_tags(&mut call.conditions, &tags);
         let endpoint = find_endpoint(call, &input.acme_endpoint_arn)?;
         call.notes.parameter("roleArn", input.role_arn.as_str());
         let action = "acm:CreateAcmeExternalAccountBinding";
