@@ -220,7 +220,8 @@ pub(super) fn revoke(call: &mut Call<'_>) -> Result<Reply, AcmeError> {
         Some(account) => {
             let (caller, conditions) = call.caller(&account)?;
             let holder = Holder::Account(&account, &caller);
-            let asked = Revocation { holder, reason, conditions: &conditions };
+            let policies = call.service.policies();
+            let asked = Revocation { holder, reason, conditions: &conditions, policies };
             acme::revoke(&mut call.work, &found, &asked)?;
         }
         None => revoke_by_key(call, &found, reason)?,
@@ -241,6 +242,7 @@ fn revoke_by_key(call: &mut Call<'_>, found: &Certificate, reason: u8) -> Result
     call.account = found.holder(&mut call.work)?;
     call.notes.parameter("signedBy", "certificate key");
     let conditions = outlast_domain::policy::ConditionKeys::new();
-    let asked = Revocation { holder: Holder::CertificateKey, reason, conditions: &conditions };
+    let (holder, policies) = (Holder::CertificateKey, call.service.policies());
+    let asked = Revocation { holder, reason, conditions: &conditions, policies };
     acme::revoke(&mut call.work, found, &asked)
 }
