@@ -76,6 +76,9 @@ pub const MANAGED_SECONDS: i64 = 395 * 86_400;
 pub const RENEW_BEFORE_SECONDS: i64 = 60 * 86_400;
 /// How long after a renewal has failed it is tried again, in milliseconds. Ours.
 pub const RENEWAL_RETRY_MS: i64 = 3_600_000;
+/// Certificates that are renewed in one round of housekeeping; what remains waits for the next. Ours: making RSA keys
+/// takes long, and other things are due, too.
+pub const RENEWALS_PER_ROUND: usize = 256;
 /// Certificates that are renewed in one step. Ours: making RSA keys takes long.
 pub const RENEWALS_AT_ONCE: usize = 8;
 /// Bytes of a passphrase for an exported key.

@@ -1,7 +1,7 @@
 //! What the service does by itself: it erases, rotates and forgets what is due.
 
 use outlast_domain::work::{Sweep, Swept};
-use outlast_domain::{Fault, acm, acme, ca, identity, ids, kms};
+use outlast_domain::{Fault, acm, acme, ca, identity, ids, kms, limits};
 use outlast_store::StoreError;
 
 use super::Service;
@@ -22,7 +22,6 @@ static SWEEPS: &[(&ServiceRow, Sweep)] = &[
     (&ACM, acme::FORGET_NONCES),
     (&ACM, acme::FORGET_ORDERS),
     (&ACM, acme::FORGET_TOKENS),
-    (&ACM, acm::renew::RENEW_DUE),
     (&ACM, acm::certificate::FORGET_ENDED),
     (&ACM, acm::FORGET_TOKENS),
 ];
@@ -53,6 +52,8 @@ impl Service {
         for (row, sweep) in SWEEPS {
             round.sweep(row, sweep);
         }
+        // What takes long comes last and holds up nothing else.
+        round.sweep_in_steps(&ACM, &acm::renew::RENEW_DUE, limits::RENEWALS_AT_ONCE);
         round.outcome()
     }
 }
@@ -67,6 +68,11 @@ impl<'a> Round<'a> {
     }
 
     pub(super) fn sweep(&mut self, row: &ServiceRow, sweep: &Sweep) {
+        self.sweep_in_steps(row, sweep, PAGE);
+    }
+
+    /// Commits up to `step` things together.
+    fn sweep_in_steps(&mut self, row: &ServiceRow, sweep: &Sweep, step: usize) {
         let mut after = Some(String::new());
         while let Some(from) = after {
             let due = match (sweep.find)(&self.service.work(self.now_ms), &from, PAGE) {
@@ -76,7 +82,9 @@ impl<'a> Round<'a> {
             for place in due.damaged {
                 self.failed(row, &place, Fault::Damaged(place.clone()));
             }
-            self.handle_all(row, sweep, &due.places);
+            for places in due.places.chunks(step) {
+                self.handle_all(row, sweep, places);
+            }
             after = due.next;
         }
     }

@@ -47,6 +47,20 @@ impl Issuers<'_> {
         partner.map_or(own, |partner| partner.min(own))
     }
 
+    /// Both can issue now.
+    pub(super) fn check_active(&self) -> Result<(), CaError> {
+        let authority = self.authority.0;
+        if authority.status() != ca::Status::Active {
+            return Err(authority.state_error("cannot issue this certificate"));
+        }
+        match self.partner {
+            Some((partner, _)) if partner.status() != ca::Status::Active => {
+                Err(partner.state_error("cannot issue the paired certificate"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Makes keys and has them certified for these names. The partner's is of the type `paired`.
     pub(super) fn certify(
         &self,
@@ -56,6 +70,8 @@ impl Issuers<'_> {
         names: &[String],
         account: &str,
     ) -> Result<Leaves, CaError> {
+        // Making keys takes long: not for nothing.
+        self.check_active()?;
         let (authority, allowed) = self.authority;
         let until = Validity { value: self.end(work), kind: ValidityType::Absolute };
         let stored = spec.generate()?;

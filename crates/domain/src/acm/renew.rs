@@ -3,17 +3,21 @@
 //! The old certificate stays until the new one is there: both are one write. A renewal that fails changes nothing but
 //! the summary, and is tried again every hour until the certificate ends.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use outlast_crypto::keys::KeySpec;
 use serde::{Deserialize, Serialize};
 
 use super::certificate::{self, Certificate, Origin, Status};
 use super::details::{Details, requestable};
-use super::leaf::Issuers;
+use super::leaf::{Issuers, template_arn};
 use super::{AcmError, failure_reason};
 use crate::arn::Scope;
 use crate::ca::{self, Authority, CaError, permission};
-use crate::identity::Allowed;
+use crate::identity::{Allowed, Caller, PolicyCache};
 use crate::keyring::KeyRing;
+use crate::kms::Access;
+use crate::policy::ConditionKeys;
 use crate::work::{Due, Sweep, Swept, Work};
 use crate::{Fault, limits};
 
@@ -35,6 +39,9 @@ impl Summary {
         if self.succeeded { "SUCCESS" } else { "FAILED" }
     }
 }
+
+/// Where it is noted when certificates are to be renewed, by account and region.
+const DUE: &str = "acm/renewal/";
 
 /// When a certificate is to be renewed: a small record, so that looking for what is due reads little.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,10 +65,11 @@ pub(super) fn schedule(work: &mut Work<'_>, certificate: &Certificate) -> Result
 }
 
 pub(super) fn due_place(scope: &Scope, id: &str) -> String {
-    format!("acm/renewal/{}/{}/{id}", scope.account, scope.region)
+    format!("{DUE}{}/{}/{id}", scope.account, scope.region)
 }
 
-/// Renews a certificate now. Its CA must have permitted Certificate Manager to issue for the account.
+/// Renews a certificate now. Its CA must have permitted Certificate Manager to issue for the account, or be shared
+/// with it.
 pub fn renew(
     work: &mut Work<'_>,
     ring: &KeyRing,
@@ -103,10 +111,8 @@ fn replace(
 ) -> Result<(), CaError> {
     let now_ms = work.now_ms();
     let record = &certificate.record;
-    // Authorities that are not active say so themselves.
-    let active = |(authority, _): (&Authority, _)| authority.status() == ca::Status::Active;
-    let all_active = active(issuers.authority) && issuers.partner.is_none_or(active);
-    if all_active && issuers.end(work) <= record.details.not_after {
+    issuers.check_active()?;
+    if issuers.end(work) <= record.details.not_after {
         return Err(CaError::Validation(
             "The certificate authority ends too soon for the certificate to be renewed.".into(),
         ));
@@ -127,18 +133,39 @@ fn key_spec(details: &Details) -> Result<&'static KeySpec, Fault> {
     requestable(&details.key_algorithm).ok_or_else(|| Fault::Damaged(details.serial.clone()))
 }
 
-/// Renews what is due in all accounts and regions.
+/// Renews what is due in all accounts and regions: up to [`limits::RENEWALS_PER_ROUND`] in a round, since making keys
+/// takes long. Accounts take turns, so that none waits for all of another's; what has waited longest comes first.
 pub const RENEW_DUE: Sweep = Sweep { find: find_due, handle: renew_due };
 
 fn find_due(work: &Work<'_>, after: &str, limit: usize) -> Result<Due, Fault> {
-    let mut due =
-        work.due("acm/renewal/", after, limit, |due: &RenewalDue, now| due.at_ms <= now)?;
-    // Making keys takes long, and what is found in one step is committed together.
-    if due.places.len() > limits::RENEWALS_AT_ONCE {
-        due.places.truncate(limits::RENEWALS_AT_ONCE);
-        due.next = due.places.last().cloned();
-        due.damaged.retain(|place| due.next.as_ref().is_some_and(|last| place <= last));
+    let most = limits::RENEWALS_PER_ROUND;
+    let mut due = Due { places: Vec::new(), damaged: Vec::new(), next: None };
+    let mut waiting: BTreeMap<String, BTreeSet<(i64, String)>> = BTreeMap::new();
+    let mut from = after.to_owned();
+    loop {
+        let found = work.store().scan(DUE, &from, limit)?;
+        let last = found.last().filter(|_| found.len() == limit).map(|(place, _)| place.clone());
+        for (place, record) in found {
+            match serde_json::from_slice::<RenewalDue>(&record.value) {
+                Ok(renewal) if renewal.at_ms <= work.now_ms() => {
+                    let account = place[DUE.len()..].split('/').next().unwrap_or_default();
+                    let of_account = waiting.entry(account.to_owned()).or_default();
+                    of_account.insert((renewal.at_ms, place));
+                    if of_account.len() > most {
+                        of_account.pop_last();
+                    }
+                }
+                Ok(_) => {}
+                Err(_) => due.damaged.push(place),
+            }
+        }
+        let Some(last) = last else { break };
+        from = last;
     }
+    let turns = waiting.into_values().flat_map(|of_account| of_account.into_iter().enumerate());
+    let mut turns: Vec<_> = turns.map(|(turn, (at_ms, place))| (turn, at_ms, place)).collect();
+    turns.sort();
+    due.places = turns.into_iter().take(most).map(|(_, _, place)| place).collect();
     Ok(due)
 }
 
@@ -148,7 +175,7 @@ fn renew_due(work: &mut Work<'_>, place: &str, swept: &mut Swept) -> Result<(), 
     if work.get::<RenewalDue>(place)?.is_none_or(|due| due.at_ms > now_ms) {
         return Ok(());
     }
-    let found = certificate::at(work, place, "acm/renewal/")?;
+    let found = certificate::at(work, place, DUE)?;
     let Some(mut certificate) = found.filter(|found| check_renewable(found, now_ms).is_ok()) else {
         // Deleted, revoked or at its end: there is nothing to be renewed any more.
         work.delete(place);
@@ -174,7 +201,7 @@ fn renew_due(work: &mut Work<'_>, place: &str, swept: &mut Swept) -> Result<(), 
 enum Failed {
     #[error(
         "The certificate authority does not permit acm.amazonaws.com to issue and get certificates; see \
-         CreatePermission of Private CA."
+         CreatePermission of Private CA, and PutPolicy if it is another account's."
     )]
     NotPermitted,
     #[error(transparent)]
@@ -214,7 +241,9 @@ fn attempt(
     Ok(replace(work, ring, certificate, &issuers)?)
 }
 
-/// An authority, if it permits Certificate Manager to issue for the certificate's account and to get what it issued.
+/// An authority, if it permits Certificate Manager to issue for the certificate's account and to get what it issued. In
+/// its own account a permission of Private CA says so; to other accounts it is shared by its policy, which is asked as
+/// for Certificate Manager's service-linked role there.
 fn permitted(
     work: &mut Work<'_>,
     certificate: &Certificate,
@@ -222,10 +251,51 @@ fn permitted(
 ) -> Result<(Authority, Allowed), Failed> {
     let authority = ca::find(work, &certificate.scope, arn)?;
     let account = certificate.scope.account.as_str();
-    let mut allowed = |action| {
+    let is_shared = authority.scope().account != account;
+    let mut allowed = |action: &str| {
+        if is_shared {
+            return shared(work, &authority, account, action);
+        }
         permission::allowed(work, &authority, permission::CERTIFICATE_MANAGER, account, action)
     };
     let may_get = allowed("GetCertificate")?;
     let may_issue = allowed("IssueCertificate")?.filter(|_| may_get.is_some());
     may_issue.map(|allowed| (authority, allowed)).ok_or(Failed::NotPermitted)
 }
+
+/// Whether the policy of an authority lets Certificate Manager's service-linked role in another account do `action`.
+fn shared(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    account: &str,
+    action: &str,
+) -> Result<Option<Allowed>, CaError> {
+    let mut conditions = ConditionKeys::new();
+    if action == "IssueCertificate" {
+        conditions.set("acm-pca:TemplateArn", template_arn());
+    }
+    let policies = PolicyCache::default();
+    let caller = Caller::service_linked_role(account, ROLE, ROLE_POLICY, &policies)?;
+    let access = Access {
+        caller: &caller,
+        conditions: &conditions,
+        policies: &policies,
+        tokens: &[],
+        context: None,
+    };
+    match ca::authorize(work, access, &format!("acm-pca:{action}"), authority) {
+        Ok(allowed) => Ok(Some(allowed)),
+        Err(CaError::Denied(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// AWS's name of the role, with its path.
+const ROLE: &str = "aws-service-role/acm.amazonaws.com/AWSServiceRoleForCertificateManager";
+/// AWS's policy of the role (`CertificateManagerServiceRolePolicy`).
+const ROLE_POLICY: &str = r#"{
+    "Version": "2012-10-17",
+    "Statement": [{
+        "Effect": "Allow", "Action": ["acm-pca:IssueCertificate", "acm-pca:GetCertificate"], "Resource": "*"
+    }]
+}"#;

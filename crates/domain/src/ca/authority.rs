@@ -331,7 +331,7 @@ impl Authority {
         ring.load(work, &material_place(&self.scope, &self.record.id), self.spec)
     }
 
-    pub(super) fn state_error(&self, what: &str) -> CaError {
+    pub(crate) fn state_error(&self, what: &str) -> CaError {
         CaError::InvalidState(format!(
             "The certificate authority {} {what} (its status is {}).",
             self.arn(),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 
-use super::Principal;
+use super::principal::{Identity, Principal};
 use crate::arn::Arn;
 use crate::policy::{self, ConditionKeys, Decision, Kind, Policy, Question};
 use crate::{Fault, limits};
@@ -86,6 +86,30 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// A role that a service has in an account to act for it, which is there without being made.
+    pub(crate) fn service_linked_role(
+        account: &str,
+        role: &str,
+        policy: &str,
+        policies: &PolicyCache,
+    ) -> Result<Self, Fault> {
+        let identity = Identity::Session {
+            role: role.to_owned(),
+            role_id: String::new(),
+            session: "service".into(),
+            issued_ms: 0,
+        };
+        let (account, access_key_id) = (account.to_owned(), String::new());
+        Ok(Self {
+            principal: Principal { account, access_key_id, identity },
+            tags: BTreeMap::new(),
+            source_identity: None,
+            transitive_tags: BTreeMap::new(),
+            policies: vec![policies.parse(Kind::Identity, policy, role)?],
+            session: None,
+        })
+    }
+
     /// Whether any of its policies has a condition on this key, given in lower case.
     pub(crate) fn asks_for(&self, name: &str) -> bool {
         self.policies.iter().chain(&self.session).any(|policy| policy.asks_for(name))
