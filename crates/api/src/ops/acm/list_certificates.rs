@@ -48,6 +48,8 @@ pub struct Output {
 impl Operation for ListCertificates {
     const NAME: &'static str = "ListCertificates";
     const READ_ONLY: bool = true;
+    // A page may look at all certificates of the account.
+    const SLOW: bool = true;
     const SERVICE: &'static ServiceRow = &ACM;
     type Input = Input;
     type Output = Output;
