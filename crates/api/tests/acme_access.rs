@@ -266,3 +266,69 @@ fn revoking_at_the_ca_of_another_account_takes_its_right() {
         }
     }
 }
+
+#[test]
+fn what_is_set_is_on_record() {
+    let world = World::new();
+    let last = || world.fixture.events().pop().unwrap()["requestParameters"].clone();
+    let keys = json!(["EC_prime256v1", "ML_DSA_65"]);
+    let authority = json!({ "PublicCertificateAuthority": { "AllowedKeyAlgorithms": keys } });
+    world.acm(
+        "UpdateAcmeEndpoint",
+        json!({
+            "AcmeEndpointArn": world.endpoint, "AuthorizationBehavior": "PRE_APPROVED", "Contact": "REQUIRED",
+            "CertificateAuthority": authority,
+        }),
+    );
+    let noted = last();
+    assert_eq!(noted["authorizationBehavior"], "PRE_APPROVED");
+    assert_eq!(noted["contact"], "REQUIRED");
+    assert_eq!(noted["allowedKeyAlgorithms"], keys);
+    world.another("CHALLENGE", json!({ "AllowedKeyAlgorithms": keys }));
+    assert_eq!(last()["allowedKeyAlgorithms"], keys);
+    let scope = |wildcards: &str| {
+        json!({ "DnsPrevalidation": { "DomainScope": {
+            "ExactDomain": "ENABLED", "Wildcards": wildcards,
+        } } })
+    };
+    let made = world.acm(
+        "CreateAcmeDomainValidation",
+        json!({
+            "AcmeEndpointArn": world.endpoint, "DomainName": "a.example", "PrevalidationOptions": scope("DISABLED"),
+        }),
+    );
+    let expected = |wildcards: &str| json!({ "exactDomain": "ENABLED", "subdomains": "DISABLED", "wildcards": wildcards });
+    assert_eq!(last()["domainScope"], expected("DISABLED"));
+    world.acm(
+        "UpdateAcmeDomainValidation",
+        json!({
+            "AcmeDomainValidationArn": made["AcmeDomainValidationArn"], "PrevalidationOptions": scope("ENABLED"),
+        }),
+    );
+    assert_eq!(last()["domainScope"], expected("ENABLED"));
+}
+
+/// Whether a type can be printed for debugging: an inherent constant hides that of a trait.
+struct Probe<T>(std::marker::PhantomData<T>);
+
+trait Unprinted {
+    const IS_DEBUG: bool = false;
+}
+
+impl<T> Unprinted for Probe<T> {}
+
+impl<T: std::fmt::Debug> Probe<T> {
+    const IS_DEBUG: bool = true;
+}
+
+#[test]
+fn answers_with_secrets_cannot_be_printed() {
+    use outlast_api::ops::acm::{
+        export_certificate, get_acme_external_account_binding_credentials,
+    };
+    const {
+        assert!(Probe::<export_certificate::Input>::IS_DEBUG);
+        assert!(!Probe::<export_certificate::Output>::IS_DEBUG);
+        assert!(!Probe::<get_acme_external_account_binding_credentials::Output>::IS_DEBUG);
+    }
+}

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 pub use super::acm::authorize_tagged;
+use super::acm::enabled;
 use super::acm_pca::Tag;
 use super::{marker, unique_tags};
 use crate::acme::resource::Urls;
@@ -100,6 +101,25 @@ impl CertificateAuthority {
 fn key_algorithms() -> Vec<&'static str> {
     let specs = outlast_crypto::keys::KEY_SPECS.iter();
     specs.filter_map(|spec| spec.pca_name).collect()
+}
+
+/// Notes the types of keys for the audit record, if they are named.
+pub fn note_key_algorithms(call: &mut Call<'_>, wanted: &WantedAuthority) {
+    if let Some(names) = &wanted.key_algorithms {
+        call.notes.parameter("allowedKeyAlgorithms", names.clone());
+    }
+}
+
+/// Notes the scope of a domain validation for the audit record.
+pub fn note_scope(call: &mut Call<'_>, scope: DomainScope) {
+    call.notes.parameter(
+        "domainScope",
+        serde_json::json!({
+            "exactDomain": enabled(scope.exact),
+            "subdomains": enabled(scope.subdomains),
+            "wildcards": enabled(scope.wildcards),
+        }),
+    );
 }
 
 /// `Contact`
@@ -367,7 +387,7 @@ impl PrevalidationOptions {
 
 impl From<&Validation> for AcmeDomainValidation {
     fn from(validation: &Validation) -> Self {
-        let option = |on| Some(if on { "ENABLED" } else { "DISABLED" }.to_owned());
+        let option = |on| Some(enabled(on));
         let scope = validation.scope();
         let (name, value) = validation.resource_record();
         let failure_details = (validation.status() != ValidationStatus::Valid)

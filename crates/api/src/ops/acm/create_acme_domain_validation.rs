@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::model::acm_acme::{
-    PrevalidationOptions, VALIDATION, authorize_tagged, find_endpoint, idempotency, tags,
+    PrevalidationOptions, VALIDATION, authorize_tagged, find_endpoint, idempotency, note_scope,
+    tags,
 };
 use crate::model::acm_pca::Tag;
 use crate::model::request_tags;
@@ -53,6 +54,7 @@ impl Operation for CreateAcmeDomainValidation {
         request_tags(&mut call.conditions, &tags);
         let endpoint = find_endpoint(call, &input.acme_endpoint_arn)?;
         call.notes.parameter("domainName", input.domain_name.as_str());
+        note_scope(call, scope);
         let action = "acm:CreateAcmeDomainValidation";
         let allowed = authorize_tagged(call, action, &endpoint.arn(), endpoint.tags())?;
         let domain = &input.domain_name;

@@ -11,7 +11,7 @@ use serde_with::skip_serializing_none;
 
 use crate::model::acm_acme::{
     AUTHORITY_TAG, CertificateAuthority, ENDPOINT, authorization, authorize_issuing, contact,
-    idempotency, tags,
+    idempotency, note_key_algorithms, tags,
 };
 use crate::model::acm_pca::Tag;
 use crate::model::request_tags;
@@ -59,6 +59,10 @@ impl Operation for CreateAcmeEndpoint {
         let certificate_tags = self::tags("CertificateTags", input.certificate_tags)?;
         request_tags(&mut call.conditions, &tags);
         call.notes.parameter("authorizationBehavior", input.authorization_behavior.as_str());
+        if let Some(contact) = &input.contact {
+            call.notes.parameter("contact", contact.as_str());
+        }
+        note_key_algorithms(call, &wanted);
         let resource = call.scope.arn("acm", "acme-endpoint/*");
         let allowed = call.authorize("acm:CreateAcmeEndpoint", &resource)?;
         let by_tag = wanted.arn.is_none();

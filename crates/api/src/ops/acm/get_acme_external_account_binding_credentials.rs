@@ -22,8 +22,8 @@ pub struct Input {
     pub acme_external_account_binding_arn: String,
 }
 
-/// Response body.
-#[derive(Debug, Serialize, Deserialize)]
+/// Response body. It has a secret: no `Debug`.
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Output {

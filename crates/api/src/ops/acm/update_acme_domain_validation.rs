@@ -6,7 +6,7 @@ use outlast_domain::acme;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::model::acm_acme::{PrevalidationOptions, authorize_tagged, find_validation};
+use crate::model::acm_acme::{PrevalidationOptions, authorize_tagged, find_validation, note_scope};
 use crate::ops::{ACM, Call, Empty, Operation, ServiceRow};
 use crate::wire::ApiError;
 
@@ -32,10 +32,14 @@ impl Operation for UpdateAcmeDomainValidation {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let options = input.prevalidation_options.map(PrevalidationOptions::read).transpose()?;
+        let scope = options.flatten();
+        if let Some(scope) = scope {
+            note_scope(call, scope);
+        }
         let validation = find_validation(call, &input.acme_domain_validation_arn)?;
         let action = "acm:UpdateAcmeDomainValidation";
         let allowed = authorize_tagged(call, action, &validation.arn(), validation.tags())?;
-        acme::update_validation(&mut call.work, validation, options.flatten(), &allowed)?;
+        acme::update_validation(&mut call.work, validation, scope, &allowed)?;
         Ok(Empty {})
     }
 }

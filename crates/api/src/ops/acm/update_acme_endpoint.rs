@@ -8,7 +8,7 @@ use serde_with::skip_serializing_none;
 
 use crate::model::acm_acme::{
     CertificateAuthority, authorization, authorize_issuing, authorize_tagged, contact,
-    find_endpoint,
+    find_endpoint, note_key_algorithms,
 };
 use crate::ops::{ACM, Call, Empty, Operation, ServiceRow};
 use crate::wire::ApiError;
@@ -40,6 +40,16 @@ impl Operation for UpdateAcmeEndpoint {
             input.authorization_behavior.as_deref().map(authorization).transpose()?;
         let contact = input.contact.as_deref().map(contact).transpose()?;
         let wanted = input.certificate_authority.map(CertificateAuthority::read).transpose()?;
+        for (name, given) in
+            [("authorizationBehavior", &input.authorization_behavior), ("contact", &input.contact)]
+        {
+            if let Some(given) = given {
+                call.notes.parameter(name, given.as_str());
+            }
+        }
+        if let Some(wanted) = &wanted {
+            note_key_algorithms(call, wanted);
+        }
         let endpoint = find_endpoint(call, &input.acme_endpoint_arn)?;
         let action = "acm:UpdateAcmeEndpoint";
         let allowed = authorize_tagged(call, action, &endpoint.arn(), endpoint.tags())?;
