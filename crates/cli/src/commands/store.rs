@@ -61,12 +61,13 @@ const HINT: &str =
 fn describe(report: &Report) -> String {
     let mut text = format!(
         "records:      {} ({} sealed ones open)\nkeys:         {} ({} aliases)\n\
-         authorities:  {}\naudit events: {}\nproblems:     {}\n",
+         authorities:  {} ({} certificates)\naudit events: {}\nproblems:     {}\n",
         report.records,
         report.opened,
         report.keys,
         report.aliases,
         report.authorities,
+        report.certificates,
         report.events,
         report.problem_count,
     );
