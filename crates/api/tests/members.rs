@@ -8,11 +8,14 @@
     reason = "a test may fail and print"
 )]
 
+#[path = "common/certificates.rs"]
+#[allow(dead_code, reason = "each test file uses its own part")]
+mod certificates;
 mod common;
 
-use common::{Fixture, Who, b64, error_code, text};
+use common::{ACCOUNT, Fixture, Who, b64, error_code, text};
 use http::HeaderMap;
-use outlast_api::ops::{ACM_PCA, KMS, Row, ServiceRow};
+use outlast_api::ops::{ACM, ACM_PCA, KMS, Row, ServiceRow};
 use outlast_api::service::Response;
 use outlast_store::Store;
 use serde_json::{Map, Value, json};
@@ -98,6 +101,46 @@ const REQUIRED: &[(&str, &[&str])] = &[
     ("UpdateCertificateAuthority", &["CertificateAuthorityArn"]),
 ];
 
+/// The same of Certificate Manager, which has operations of the same names.
+const REQUIRED_BY_ACM: &[(&str, &[&str])] = &[
+    ("AddTagsToCertificate", &["CertificateArn", "Tags"]),
+    ("CreateAcmeDomainValidation", &["AcmeEndpointArn", "DomainName", "PrevalidationOptions"]),
+    ("CreateAcmeEndpoint", &["AuthorizationBehavior", "CertificateAuthority"]),
+    ("CreateAcmeExternalAccountBinding", &["AcmeEndpointArn", "RoleArn"]),
+    ("DeleteAcmeDomainValidation", &["AcmeDomainValidationArn"]),
+    ("DeleteAcmeEndpoint", &["AcmeEndpointArn"]),
+    ("DeleteAcmeExternalAccountBinding", &["AcmeExternalAccountBindingArn"]),
+    ("DeleteCertificate", &["CertificateArn"]),
+    ("DescribeAcmeAccount", &["AcmeEndpointArn", "AccountUrl"]),
+    ("DescribeAcmeDomainValidation", &["AcmeDomainValidationArn"]),
+    ("DescribeAcmeEndpoint", &["AcmeEndpointArn"]),
+    ("DescribeAcmeExternalAccountBinding", &["AcmeExternalAccountBindingArn"]),
+    ("DescribeCertificate", &["CertificateArn"]),
+    ("ExportCertificate", &["CertificateArn", "Passphrase"]),
+    ("GetAcmeExternalAccountBindingCredentials", &["AcmeExternalAccountBindingArn"]),
+    ("GetCertificate", &["CertificateArn"]),
+    ("ImportCertificate", &["Certificate", "PrivateKey"]),
+    ("ListAcmeAccounts", &["AcmeEndpointArn"]),
+    ("ListAcmeDomainValidations", &["AcmeEndpointArn"]),
+    ("ListAcmeExternalAccountBindings", &["AcmeEndpointArn"]),
+    ("ListCertificateDomainValidations", &["CertificateArn"]),
+    ("ListTagsForCertificate", &["CertificateArn"]),
+    ("ListTagsForResource", &["ResourceArn"]),
+    ("PutAccountConfiguration", &["IdempotencyToken"]),
+    ("RemoveTagsFromCertificate", &["CertificateArn", "Tags"]),
+    ("RenewCertificate", &["CertificateArn"]),
+    ("RequestCertificate", &["DomainName"]),
+    ("ResendValidationEmail", &["CertificateArn", "Domain", "ValidationDomain"]),
+    ("RevokeAcmeAccount", &["AcmeEndpointArn", "AccountUrl"]),
+    ("RevokeAcmeExternalAccountBinding", &["AcmeExternalAccountBindingArn"]),
+    ("RevokeCertificate", &["CertificateArn", "RevocationReason"]),
+    ("TagResource", &["ResourceArn", "Tags"]),
+    ("UntagResource", &["ResourceArn", "TagKeys"]),
+    ("UpdateAcmeDomainValidation", &["AcmeDomainValidationArn"]),
+    ("UpdateAcmeEndpoint", &["AcmeEndpointArn"]),
+    ("UpdateCertificateOptions", &["CertificateArn", "Options"]),
+];
+
 /// Members whose type is not looked at: they belong to what is not served, and are refused or read and forgotten.
 const UNTYPED: &[&str] = &["Recipient", "KeyStorePassword", "XksProxyAuthenticationCredential"];
 
@@ -105,6 +148,11 @@ struct Setting {
     fixture: Fixture,
     key: String,
     authority: String,
+    /// A certificate of Certificate Manager, an ACME endpoint, and what is below it.
+    certificate: String,
+    endpoint: String,
+    binding: String,
+    validation: String,
 }
 
 impl Setting {
@@ -112,11 +160,39 @@ impl Setting {
         let fixture = Fixture::new();
         let key = fixture.key(json!({}));
         fixture.kms("CreateAlias", json!({ "AliasName": "alias/x", "TargetKeyId": key })).unwrap();
-        let mut setting = Self { fixture, key, authority: String::new() };
+        let active = certificates::ca(&fixture);
+        let certificate = certificates::requested(&fixture, &active, "a.example.com", json!({}));
+        let none = String::new;
+        let mut setting = Self {
+            fixture,
+            key,
+            authority: none(),
+            certificate,
+            endpoint: none(),
+            binding: none(),
+            validation: none(),
+        };
         let body = Value::Object(setting.least(&ACM_PCA, "CreateCertificateAuthority"));
         let made = setting.send(&ACM_PCA, "CreateCertificateAuthority", &body);
         let made: Value = serde_json::from_slice(&made.body).unwrap();
         text(&made["CertificateAuthorityArn"]).clone_into(&mut setting.authority);
+        let trust = json!({ "Version": "2012-10-17", "Statement": [{
+            "Effect": "Allow", "Principal": { "Service": "acm-acme.amazonaws.com" },
+            "Action": ["sts:AssumeRole", "sts:TagSession", "sts:SetSourceIdentity"],
+        }] });
+        setting.fixture.role(ACCOUNT, "acme", &trust, &[]);
+        let made = |setting: &Self, operation: &str| {
+            let body = Value::Object(setting.least(&ACM, operation));
+            let made = setting.send(&ACM, operation, &body);
+            serde_json::from_slice::<Value>(&made.body).unwrap()
+        };
+        let found = made(&setting, "CreateAcmeEndpoint");
+        text(&found["AcmeEndpointArn"]).clone_into(&mut setting.endpoint);
+        let found = made(&setting, "CreateAcmeExternalAccountBinding");
+        text(&found["ExternalAccountBinding"]["AcmeExternalAccountBindingArn"])
+            .clone_into(&mut setting.binding);
+        let found = made(&setting, "CreateAcmeDomainValidation");
+        text(&found["AcmeDomainValidationArn"]).clone_into(&mut setting.validation);
         setting
     }
 
@@ -133,12 +209,27 @@ impl Setting {
     /// The required members with values of the right type; keys and CAs are there.
     fn least(&self, service: &ServiceRow, operation: &str) -> Map<String, Value> {
         let of_kms = service.signing_name == "kms";
-        required(operation)
+        let of_acm = service.signing_name == "acm";
+        required(service, operation)
             .iter()
             .map(|name| {
                 let value = match *name {
                     "KeyId" | "TargetKeyId" | "DestinationKeyId" => json!(self.key),
                     "CertificateAuthorityArn" => json!(self.authority),
+                    "CertificateArn" | "ResourceArn" if of_acm => json!(self.certificate),
+                    "AcmeEndpointArn" => json!(self.endpoint),
+                    "AcmeExternalAccountBindingArn" => json!(self.binding),
+                    "AcmeDomainValidationArn" => json!(self.validation),
+                    "AuthorizationBehavior" => json!("CHALLENGE"),
+                    "CertificateAuthority" => json!({
+                        "PrivateCertificateAuthority": { "CertificateAuthorityArn": self.authority },
+                    }),
+                    "PrevalidationOptions" => json!({ "DnsPrevalidation": {} }),
+                    "RoleArn" => json!(format!("arn:aws:iam::{ACCOUNT}:role/acme")),
+                    "DomainName" | "Domain" => json!("a.example.com"),
+                    "ValidationDomain" => json!("example.com"),
+                    "Options" => json!({}),
+                    "Passphrase" | "PrivateKey" => json!(b64(b"bytes")),
                     "ResourceArn" => json!(self.authority),
                     "S3BucketName" => json!("bucket"),
                     "AuditReportResponseFormat" => json!("JSON"),
@@ -185,12 +276,13 @@ impl Setting {
     }
 }
 
-fn required(operation: &str) -> &'static [&'static str] {
-    REQUIRED.iter().find(|(name, _)| *name == operation).map_or(&[], |(_, members)| members)
+fn required(service: &ServiceRow, operation: &str) -> &'static [&'static str] {
+    let rows = if service.signing_name == "acm" { REQUIRED_BY_ACM } else { REQUIRED };
+    rows.iter().find(|(name, _)| *name == operation).map_or(&[], |(_, members)| members)
 }
 
 fn each_operation(mut check: impl FnMut(&'static ServiceRow, &'static Row)) {
-    for service in [&KMS, &ACM_PCA] {
+    for service in [&KMS, &ACM_PCA, &ACM] {
         service.operations.iter().for_each(|row| check(service, row));
     }
 }
@@ -204,13 +296,18 @@ fn what_is_required_is_a_member() {
         let known = (row.input_fields)();
         assert!(members.iter().all(|name| known.contains(name)), "{operation}");
     }
+    for (operation, members) in REQUIRED_BY_ACM {
+        let row = ACM.operations.iter().find(|row| row.name == *operation).expect(operation);
+        let known = (row.input_fields)();
+        assert!(members.iter().all(|name| known.contains(name)), "{operation}");
+    }
 }
 
 #[test]
 fn a_missing_member_is_named() {
     let setting = Setting::new();
     each_operation(|service, row| {
-        for missing in required(row.name) {
+        for missing in required(service, row.name) {
             let mut body = setting.least(service, row.name);
             body.remove(*missing);
             let response = setting.send(service, row.name, &Value::Object(body));

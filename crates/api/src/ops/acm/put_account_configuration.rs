@@ -19,6 +19,7 @@ pub struct PutAccountConfiguration;
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 #[expect(missing_docs, reason = "AWS's model documents each member")]
 pub struct Input {
+    #[serde(default, deserialize_with = "crate::wire::types::structure")]
     pub expiry_events: Option<ExpiryEvents>,
     pub idempotency_token: String,
 }
