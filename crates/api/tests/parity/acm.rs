@@ -10,6 +10,7 @@ use super::{Part, set};
 
 const AT_ONCE: &str = "a certificate is issued at once, or not at all";
 const PUBLIC: &str = "there is no public CA here, so no domain is validated";
+const PRIVATE: &str = "the domains of private certificates are not validated";
 const HOLD: &str = "a private CA does not put certificates on hold";
 const NOT_PCA: &str = "for public certificates";
 
@@ -18,6 +19,10 @@ pub(super) static PART: Part = Part {
     model: "acm",
     service: &ACM,
     refused: &[("ManagedBy", "for public certificates of CloudFront")],
+    idle: &[
+        ("RequestCertificate", "DomainValidationOptions", PRIVATE),
+        ("RequestCertificate", "ValidationMethod", "only policies can ask for it"),
+    ],
     absent: &[
         ("*", "ManagedBy", "no other service manages certificates here"),
         ("CertificateDetail", "DomainValidationOptions", "AWS has it for public certificates only"),

@@ -16,6 +16,7 @@ pub(super) static PART: Part = Part {
     model: "acm-pca",
     service: &ACM_PCA,
     refused: &[],
+    idle: &[],
     absent: &[(
         "CertificateAuthority",
         "FailureReason",

@@ -15,6 +15,7 @@ pub(super) static PART: Part = Part {
     model: "kms",
     service: &KMS,
     refused: model::REFUSED,
+    idle: &[],
     absent: ABSENT,
     values: VALUES,
     beyond: &[],
