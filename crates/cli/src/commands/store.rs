@@ -76,3 +76,27 @@ fn describe(report: &Report) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_count_is_printed() {
+        let report = Report {
+            records: 11,
+            opened: 12,
+            keys: 13,
+            aliases: 14,
+            authorities: 15,
+            certificates: 16,
+            events: 17,
+            problem_count: 18,
+            problems: Vec::new(),
+        };
+        let text = describe(&report);
+        for count in 11..=18 {
+            assert!(text.contains(&count.to_string()), "{count}: {text}");
+        }
+    }
+}

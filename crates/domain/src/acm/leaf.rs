@@ -119,7 +119,8 @@ pub fn template_arn() -> String {
     format!("arn:aws:acm-pca:::template/{}/V1", Template::default_row().name)
 }
 
-/// Has an authority issue a certificate for a request, and gives it with its chain.
+/// Has an authority issue a certificate for a request, under other names than the request's if there are any, and
+/// gives it with its chain.
 pub(super) fn issue(
     work: &mut Work<'_>,
     ring: &KeyRing,
