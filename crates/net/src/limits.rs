@@ -59,8 +59,11 @@ pub const MAX_VALIDATION_BODY: usize = 64 * 1024;
 pub const MAX_ADDRESSES: usize = 4;
 /// Connections at a time over plain HTTP; further ones wait for their turn.
 pub const MAX_PLAIN_CONNECTIONS: usize = 2048;
-/// How long such a connection may be open without a request on it, and how long a request may take to arrive.
+/// How long such a connection may be open without a request on it or progress of an answer, and how long a request may
+/// take to arrive.
 pub const PLAIN_IDLE: Duration = Duration::from_secs(20);
+/// Bytes of an answer that are handed to such a connection at a time.
+pub const PLAIN_PIECE: usize = 64 * 1024;
 /// Bytes of the head of a request over plain HTTP: an OCSP request may be in its path.
 pub const MAX_PLAIN_HEAD: usize = 48 * 1024;
 /// Bytes of an OCSP request.

@@ -7,14 +7,16 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{Method, Response};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -100,16 +102,16 @@ impl PlainServer {
         let service = service_fn(move |request| {
             let (server, activity) = (self.clone(), busy.clone());
             async move {
-                let _busy = activity.begin();
-                Ok::<_, Infallible>(server.answer(request).await.map(Full::new))
+                let answer = server.answer(request, &activity).await;
+                Ok::<_, Infallible>(answer.map(|bytes| Sent { bytes, activity }))
             }
         });
         let serving = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(limits::PLAIN_IDLE)
+            // Answers wait for who asks: pipelined requests are not read on while this much is not sent. To have answers go
+            // out together (`pipeline_flush`) would take that away: hyper then copies them all into one buffer.
             .max_buf_size(limits::MAX_PLAIN_HEAD)
-            // Answers to requests that came together go out together.
-            .pipeline_flush(true)
             .serve_connection(TokioIo::new(stream), service);
         tokio::select! {
             outcome = watcher.watch(serving) => {
@@ -123,8 +125,13 @@ impl PlainServer {
         }
     }
 
-    async fn answer(&self, request: http::Request<Incoming>) -> Response<Bytes> {
+    async fn answer(
+        &self,
+        request: http::Request<Incoming>,
+        activity: &Arc<Activity>,
+    ) -> Response<Bytes> {
         let (head, body) = request.into_parts();
+        activity.touch();
         let mut request = Plain {
             method: &head.method,
             path: head.uri.path(),
@@ -144,6 +151,8 @@ impl PlainServer {
         } else {
             Bytes::new()
         };
+        // Not before all of it is there: who sends slowly must not lock out who does not.
+        let _busy = activity.begin();
         request.body = &body;
         match self.aside(|| self.service.plain(&request)) {
             PlainStep::Respond(response) => response,
@@ -195,6 +204,38 @@ impl PlainServer {
     /// meanwhile.
     fn aside<T>(&self, work: impl FnOnce() -> T) -> T {
         if self.service.store().is_remote() { tokio::task::block_in_place(work) } else { work() }
+    }
+}
+
+/// An answer on its way. It goes out in pieces, and each piece that is asked for is a sign of life: who reads slowly gets
+/// all of it, who does not read is closed.
+struct Sent {
+    bytes: Bytes,
+    activity: Arc<Activity>,
+}
+
+impl Body for Sent {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.bytes.is_empty() {
+            return Poll::Ready(None);
+        }
+        self.activity.touch();
+        let piece = self.bytes.len().min(limits::PLAIN_PIECE);
+        Poll::Ready(Some(Ok(Frame::data(self.bytes.split_to(piece)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.bytes.len() as u64)
     }
 }
 

@@ -75,6 +75,11 @@ impl Activity {
         Busy(self.clone())
     }
 
+    /// Something went on without a request being open.
+    pub(crate) fn touch(&self) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
     /// Since when there has been no request; `None` if there is one.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
         let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -97,7 +102,7 @@ pub(crate) struct Busy(Arc<Activity>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        *self.0.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.0.touch();
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
 }

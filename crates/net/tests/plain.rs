@@ -315,3 +315,107 @@ async fn who_says_nothing_does_not_lock_out_who_does() {
     let mut byte = [0];
     assert_eq!(silent[0].read(&mut byte).await.unwrap_or(0), 0, "the first one was closed");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_bodies_do_not_lock_out_who_asks() {
+    let world = World::new();
+    let address = world.listen().await;
+    let begun = b"POST /ocsp HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nnot all";
+    let mut slow = Vec::new();
+    for _ in 0..limits::MAX_PLAIN_CONNECTIONS + 20 {
+        // This process may not have so many files open.
+        let Ok(mut stream) = TcpStream::connect(address).await else { return };
+        // It may be closed already.
+        let _ = stream.write_all(begun).await;
+        slow.push(stream);
+    }
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let get = b"GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n";
+    let answering = tokio::time::timeout(Duration::from_secs(10), exchange(&mut stream, get, 1));
+    assert_eq!(answering.await.unwrap()[0].0, 404);
+}
+
+/// Keeps a CRL that no buffer on the way holds, and gives its path.
+fn large_crl(world: &World, len: usize) -> String {
+    let name = "00000000-0000-4000-8000-000000000001";
+    let bytes = vec![7; len];
+    let made = json!({
+        "account": "123456789012", "region": "us-east-1", "authority": name, "path": "x.crl",
+        "digest": hex(&outlast_crypto::digests::sha256(&bytes)), "number": 1, "this_update": 0,
+        "next_update": 1, "regular_at": 0, "entries": 0,
+    });
+    let writes = vec![
+        (format!("ca/crl/{name}"), Some(made.to_string().into_bytes())),
+        (format!("ca/crl-der/{name}"), Some(bytes)),
+    ];
+    world.store.commit_and_wait(Transaction { writes, ..Transaction::default() }).unwrap();
+    format!("/crl/{name}.crl")
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Bytes that this process has in memory now.
+fn resident() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    text.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_and_does_not_read_is_not_read_on() {
+    let world = World::new();
+    let path = large_crl(&world, 1 << 20);
+    let address = world.listen().await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let together = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").repeat(100);
+    let before = resident();
+    // More than the buffers of both ends hold, if nothing is taken out of them: 100,000 answers of 1 MiB.
+    let mut all_taken = true;
+    for _ in 0..1000 {
+        let writing = stream.write_all(together.as_bytes());
+        if tokio::time::timeout(Duration::from_secs(2), writing).await.is_err() {
+            all_taken = false;
+            break;
+        }
+        assert!(resident() < before + (256 << 20), "answers pile up in memory");
+    }
+    assert!(!all_taken, "the server goes on reading while nothing is read from it");
+    assert!(resident() < before + (256 << 20), "answers pile up in memory");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_reads_slowly_gets_all_and_who_does_not_read_is_closed() {
+    const LEN: usize = 64 << 20;
+    let world = World::new();
+    let path = large_crl(&world, LEN);
+    let address = world.listen().await;
+    let get = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
+    let mut slow = TcpStream::connect(address).await.unwrap();
+    let mut silent = TcpStream::connect(address).await.unwrap();
+    for stream in [&mut slow, &mut silent] {
+        stream.write_all(get.as_bytes()).await.unwrap();
+    }
+    // Each step is shorter than what a connection may idle, all of them are longer.
+    let mut taken = 0;
+    let mut buffer = vec![0; 1 << 20];
+    for _ in 0..6 {
+        tokio::time::sleep(limits::PLAIN_IDLE / 4).await;
+        for _ in 0..8 {
+            slow.read_exact(&mut buffer).await.unwrap();
+            taken += buffer.len();
+        }
+    }
+    while let Ok(read @ 1..) = slow.read(&mut buffer).await {
+        taken += read;
+        if taken > LEN {
+            break;
+        }
+    }
+    assert!(taken > LEN, "cut off after {taken} bytes");
+    let mut rest = 0;
+    while let Ok(read @ 1..) = silent.read(&mut buffer).await {
+        rest += read;
+    }
+    assert!(rest < LEN, "who does not read is not waited for");
+}
