@@ -1,6 +1,7 @@
 //! From a request to a response and the transaction that must be durable before it is sent.
 
 mod answers;
+mod bucket;
 mod housekeeping;
 mod plain;
 mod publish;

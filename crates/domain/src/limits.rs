@@ -103,10 +103,17 @@ pub const OCSP_VALIDITY_SECONDS: i64 = 3600;
 pub const OCSP_VALIDITY_RANGE: std::ops::RangeInclusive<i64> = 60..=7 * 86_400;
 /// How long the certificate of an OCSP responder is valid, in seconds: 30 days. Ours.
 pub const RESPONDER_SECONDS: i64 = 30 * 86_400;
+/// Bytes of an audit report: it is made in memory. Ours.
+pub const MAX_REPORT_BYTES: usize = 256 * 1024 * 1024;
 /// What the wait begins with before a CRL is written to its bucket again, in milliseconds; it doubles. Ours.
 pub const FIRST_RETRY_MS: i64 = 1000;
 /// What it ends with: AWS tries every 15 minutes.
 pub const LAST_RETRY_MS: i64 = 15 * 60_000;
+/// OCSP answers that a server signs at once of those that are of no use to anybody else: to questions with a nonce, about
+/// several certificates, about one that was not issued. Each is an event of the audit trail. Ours.
+pub const OCSP_SIGNINGS_AT_ONCE: i64 = 500;
+/// How many each second from then on.
+pub const OCSP_SIGNINGS_PER_SECOND: i64 = 100;
 /// Bytes of OCSP answers that are kept in memory. Ours.
 pub const MAX_KEPT_ANSWERS_BYTES: usize = 128 * 1024 * 1024;
 /// Bytes of paths that these answers were asked for with. Ours.

@@ -4,7 +4,7 @@
 //! OCSP: RFC 6960, appendix A, and the profile of RFC 5019, which says what caches on the way may keep.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base64::Engine;
@@ -27,6 +27,7 @@ use time::macros::format_description;
 
 use super::Service;
 use super::answers::{Answers, Bounded, Kept, key};
+use super::bucket::Bucket;
 use crate::audit::service_event;
 use crate::ops::ACM_PCA;
 
@@ -38,6 +39,10 @@ pub(super) struct State {
     /// Where a read of the store takes a round trip: the epochs that were seen last, and when.
     pub(super) epochs: Mutex<HashMap<String, (Option<u64>, i64)>>,
     validity_seconds: AtomicI64,
+    /// The last of the CRLs with slow signatures that it was the turn of. Which comes next is fairness, no more.
+    pub(super) last_slow: Mutex<String>,
+    /// What may be signed for questions that nobody has asked before.
+    signings: Mutex<Bucket>,
     /// Commits that may have changed answers: see [`super::watched`].
     pub(super) changes: Arc<AtomicU64>,
 }
@@ -48,6 +53,8 @@ impl Default for State {
             answers: Answers::default(),
             crls: Mutex::new(Bounded::new(limits::MAX_KEPT_CRLS_BYTES)),
             epochs: Mutex::default(),
+            last_slow: Mutex::default(),
+            signings: Mutex::default(),
             validity_seconds: AtomicI64::new(limits::OCSP_VALIDITY_SECONDS),
             changes: Arc::new(AtomicU64::new(1)),
         }
@@ -82,6 +89,8 @@ pub struct Question {
     key: Arc<[u8]>,
     /// The path of a GET that asked it.
     path: Option<Box<[u8]>>,
+    /// Whether it was counted as one that may be signed.
+    admitted: AtomicBool,
     if_none_match: Option<HeaderValue>,
 }
 
@@ -240,6 +249,7 @@ impl Service {
             request: asked,
             key,
             path: path.map(|path| path.as_bytes().into()),
+            admitted: AtomicBool::new(false),
             if_none_match: if_none_match.cloned(),
         })
     }
@@ -250,6 +260,16 @@ impl Service {
         if question.request.nonce.is_some() {
             return None;
         }
+        let kept = self.kept(question, now_ms)?;
+        kept.used();
+        if let Some(path) = &question.path {
+            self.revocation.answers.put_path(path, question.key.clone());
+        }
+        Some(answered(&kept, question.if_none_match.as_ref(), now_ms))
+    }
+
+    /// An answer without a nonce, if one is kept that holds. Reads the store.
+    fn kept(&self, question: &Question, now_ms: i64) -> Option<Arc<Kept>> {
         let kept = self.revocation.answers.by_key(&question.key)?;
         if !kept.is_fresh(now_ms.div_euclid(1000)) {
             return None;
@@ -269,11 +289,7 @@ impl Service {
                 }
             }
         }
-        kept.used();
-        if let Some(path) = &question.path {
-            self.revocation.answers.put_path(path, question.key.clone());
-        }
-        Some(answered(&kept, question.if_none_match.as_ref(), now_ms))
+        Some(kept)
     }
 
     /// Signs the answer to a question. Reads the store.
@@ -281,14 +297,29 @@ impl Service {
         let mut work = self.work(now_ms);
         let mut swept = Swept::default();
         let request = &question.request;
-        let outcome =
-            ocsp::answer(&mut work, &self.ring, request, self.ocsp_validity(), &mut swept)
-                .and_then(|answer| Ok((answer, self.events(now_ms, &swept)?)));
+        let admit = || {
+            question.admitted.load(Ordering::Relaxed) || {
+                let admitted = lock(&self.revocation.signings).take(now_ms);
+                question.admitted.store(admitted, Ordering::Relaxed);
+                admitted
+            }
+        };
+        let terms = ocsp::Terms { validity_seconds: self.ocsp_validity(), admit: &admit };
+        let outcome = ocsp::answer(&mut work, &self.ring, request, &terms, &mut swept)
+            .and_then(|answer| Ok((answer, self.events(now_ms, &swept)?)));
         match outcome {
             Ok((Ok(answer), events)) => {
                 let kept = Arc::new(Kept::new(request.ids.clone(), answer));
                 let transaction = work.into_transaction(events);
                 Signing::Commit(Box::new(Signed { transaction, kept }))
+            }
+            Ok((Err(Failure::TryLater), _)) if request.nonce.is_some() => {
+                // RFC 9654, section 2.1: without a nonce is better than not at all. Who gave one decides.
+                Signing::Respond(self.kept(question, now_ms).map_or_else(busy, |kept| {
+                    let mut response = answered(&kept, None, now_ms);
+                    only_once(&mut response);
+                    response
+                }))
             }
             Ok((Err(failure), _)) => Signing::Respond(failed(failure)),
             Err(Fault::Store(StoreError::Conflict)) => Signing::Again,

@@ -84,6 +84,16 @@ impl Service {
         outcome
     }
 
+    fn write_again(&self, now_ms: i64, place: &str) -> Result<(), Fault> {
+        for _ in 0..super::MAX_ATTEMPTS {
+            match self.do_once(now_ms, |work, _| publish::write_again(work, place)) {
+                Err(Fault::Store(StoreError::Conflict)) => {}
+                outcome => return outcome,
+            }
+        }
+        Err(StoreError::Conflict.into())
+    }
+
     fn publish_crls(
         &self,
         sink: &dyn Sink,
@@ -97,7 +107,7 @@ impl Service {
                 if !go_on() {
                     return Ok(());
                 }
-                // One unit of work: if the CRL is made anew while it is written, it waits to be written again.
+                let mut written = false;
                 let noted = self.do_once(now_ms, |work, _| {
                     let Some(file) = publish::crl_file(work, &place)? else { return Ok(()) };
                     let kind = "application/pkix-crl";
@@ -105,9 +115,15 @@ impl Service {
                     if let Err(reason) = &outcome {
                         tracing::warn!(place, reason, "a CRL could not be written to its bucket");
                     }
-                    publish::crl_written(work, &place, outcome.is_ok())
+                    written = outcome.is_ok();
+                    publish::crl_written(work, &place, written)
                 });
                 match noted {
+                    // The CRL was made anew, or another server has noted that it wrote one. Whose was written last is not
+                    // known: it may be this one, which is the older. So the newest is written once more.
+                    Err(Fault::Store(StoreError::Conflict)) if written => {
+                        self.write_again(now_ms, &place)?;
+                    }
                     Ok(()) | Err(Fault::Store(StoreError::Conflict)) => {}
                     Err(fault) => return Err(fault),
                 }

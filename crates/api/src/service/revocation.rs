@@ -1,5 +1,6 @@
 //! What revocation does by itself, within seconds: CRLs, the certificates of OCSP responders, answers that are due.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use outlast_domain::Fault;
@@ -34,16 +35,14 @@ impl Service {
     pub fn keep_revocation(&self, now_ms: i64) -> Result<(), Fault> {
         let mut round = Round::new(self, now_ms);
         round.sweep(&ACM_PCA, &crl::MARK_DUE);
-        for outcome in [
-            self.renew_responders(now_ms),
-            self.make_crls(now_ms),
-            self.look_at_epochs(now_ms),
-            self.renew_answers(now_ms),
-        ] {
+        for outcome in
+            [self.renew_responders(now_ms), self.make_crls(now_ms), self.look_at_epochs(now_ms)]
+        {
             if let Err(fault) = outcome {
                 round.failed(&ACM_PCA, "revocation", fault);
             }
         }
+        self.renew_answers(now_ms);
         round.outcome()
     }
 
@@ -88,12 +87,36 @@ impl Service {
                 _ => break,
             }
         }
-        for place in slow.iter().take(SLOW) {
-            if let Err(fault) = self.make_crl(now_ms, place, How::Patiently) {
+        for place in self.whose_turn(slow) {
+            if let Err(fault) = self.make_crl(now_ms, &place, How::Patiently) {
                 first = first.and(Err(fault));
             }
         }
         first
+    }
+
+    /// Those of the CRLs (places of their marks, in order) that are made in this round: one of each authority before the
+    /// second of any, and first those that come after the one that was made last. So nobody waits for as long as others
+    /// revoke.
+    fn whose_turn(&self, mut places: Vec<String>) -> Vec<String> {
+        let mut last = lock(&self.revocation.last_slow);
+        let from = places.partition_point(|place| *place <= *last);
+        places.rotate_left(from);
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        let mut turns: Vec<(usize, &String)> = Vec::new();
+        for place in &places {
+            let authority =
+                place.rsplit_once('/').map_or(place.as_str(), |(authority, _)| authority);
+            let turn = seen.entry(authority).or_default();
+            turns.push((*turn, place));
+            *turn += 1;
+        }
+        turns.sort_by_key(|(turn, _)| *turn);
+        let chosen: Vec<_> = turns.iter().take(SLOW).map(|(_, place)| (*place).clone()).collect();
+        if let Some(place) = chosen.last() {
+            last.clone_from(place);
+        }
+        chosen
     }
 
     fn make_crl(&self, now_ms: i64, place: &str, how: How) -> Result<bool, Fault> {
@@ -148,26 +171,40 @@ impl Service {
         Ok(())
     }
 
-    fn renew_answers(&self, now_ms: i64) -> Result<(), Fault> {
+    fn renew_answers(&self, now_ms: i64) {
         let due = self.revocation.answers.due(now_ms.div_euclid(1000), ANSWERS);
         for together in due.chunks(TOGETHER) {
             match self.renew_together(together, now_ms) {
                 // What somebody changes meanwhile is signed when it is asked for.
                 Ok(()) | Err(Fault::Store(StoreError::Conflict)) => {}
-                Err(fault) => return Err(fault),
+                // One of them cannot be: that is no reason for the others not to be.
+                Err(_) => {
+                    for kept in together {
+                        self.renew_alone(kept, now_ms);
+                    }
+                }
             }
         }
-        Ok(())
+    }
+
+    fn renew_alone(&self, kept: &Arc<Kept>, now_ms: i64) {
+        match self.renew_together(std::slice::from_ref(kept), now_ms) {
+            Ok(()) | Err(Fault::Store(StoreError::Conflict)) => {}
+            Err(fault) => {
+                tracing::warn!(of = kept.epoch_place, %fault, "an OCSP answer could not be renewed");
+            }
+        }
     }
 
     fn renew_together(&self, due: &[Arc<Kept>], now_ms: i64) -> Result<(), Fault> {
         let mut renewed = Vec::with_capacity(due.len());
+        // What is kept is bounded, and so is what is renewed of it.
+        let terms = ocsp::Terms { validity_seconds: self.ocsp_validity(), admit: &|| true };
         let mut work = self.work(now_ms);
         let mut swept = Swept::default();
         for kept in due {
             let request = Request { ids: kept.ids.clone(), nonce: None };
-            let validity = self.ocsp_validity();
-            let answer = ocsp::answer(&mut work, &self.ring, &request, validity, &mut swept)?;
+            let answer = ocsp::answer(&mut work, &self.ring, &request, &terms, &mut swept)?;
             if let Ok(answer) = answer {
                 renewed.push(Kept::new(request.ids, answer));
             }

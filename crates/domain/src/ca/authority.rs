@@ -295,9 +295,26 @@ impl Authority {
         self.record.constrained
     }
 
-    /// The CAs above it, as they were imported: PEM, nearest first.
-    pub(super) fn above_pem(&self) -> Option<&str> {
-        self.record.chain.as_deref()
+    /// Its certificate and those of the CAs above it, nearest first. Reading them takes long.
+    pub(super) fn path(&self) -> Result<Vec<Certificate>, Fault> {
+        let damaged = || Fault::Damaged(self.arn());
+        let mut path: Vec<_> = self.certificate().cloned().into_iter().collect();
+        if let Some(chain) = &self.record.chain {
+            for der in pem::read_certificates(chain.as_bytes()).map_err(|_| damaged())? {
+                path.push(Certificate::parse(&der).map_err(|_| damaged())?);
+            }
+        }
+        Ok(path)
+    }
+
+    /// How many CAs may follow below, if its certificate or one above limits that (RFC 5280, section 4.2.1.9).
+    pub(super) fn path_len(&self) -> Result<Option<usize>, Fault> {
+        let path = self.path()?;
+        let limits = path.iter().enumerate();
+        let left = |(depth, certificate): (usize, &Certificate)| {
+            certificate.path_len().map(|limit| limit.saturating_sub(depth))
+        };
+        Ok(limits.filter_map(left).min())
     }
 
     /// Replaces certificate and chain; the caller has checked them, and saves.

@@ -8,6 +8,7 @@ use outlast_pki::extensions::subject_alternative_names;
 use outlast_pki::general_name::GeneralName;
 use outlast_pki::name::Name;
 use outlast_pki::templates::{Kind as TemplateKind, Requested, SUBJECT_ALT_NAME, Template};
+use outlast_pki::validate::names::same as same_name;
 use outlast_pki::{lint, pem};
 use serde::{Deserialize, Serialize};
 
@@ -298,16 +299,19 @@ pub(super) fn make(
     let own_key = key.public_key().ok_or_else(|| Fault::Damaged(authority.arn()))?;
     check_template(authority, template, request.public_key == own_key)?;
     let (not_before, not_after) = period(work, authority, new, own_root)?;
-    if let Some(named) = &new.named {
-        request.subject = named.subject.clone();
-        request.extensions =
-            vec![subject_alternative_names(&named.alternative, false).map_err(Fault::from)?];
-    }
+    check_possession(&request, &new.passthrough)?;
     let subject = match &new.passthrough.subject {
         Some(subject) => subject.to_name()?,
         None => request.subject,
     };
     let issuer = if own_root { None } else { authority.certificate() };
+    if issuer.is_some_and(|issuer| same_name(issuer.subject(), &subject)) {
+        // RFC 5280, sections 6.1.4 and 6.3.3: what has its issuer's name is taken for the issuer's own. It would not
+        // count for path lengths, and could sign CRLs.
+        return Err(CaError::InvalidArgs(
+            "The certificate's subject is that of the certificate authority itself.".into(),
+        ));
+    }
     let issuer_key_id = match issuer {
         Some(certificate) => Some(match certificate.subject_key_identifier() {
             Some(id) => id,
@@ -356,6 +360,21 @@ pub(super) fn make(
     Ok(Made { serial: hex::encode(serial), der, own_root })
 }
 
+/// RFC 9883, section 4: who vouches for a key with another certificate does so for the names of that. The request was held
+/// against them when it was read; names from elsewhere would not have been.
+fn check_possession(request: &CertificateRequest, given: &Passthrough) -> Result<(), CaError> {
+    let names = given.subject.is_some()
+        || given.extensions.iter().any(|extension| extension.extn_id == SUBJECT_ALT_NAME);
+    if request.possession.is_some() && names {
+        return Err(CaError::InvalidArgs(
+            "ApiPassthrough cannot name the subject of a request with a statement of possession: the names must be \
+             those of the certificate that the statement is of."
+                .into(),
+        ));
+    }
+    Ok(())
+}
+
 /// Refuses what would break a rule of its profile, before it is signed.
 fn check_profile(to_be_signed: &[u8], new: &NewCertificate<'_>) -> Result<(), CaError> {
     let findings = lint::to_be_signed(to_be_signed).map_err(Fault::from)?;
@@ -395,18 +414,12 @@ fn check_template(
         TemplateKind::Subordinate(_) if for_own_key => {
             refuse("is not for the certificate authority's own key.")
         }
-        TemplateKind::Subordinate(len) => {
-            let limit = authority
-                .certificate()
-                .and_then(Certificate::basic_constraints)
-                .and_then(|constraints| constraints.path_len_constraint);
-            match limit {
-                Some(limit) if len >= limit => refuse(&format!(
-                    "does not fit below a certificate authority whose path length is {limit}."
-                )),
-                _ => Ok(()),
-            }
-        }
+        TemplateKind::Subordinate(len) => match authority.path_len()? {
+            Some(limit) if usize::from(len) >= limit => refuse(&format!(
+                "does not fit below a certificate authority whose path length is {limit}."
+            )),
+            _ => Ok(()),
+        },
         TemplateKind::Root | TemplateKind::EndEntity => Ok(()),
     }
 }
@@ -419,9 +432,11 @@ fn period(
     own_root: bool,
 ) -> Result<(i64, i64), CaError> {
     let now = work.now();
-    let not_before = match &new.not_before {
-        Some(start) => start.resolve(now)?,
-        None => now - limits::BACKDATE_SECONDS,
+    let above = authority.certificate().filter(|_| !own_root);
+    let not_before = match (&new.not_before, above) {
+        (Some(start), _) => start.resolve(now)?,
+        (None, Some(above)) => (now - limits::BACKDATE_SECONDS).max(above.not_before()),
+        (None, None) => now - limits::BACKDATE_SECONDS,
     };
     let not_after = new.validity.resolve(now)?;
     if not_after <= not_before || not_after <= now {
@@ -429,8 +444,15 @@ fn period(
             "The certificate's validity ends before it begins, or has ended already.".into(),
         ));
     }
-    if !own_root
-        && let Some(certificate) = authority.certificate()
+    if let Some(certificate) = above
+        && not_before < certificate.not_before()
+    {
+        return Err(CaError::Validation(format!(
+            "The certificate's validity begins before the certificate authority's, which begins at {}.",
+            outlast_pki::time::rfc3339(certificate.not_before())
+        )));
+    }
+    if let Some(certificate) = above
         && not_after > certificate.not_after()
     {
         return Err(CaError::Validation(format!(

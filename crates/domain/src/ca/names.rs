@@ -1,11 +1,10 @@
 //! Names that CAs may certify: the name constraints of the authority and of those above it.
 
 use outlast_pki::certificate::Certificate;
-use outlast_pki::{pem, validate};
+use outlast_pki::validate;
 
 use super::CaError;
 use super::authority::Authority;
-use crate::Fault;
 
 /// Whether a CA may certify some names only.
 pub(super) fn is_constrained(certificate: &Certificate) -> bool {
@@ -19,13 +18,6 @@ pub(super) fn check(authority: &Authority, to_be_signed: &[u8]) -> Result<(), Ca
     if authority.is_constrained() == Some(false) {
         return Ok(());
     }
-    let damaged = || Fault::Damaged(authority.arn());
-    let mut above: Vec<_> = authority.certificate().cloned().into_iter().collect();
-    if let Some(chain) = authority.above_pem() {
-        for der in pem::read_certificates(chain.as_bytes()).map_err(|_| damaged())? {
-            above.push(Certificate::parse(&der).map_err(|_| damaged())?);
-        }
-    }
-    validate::check_names(to_be_signed, &above)
+    validate::check_names(to_be_signed, &authority.path()?)
         .map_err(|rule| CaError::InvalidArgs(format!("The certificate cannot be issued: {rule}.")))
 }

@@ -62,12 +62,20 @@ impl Answer {
     }
 }
 
+/// How answers are made.
+pub struct Terms<'a> {
+    /// How long they are valid.
+    pub validity_seconds: i64,
+    /// Whether one may be signed that cannot be given again, or that anybody could ask for in ever new ways.
+    pub admit: &'a dyn Fn() -> bool,
+}
+
 /// Answers a request, or says why not. What is written and noted must be durable before the answer is sent.
 pub fn answer(
     work: &mut Work<'_>,
     ring: &KeyRing,
     request: &Request,
-    validity_seconds: i64,
+    terms: &Terms<'_>,
     swept: &mut Swept,
 ) -> Result<Result<Answer, Failure>, Fault> {
     let Some(authority) = authority_of(work, &request.ids)? else {
@@ -81,7 +89,13 @@ pub fn answer(
         return Ok(Err(Failure::TryLater));
     };
     let statuses = statuses(work, &authority, &request.ids)?;
-    let next_update = (now + validity_seconds).min(responder.certificate().not_after());
+    let unknown = statuses.contains(&Said::Unknown);
+    let absorbed = request.nonce.is_none() && request.ids.len() == 1 && !unknown;
+    if !absorbed && !(terms.admit)() {
+        // RFC 5019, section 2.2.3: who has no record of the certificate may say so without a signature.
+        return Ok(Err(if unknown { Failure::Unauthorized } else { Failure::TryLater }));
+    }
+    let next_update = (now + terms.validity_seconds).min(responder.certificate().not_after());
     let responses = request
         .ids
         .iter()

@@ -79,6 +79,16 @@ pub fn crl_written(work: &mut Work<'_>, place: &str, written: bool) -> Result<()
     work.put(place, &Pending { due_ms, failures })
 }
 
+/// Has the CRL of `place` written again, whatever became of it meanwhile: it was written, and the note of that was
+/// overtaken by another CRL, or by another server that has written another one in between.
+pub fn write_again(work: &mut Work<'_>, place: &str) -> Result<(), Fault> {
+    let name = place.strip_prefix(PREFIX).unwrap_or_default();
+    if crl::made(work, name)?.is_some() {
+        crl_pending(work, name)?;
+    }
+    Ok(())
+}
+
 fn place(name: &str) -> String {
     format!("{PREFIX}{name}")
 }

@@ -16,7 +16,7 @@ use super::{CaError, Status};
 use crate::arn::{Arn, Scope};
 use crate::identity::Allowed;
 use crate::work::Work;
-use crate::{Fault, ids};
+use crate::{Fault, ids, limits};
 
 /// Below this are the reports that are wanted and not written yet, each a [`Pending`].
 pub const PENDING_PREFIX: &str = "ca/report-pending/";
@@ -175,8 +175,18 @@ pub fn finish(work: &mut Work<'_>, place: &str, written: bool) -> Result<(), Fau
     Ok(())
 }
 
-/// The report on the authority with this ARN, as of now.
+/// The report on the authority with this ARN, as of now. It is an error if it is longer than
+/// [`limits::MAX_REPORT_BYTES`].
 pub fn render(work: &Work<'_>, authority: &str, format: Format) -> Result<Vec<u8>, Fault> {
+    render_within(work, authority, format, limits::MAX_REPORT_BYTES)
+}
+
+fn render_within(
+    work: &Work<'_>,
+    authority: &str,
+    format: Format,
+    limit: usize,
+) -> Result<Vec<u8>, Fault> {
     let damaged = || Fault::Damaged(authority.to_owned());
     let parsed = Arn::parse(authority).ok_or_else(damaged)?;
     let id = parsed.resource.strip_prefix("certificate-authority/").ok_or_else(damaged)?;
@@ -213,6 +223,11 @@ pub fn render(work: &Work<'_>, authority: &str, format: Format) -> Result<Vec<u8
                 }
             }
             first = false;
+            if out.len() > limit {
+                return Err(Fault::Encoding(format!(
+                    "the audit report is longer than {limit} bytes"
+                )));
+            }
         }
     }
     if format == Format::Json {

@@ -196,7 +196,15 @@ fn check_cname(member: &str, name: &str) -> Result<(), ApiError> {
     if name.contains("://") {
         return Err(invalid(format!("{member} must not have a protocol prefix.")));
     }
-    if name.is_empty() || name.starts_with('/') || name.ends_with('/') || !name.chars().all(good) {
+    let url = format!("http://{name}");
+    // What clients make of such segments is not what is written here (RFC 3986, section 5.2.4).
+    let dots = name.split('/').any(|segment| matches!(segment, "." | ".."));
+    if dots
+        || outlast_pki::general_name::uri(&url).is_err()
+        || name.starts_with('/')
+        || name.ends_with('/')
+        || !name.chars().all(good)
+    {
         return Err(invalid(format!("{member} is not a name that fits a URL (RFC 2396).")));
     }
     Ok(())
