@@ -174,7 +174,9 @@ impl Certificate {
             .unwrap_or_default()
     }
 
-    fn extension<'a, T: Decode<'a> + const_oid::AssociatedOid>(&'a self) -> Option<(bool, T)> {
+    pub(crate) fn extension<'a, T: Decode<'a> + const_oid::AssociatedOid>(
+        &'a self,
+    ) -> Option<(bool, T)> {
         self.tbs().get_extension::<T>().ok().flatten()
     }
 

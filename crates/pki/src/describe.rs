@@ -4,10 +4,12 @@ mod extension;
 mod request;
 
 use const_oid::ObjectIdentifier;
+use const_oid::db::rfc5912::ID_AD_OCSP;
 use der::asn1::BitStringRef;
 use der::{Decode, Encode};
 use spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned};
-use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::ext::pkix::name::{DistributionPointName, GeneralName};
+use x509_cert::ext::pkix::{AuthorityInfoAccessSyntax, CrlDistributionPoints};
 
 use crate::PkiError;
 use crate::certificate::Certificate;
@@ -122,20 +124,27 @@ pub struct RevocationUrls {
 
 /// RFC 5280, sections 4.2.1.13 and 4.2.2.1: the http URLs only.
 pub fn revocation_urls(certificate: &Certificate) -> RevocationUrls {
-    let mut out = RevocationUrls::default();
-    for found in certificate.extensions() {
-        let words = extension(found);
-        let list = match words.name.as_str() {
-            "CRL distribution points" => &mut out.crl,
-            "authority information access" => &mut out.ocsp,
-            _ => continue,
-        };
-        for value in words.values {
-            let url = value.strip_prefix("OCSP ").unwrap_or(&value).strip_prefix("URI:");
-            list.extend(url.filter(|url| url.starts_with("http://")).map(str::to_owned));
+    let points = certificate.extension::<CrlDistributionPoints>();
+    let crl = points.iter().flat_map(|(_, points)| &points.0).flat_map(|point| {
+        match &point.distribution_point {
+            Some(DistributionPointName::FullName(names)) => names.as_slice(),
+            Some(DistributionPointName::NameRelativeToCRLIssuer(_)) | None => &[],
         }
+    });
+    let access = certificate.extension::<AuthorityInfoAccessSyntax>();
+    let access = access.iter().flat_map(|(_, access)| &access.0);
+    let ocsp = access.filter(|access| access.access_method == ID_AD_OCSP);
+    RevocationUrls {
+        ocsp: ocsp.filter_map(|access| http_url(&access.access_location)).collect(),
+        crl: crl.filter_map(http_url).collect(),
     }
-    out
+}
+
+fn http_url(name: &GeneralName) -> Option<String> {
+    let GeneralName::UniformResourceIdentifier(url) = name else { return None };
+    // RFC 3986, section 3.1: schemes are the same in capital letters.
+    let scheme = url.as_str().get(..7)?;
+    scheme.eq_ignore_ascii_case("http://").then(|| url.as_str().to_owned())
 }
 
 /// How people call an algorithm.

@@ -192,6 +192,11 @@ pub static RULES: &[Rule] = &[
         extensions::cert_sign,
     ),
     warning(
+        "rfc5280.key_usage.crl_sign_without_ca",
+        "RFC 5280, 4.2.1.3 and 6.3.3",
+        extensions::crl_sign,
+    ),
+    warning(
         "rfc5280.key_usage.ca_without_cert_sign",
         "RFC 5280, 4.2.1.9",
         extensions::ca_cert_sign,

@@ -89,6 +89,16 @@ pub fn common_name(value: &str) -> Result<Name, PkiError> {
     name(&[("CommonName", value)], &[])
 }
 
+/// The name with this common name below `base`.
+pub fn below(base: &Name, value: &str) -> Result<Name, PkiError> {
+    let mut sequence = RdnSequence::default();
+    for part in base.iter_rdn().chain(common_name(value)?.iter_rdn()) {
+        sequence.push(part.clone());
+    }
+    let failed = |error: der::Error| PkiError::malformed("name", &error);
+    Name::from_der(&sequence.to_der().map_err(failed)?).map_err(failed)
+}
+
 /// The attributes of a name in their order, with the values that are text.
 pub fn attributes(name: &Name) -> Vec<(ObjectIdentifier, String)> {
     name.iter()

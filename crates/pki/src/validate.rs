@@ -132,7 +132,8 @@ pub fn check_names(to_be_signed: &[u8], above: &[Certificate]) -> Result<(), Rul
         Certificate::unsigned(to_be_signed).map_err(|error| Rule::Malformed(error.to_string()))?;
     let facts = facts::Facts::read(&certificate).map_err(malformed)?;
     let mut budget = MAX_NAME_COMPARISONS;
-    constraints::check(&certificate, &facts, &constraints.iter().collect::<Vec<_>>(), &mut budget)
+    let above: Vec<_> = constraints.iter().collect();
+    constraints::check_new(&certificate, &facts, &above, &mut budget)
 }
 
 /// A path that holds.

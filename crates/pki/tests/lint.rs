@@ -274,6 +274,11 @@ fn extensions_examples(base: &Base) -> Vec<Example> {
             leaf().set_extension(&usage(&[KeyUsages::DigitalSignature, KeyUsages::KeyCertSign])),
         ),
         (
+            "rfc5280.key_usage.crl_sign_without_ca",
+            sub(),
+            leaf().set_extension(&usage(&[KeyUsages::DigitalSignature, KeyUsages::CRLSign])),
+        ),
+        (
             "rfc5280.key_usage.ca_without_cert_sign",
             sub(),
             sub().set_extension(&usage(&[KeyUsages::CRLSign])),

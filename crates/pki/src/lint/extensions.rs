@@ -188,6 +188,11 @@ pub(super) fn cert_sign(parts: &Parts<'_>) -> Outcome {
         .then(|| "keyCertSign is set and this is no CA".into())
 }
 
+pub(super) fn crl_sign(parts: &Parts<'_>) -> Outcome {
+    (parts.may(KeyUsages::CRLSign) && !parts.is_ca())
+        .then(|| "cRLSign is set and this is no CA".into())
+}
+
 pub(super) fn ca_cert_sign(parts: &Parts<'_>) -> Outcome {
     (parts.is_ca() && parts.key_usage.is_some() && !parts.may(KeyUsages::KeyCertSign))
         .then(|| "this is a CA and keyCertSign is not set".into())

@@ -14,6 +14,13 @@ use crate::certificate::Certificate;
 const EMAIL_ADDRESS: const_oid::ObjectIdentifier =
     const_oid::ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.1");
 
+/// `commonName`.
+const COMMON_NAME: const_oid::ObjectIdentifier = const_oid::ObjectIdentifier::new_unwrap("2.5.4.3");
+
+/// `id-on-SmtpUTF8Mailbox` (RFC 9598).
+const SMTP_UTF8_MAILBOX: const_oid::ObjectIdentifier =
+    const_oid::ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.8.9");
+
 /// The subtrees of one CA.
 #[derive(Debug, Default)]
 pub struct Constraints {
@@ -93,6 +100,33 @@ pub fn check(
     if above.is_empty() {
         return Ok(());
     }
+    check_all(&names_of(certificate, facts), above, budget)
+}
+
+/// As [`check`] for what is to be issued, and stricter: a common name that would be taken for the name of a host must be
+/// permitted, too. Some clients look there if no alternative name is one.
+pub fn check_new(
+    certificate: &Certificate,
+    facts: &Facts,
+    above: &[&Constraints],
+    budget: &mut u32,
+) -> Result<(), Rule> {
+    let mut names = names_of(certificate, facts);
+    let has_hosts = facts.names.iter().any(|name| matches!(name, GeneralName::DnsName(_)));
+    let is_ca = certificate.basic_constraints().is_some_and(|constraints| constraints.ca);
+    if !has_hosts && !is_ca {
+        let common = certificate.subject().iter().filter(|attribute| attribute.oid == COMMON_NAME);
+        let hosts = common.filter_map(text).filter(|text| is_host(text));
+        names.extend(hosts.map(|host| (Form::Dns(host.to_ascii_lowercase()), host)));
+    }
+    check_all(&names, above, budget)
+}
+
+fn is_host(text: &str) -> bool {
+    text.contains('.') && crate::general_name::dns_name(text.trim_end_matches('.')).is_ok()
+}
+
+fn names_of(certificate: &Certificate, facts: &Facts) -> Vec<(Form, String)> {
     let mut names: Vec<(Form, String)> = Vec::new();
     let subject = certificate.subject();
     if !subject.is_empty() {
@@ -104,7 +138,27 @@ pub fn check(
         names.push((Form::Email(address.clone()), address));
     }
     names.extend(facts.names.iter().map(|name| (form(name), format!("{name:?}"))));
-    for (name, shown) in &names {
+    // RFC 9598, section 6: constraints on rfc822Name are on internationalized mailboxes, too.
+    let mailboxes = facts.names.iter().filter_map(internationalized_mailbox);
+    names.extend(mailboxes.map(|mailbox| (Form::Email(mailbox.clone()), mailbox)));
+    names
+}
+
+/// The value of a `SmtpUTF8Mailbox` (RFC 9598, section 3); empty, which is not comparable, if it is not one.
+fn internationalized_mailbox(name: &GeneralName) -> Option<String> {
+    let GeneralName::OtherName(other) = name else { return None };
+    if other.type_id != SMTP_UTF8_MAILBOX {
+        return None;
+    }
+    Some(other.value.decode_as::<String>().unwrap_or_default())
+}
+
+fn check_all(
+    names: &[(Form, String)],
+    above: &[&Constraints],
+    budget: &mut u32,
+) -> Result<(), Rule> {
+    for (name, shown) in names {
         for constraints in above {
             let spend = u32::try_from(constraints.permitted.len() + constraints.excluded.len());
             *budget = spend
@@ -141,6 +195,7 @@ fn check_one(name: &Form, constraints: &Constraints) -> Result<(), &'static str>
 /// Whether `name` lies in the subtree. What cannot be compared lies in excluded ones and in no permitted one.
 fn within(name: &Form, base: &Form, excluded: bool) -> bool {
     match (name, base) {
+        (Form::Directory(name), Form::Directory(base)) if excluded => name.may_be_within(base),
         (Form::Directory(name), Form::Directory(base)) => name.is_within(base),
         (Form::Dns(name), Form::Dns(base)) => {
             // A wildcard may stand for the very name that is excluded.

@@ -3,13 +3,24 @@
 //!
 //! Not done: the Unicode normalisation of RFC 4518. Names that differ in it only are different here.
 
+use const_oid::ObjectIdentifier;
 use der::{Encode, Tag, Tagged};
 use x509_cert::attr::AttributeTypeAndValue;
 use x509_cert::name::{Name, RelativeDistinguishedName};
 
-/// A name in the form in which it is compared: one value for each relative distinguished name.
+/// A name in the form in which it is compared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Comparable(Vec<Vec<u8>>);
+pub struct Comparable(Vec<Part>);
+
+/// A relative distinguished name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Part {
+    value: Vec<u8>,
+    kinds: Vec<ObjectIdentifier>,
+    /// Whether one of its values is no text that is known here: it may mean the same as another one without being the
+    /// same.
+    opaque: bool,
+}
 
 impl Comparable {
     /// The comparable form of a name.
@@ -20,6 +31,12 @@ impl Comparable {
     /// Whether this name is `base` or lies below it (RFC 5280, section 4.2.1.10, directoryName).
     pub fn is_within(&self, base: &Self) -> bool {
         self.0.starts_with(&base.0)
+    }
+
+    /// Whether this name may be `base` or lie below it: what cannot be compared counts as the same.
+    pub fn may_be_within(&self, base: &Self) -> bool {
+        let same = |(part, base): (&Part, &Part)| part == base || part.may_be(base);
+        self.0.len() >= base.0.len() && self.0.iter().zip(&base.0).all(same)
     }
 
     /// Whether it has no parts.
@@ -33,7 +50,13 @@ pub fn same(a: &Name, b: &Name) -> bool {
     a == b || Comparable::new(a) == Comparable::new(b)
 }
 
-fn comparable_rdn(rdn: &RelativeDistinguishedName) -> Vec<u8> {
+impl Part {
+    fn may_be(&self, other: &Self) -> bool {
+        (self.opaque || other.opaque) && self.kinds == other.kinds
+    }
+}
+
+fn comparable_rdn(rdn: &RelativeDistinguishedName) -> Part {
     let mut attributes: Vec<_> = rdn.iter().map(comparable_attribute).collect();
     attributes.sort();
     // Lengths are written, so that no two lists of attributes come out alike.
@@ -42,7 +65,10 @@ fn comparable_rdn(rdn: &RelativeDistinguishedName) -> Vec<u8> {
         out.extend_from_slice(&attribute.len().to_be_bytes());
         out.extend_from_slice(&attribute);
     }
-    out
+    let mut kinds: Vec<_> = rdn.iter().map(|attribute| attribute.oid).collect();
+    kinds.sort();
+    let opaque = rdn.iter().any(|attribute| text(attribute).is_none());
+    Part { value: out, kinds, opaque }
 }
 
 fn comparable_attribute(attribute: &AttributeTypeAndValue) -> Vec<u8> {
@@ -69,9 +95,11 @@ fn comparable_attribute(attribute: &AttributeTypeAndValue) -> Vec<u8> {
 pub fn text(attribute: &AttributeTypeAndValue) -> Option<String> {
     let bytes = attribute.value.value();
     match attribute.value.tag() {
-        Tag::PrintableString | Tag::Utf8String | Tag::Ia5String | Tag::NumericString => {
-            std::str::from_utf8(bytes).ok().map(str::to_owned)
-        }
+        Tag::PrintableString
+        | Tag::Utf8String
+        | Tag::Ia5String
+        | Tag::NumericString
+        | Tag::VisibleString => std::str::from_utf8(bytes).ok().map(str::to_owned),
         // In practice Latin-1.
         Tag::TeletexString => Some(bytes.iter().map(|byte| char::from(*byte)).collect()),
         Tag::BmpString => {
@@ -79,5 +107,47 @@ pub fn text(attribute: &AttributeTypeAndValue) -> Option<String> {
             char::decode_utf16(units).collect::<Result<String, _>>().ok()
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use der::Decode;
+    use der::asn1::{Any, SetOfVec};
+    use x509_cert::name::RdnSequence;
+
+    use super::*;
+
+    const ORGANIZATION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.10");
+    const UNIT: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.11");
+
+    fn name(oid: ObjectIdentifier, tag: Tag, bytes: &[u8]) -> Comparable {
+        let value = Any::new(tag, bytes).unwrap();
+        let attribute = AttributeTypeAndValue { oid, value };
+        let rdn = RelativeDistinguishedName::from(SetOfVec::try_from(vec![attribute]).unwrap());
+        let der = RdnSequence::from(vec![rdn]).to_der().unwrap();
+        Comparable::new(&Name::from_der(&der).unwrap())
+    }
+
+    #[test]
+    fn strings_of_all_kinds_are_compared_and_what_is_not_may_be_anything() {
+        let base = name(ORGANIZATION, Tag::Utf8String, b"Evil Corp");
+        for (tag, bytes) in [
+            (Tag::PrintableString, b"evil  CORP".as_slice()),
+            (Tag::VisibleString, b"Evil Corp"),
+            (Tag::Ia5String, b"Evil Corp"),
+            (Tag::TeletexString, b"Evil Corp"),
+            (Tag::BmpString, b"\0E\0v\0i\0l\0 \0C\0o\0r\0p"),
+        ] {
+            let name = name(ORGANIZATION, tag, bytes);
+            assert!(name == base && name.is_within(&base) && name.may_be_within(&base), "{tag}");
+        }
+        // It is in no permitted subtree, and in every excluded one of its kind.
+        let opaque = name(ORGANIZATION, Tag::OctetString, b"Evil Corp");
+        assert!(!opaque.is_within(&base) && opaque.may_be_within(&base));
+        assert!(!base.is_within(&opaque) && base.may_be_within(&opaque));
+        assert!(!opaque.may_be_within(&name(UNIT, Tag::Utf8String, b"Evil Corp")));
+        assert!(!name(ORGANIZATION, Tag::Utf8String, b"Other").may_be_within(&base));
+        assert!(!Comparable::default().may_be_within(&base));
     }
 }
