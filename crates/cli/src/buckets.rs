@@ -1,6 +1,7 @@
 //! Where audit reports and CRLs are written: to folders below the data folder, or to buckets behind an endpoint that
 //! speaks S3.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -36,11 +37,40 @@ pub(crate) struct Settings {
     /// Whether plain HTTP may leave this machine.
     #[serde(default)]
     allow_plain: bool,
+    /// The buckets that the authorities of an account may write to, by account: `{ "123456789012" = ["reports"] }`. An
+    /// account that is not there may use none. Without this, any account may write to any bucket: buckets are all reached
+    /// with the same credentials, which know nothing of accounts.
+    allow: Option<Allow>,
+}
+
+type Allow = BTreeMap<String, BTreeSet<String>>;
+
+/// A sink for the buckets that an account may use only.
+struct Allowed {
+    allow: Allow,
+    inner: Arc<dyn Sink>,
+}
+
+impl Sink for Allowed {
+    fn put(&self, bucket: &str, key: &str, content_type: &str, bytes: &[u8]) -> Result<(), String> {
+        self.inner.put(bucket, key, content_type, bytes)
+    }
+
+    fn may_use(&self, account: &str, bucket: &str) -> bool {
+        self.allow.get(account).is_some_and(|buckets| buckets.contains(bucket))
+    }
 }
 
 impl Settings {
     /// Where things are written. Must be called where futures run.
-    pub(crate) fn sink(self, data: &Path) -> Result<Arc<dyn Sink>, Failure> {
+    pub(crate) fn sink(mut self, data: &Path) -> Result<Arc<dyn Sink>, Failure> {
+        match self.allow.take() {
+            Some(allow) => Ok(Arc::new(Allowed { allow, inner: self.place(data)? })),
+            None => self.place(data),
+        }
+    }
+
+    fn place(self, data: &Path) -> Result<Arc<dyn Sink>, Failure> {
         let Some(endpoint) = self.endpoint else {
             let folder = self.folder.unwrap_or_else(|| data.join("buckets"));
             return Ok(Arc::new(Folder(folder)));
@@ -123,6 +153,26 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn accounts_use_the_buckets_that_they_are_allowed() {
+        let place = tempfile::tempdir().unwrap();
+        let sink = |text: &str| toml::from_str::<Settings>(text).unwrap().sink(place.path()).unwrap();
+        let any = sink("");
+        assert!(any.may_use("111111111111", "a"));
+        let some = sink("allow = { 111111111111 = ['a', 'b'], \"222222222222\" = [] }");
+        for (account, bucket, may) in [
+            ("111111111111", "a", true),
+            ("111111111111", "b", true),
+            ("111111111111", "c", false),
+            ("222222222222", "a", false),
+            ("333333333333", "a", false),
+        ] {
+            assert_eq!(some.may_use(account, bucket), may, "{account} {bucket}");
+        }
+        some.put("a", "x", "", b"x").unwrap();
+        assert!(place.path().join("buckets/a/x").exists());
+    }
 
     #[test]
     fn files_stay_below_the_folder() {

@@ -105,6 +105,9 @@ pub const OCSP_VALIDITY_RANGE: std::ops::RangeInclusive<i64> = 60..=7 * 86_400;
 pub const RESPONDER_SECONDS: i64 = 30 * 86_400;
 /// Bytes of an audit report: it is made in memory. Ours.
 pub const MAX_REPORT_BYTES: usize = 256 * 1024 * 1024;
+/// When it is looked at again whether an authority can have an OCSP responder that its own names do not let it have, in
+/// milliseconds: a day. Ours.
+pub const RESPONDER_RETRY_MS: i64 = 86_400_000;
 /// What the wait begins with before a CRL is written to its bucket again, in milliseconds; it doubles. Ours.
 pub const FIRST_RETRY_MS: i64 = 1000;
 /// What it ends with: AWS tries every 15 minutes.

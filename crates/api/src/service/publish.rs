@@ -10,6 +10,12 @@ use super::Service;
 pub trait Sink: Send + Sync {
     /// Writes an object, or replaces it, for good. Bucket and key are as a caller gave them.
     fn put(&self, bucket: &str, key: &str, content_type: &str, bytes: &[u8]) -> Result<(), String>;
+
+    /// Whether an account may have things written to a bucket. Asked before each.
+    fn may_use(&self, account: &str, bucket: &str) -> bool {
+        let _ = (account, bucket);
+        true
+    }
 }
 
 /// Records that are looked at in one step.
@@ -68,6 +74,9 @@ impl Service {
         now_ms: i64,
         pending: &report::Pending,
     ) -> Result<(), String> {
+        if !sink.may_use(pending.account(), &pending.bucket) {
+            return Err(not_allowed(pending.account(), &pending.bucket));
+        }
         let content_type = match pending.format {
             report::Format::Json => "application/json",
             report::Format::Csv => "text/csv",
@@ -111,7 +120,11 @@ impl Service {
                 let noted = self.do_once(now_ms, |work, _| {
                     let Some(file) = publish::crl_file(work, &place)? else { return Ok(()) };
                     let kind = "application/pkix-crl";
-                    let outcome = sink.put(&file.bucket, &file.key, kind, &file.bytes);
+                    let outcome = if sink.may_use(&file.account, &file.bucket) {
+                        sink.put(&file.bucket, &file.key, kind, &file.bytes)
+                    } else {
+                        Err(not_allowed(&file.account, &file.bucket))
+                    };
                     if let Err(reason) = &outcome {
                         tracing::warn!(place, reason, "a CRL could not be written to its bucket");
                     }
@@ -132,4 +145,8 @@ impl Service {
         }
         Ok(())
     }
+}
+
+fn not_allowed(account: &str, bucket: &str) -> String {
+    format!("the account {account} may not use the bucket {bucket}")
 }

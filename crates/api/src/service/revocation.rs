@@ -52,10 +52,16 @@ impl Service {
         while let Some(from) = after {
             let due = responder::due(&self.work(now_ms), &from, PAGE)?;
             for place in due.places.iter().chain(&due.damaged) {
+                let mut without = None;
                 let done = self.do_once(now_ms, |work, swept| {
-                    responder::renew(work, &self.ring, place, swept)
+                    without = responder::renew(work, &self.ring, place, swept)?;
+                    Ok(())
                 });
                 match done {
+                    Ok(()) if without.is_some() => {
+                        let reason = without.unwrap_or_default();
+                        tracing::warn!(place, reason, "an authority does not answer OCSP");
+                    }
                     // Another server was quicker, or the authority changed just now.
                     Ok(()) | Err(Fault::Store(StoreError::Conflict)) => {}
                     Err(fault) => {

@@ -414,6 +414,11 @@ pub fn der(work: &Work<'_>, name: &str, made: &Made) -> Result<Option<Vec<u8>>, 
 }
 
 impl Made {
+    /// The account of the authority that it is of.
+    pub(super) fn account(&self) -> &str {
+        &self.account
+    }
+
     /// The authority that it is of, if it is still there.
     pub(super) fn authority(&self, work: &mut Work<'_>) -> Result<Option<Authority>, Fault> {
         let scope = Scope { account: self.account.clone(), region: self.region.clone() };

@@ -18,6 +18,8 @@ struct Pending {
 /// A file that has to be written to a bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
+    /// The account of its authority.
+    pub account: String,
     /// Name of the bucket.
     pub bucket: String,
     /// Its name there.
@@ -58,7 +60,8 @@ fn file(work: &mut Work<'_>, name: &str) -> Result<Option<File>, Fault> {
     let Some(made) = crl::made(work, name)? else { return Ok(None) };
     let Some(bucket) = bucket(work, &made)? else { return Ok(None) };
     let Some(bytes) = crl::der(work, name, &made)? else { return Ok(None) };
-    Ok(Some(File { bucket, key: made.path, bytes }))
+    let account = made.account().to_owned();
+    Ok(Some(File { account, bucket, key: made.path, bytes }))
 }
 
 fn bucket(work: &mut Work<'_>, made: &Made) -> Result<Option<String>, Fault> {

@@ -95,6 +95,13 @@ pub struct Pending {
     pub format: Format,
 }
 
+impl Pending {
+    /// The account of the authority.
+    pub fn account(&self) -> &str {
+        Arn::parse(&self.authority).map_or("", |arn| arn.account)
+    }
+}
+
 /// Wants a report.
 pub fn create(
     work: &mut Work<'_>,

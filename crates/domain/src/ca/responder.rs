@@ -8,13 +8,14 @@ use outlast_crypto::random;
 use outlast_crypto::signatures::{Message, SignatureAlgorithm};
 use outlast_pki::certificate::{Certificate, Content, SERIAL_LEN};
 use outlast_pki::extensions::ocsp_no_check;
-use outlast_pki::pem;
 use outlast_pki::templates::{Requested, Template};
+use outlast_pki::{lint, pem};
 use serde::{Deserialize, Serialize};
 
 use super::authority::{Authority, Status};
 use super::crl::issuer_key_id;
 use super::revocation::{authority_by_id, parts};
+use super::{CaError, names};
 use crate::arn::Scope;
 use crate::keyring::KeyRing;
 use crate::work::{Swept, Work};
@@ -108,15 +109,16 @@ pub fn due(work: &Work<'_>, after: &str, limit: usize) -> Result<crate::work::Du
     work.due("ca/responder-due/", after, limit, |due: &Due, now_ms| due.due_ms <= now_ms)
 }
 
-/// Makes, replaces or removes a responder.
+/// Makes, replaces or removes a responder. If the authority can have none, this gives the reason; that is looked at again
+/// after [`limits::RESPONDER_RETRY_MS`].
 pub fn renew(
     work: &mut Work<'_>,
     ring: &KeyRing,
     due_at: &str,
     swept: &mut Swept,
-) -> Result<(), Fault> {
+) -> Result<Option<String>, Fault> {
     if work.get::<Due>(due_at)?.is_none_or(|due| due.due_ms > work.now_ms()) {
-        return Ok(());
+        return Ok(None);
     }
     let (scope, id, _) =
         parts(due_at, "ca/responder-due/").ok_or_else(|| Fault::Damaged(due_at.to_owned()))?;
@@ -129,19 +131,32 @@ pub fn renew(
     let Some(authority) = found.as_ref().filter(answers) else {
         work.delete(&place(&scope, id));
         work.delete(due_at);
-        return Ok(());
+        return Ok(None);
     };
-    let not_after = make(work, ring, authority)?;
+    let not_after = match make(work, ring, authority)? {
+        Ok(not_after) => not_after,
+        Err(reason) => {
+            work.delete(&place(&scope, id));
+            work.put(due_at, &Due { due_ms: work.now_ms() + limits::RESPONDER_RETRY_MS })?;
+            super::ocsp::put_epoch(work, &scope, id)?;
+            return Ok(Some(reason));
+        }
+    };
     swept.done(&scope, authority.arn(), "IssueOCSPResponderCertificate");
     // Time enough for others to be without a server: a third of its life.
     let due_ms = work.now_ms() + (not_after - work.now()).max(0) * 1000 / 3 * 2;
     work.put(due_at, &Due { due_ms })?;
     // Answers that are kept have the certificate of the one before in them.
-    super::ocsp::put_epoch(work, &scope, id)
+    super::ocsp::put_epoch(work, &scope, id)?;
+    Ok(None)
 }
 
-/// Makes a responder, and gives the end of its validity.
-fn make(work: &mut Work<'_>, ring: &KeyRing, authority: &Authority) -> Result<i64, Fault> {
+/// Makes a responder, and gives the end of its validity; or the reason why its certificate would not be valid.
+fn make(
+    work: &mut Work<'_>,
+    ring: &KeyRing,
+    authority: &Authority,
+) -> Result<Result<i64, String>, Fault> {
     let missing = || Fault::Damaged(authority.arn());
     let issuer = authority.certificate().ok_or_else(missing)?;
     let (spec, algorithm) = kind(authority).ok_or_else(missing)?;
@@ -161,13 +176,23 @@ fn make(work: &mut Work<'_>, ring: &KeyRing, authority: &Authority) -> Result<i6
     let unsigned = Content {
         serial: random::bytes::<SERIAL_LEN>()?,
         issuer: issuer.subject().clone(),
-        subject: outlast_pki::name::name(&[("CommonName", "OCSP responder")], &[])?,
+        // Below the authority's own name: where the names that it may certify are constrained, its own is among them.
+        subject: outlast_pki::name::below(issuer.subject(), "OCSP responder")?,
         public_key: public_key.to_vec(),
         not_before: (work.now() - limits::BACKDATE_SECONDS).max(issuer.not_before()),
         not_after,
         extensions,
     }
     .prepare(authority.algorithm(), issuer_key.public_key().ok_or_else(missing)?)?;
+    let findings = lint::to_be_signed(&unsigned.to_be_signed)?;
+    if let Some(finding) = lint::first_error(&findings) {
+        return Ok(Err(format!("its certificate would violate {finding}")));
+    }
+    match names::check(authority, &unsigned.to_be_signed) {
+        Ok(()) => {}
+        Err(CaError::Fault(fault)) => return Err(fault),
+        Err(reason) => return Ok(Err(reason.to_string())),
+    }
     let signature = issuer_key.sign(authority.algorithm(), Message::Raw(&unsigned.to_be_signed))?;
     let der = unsigned.assemble(&signature)?;
     let record = Record {
@@ -179,7 +204,7 @@ fn make(work: &mut Work<'_>, ring: &KeyRing, authority: &Authority) -> Result<i6
     let (scope, id) = (authority.scope(), authority.id());
     work.put_secret(&key_place(scope, id, &record.key_id), &stored)?;
     work.put(&place(scope, id), &record)?;
-    Ok(not_after)
+    Ok(Ok(not_after))
 }
 
 /// What a responder signs with: what the authority does, unless that takes so long that nobody would wait for it.
