@@ -11,7 +11,7 @@
 mod common;
 
 use common::authorities::*;
-use common::{Fixture, NOW};
+use common::{Fixture, NOW, code, text, with};
 use outlast_api::ops::acm_pca::{
     create_certificate_authority, get_certificate_authority_certificate,
 };
@@ -227,4 +227,72 @@ fn short_lived_authorities_issue_for_a_week_at_most() {
     };
     assert!(issue(&fixture, &leaf(7)).is_ok());
     assert_eq!(issue(&fixture, &leaf(8)).err().unwrap(), "ValidationException");
+}
+
+#[test]
+fn nothing_is_issued_in_the_name_of_the_authority_itself() {
+    let fixture = Fixture::new();
+    let root = root(&fixture, EC);
+    let namesake = create(&fixture, "SUBORDINATE", "Root", EC);
+    let before = fixture.store_without_uses();
+    let refused =
+        |body| assert_eq!(code(fixture.pca("IssueCertificate", body)), "InvalidArgsException");
+    for template in ["EndEntityCertificate", "SubordinateCACertificate_PathLen0"] {
+        let request = ca_request(&fixture, &namesake);
+        refused(leaf_body(&root, request.as_bytes(), EC.1, template));
+        // As it is written, and as it is compared (RFC 5280, section 7.1).
+        for name in ["Root", " ROOT"] {
+            let subject = json!({ "CommonName": name, "Country": "DE", "Organization": "Outlast" });
+            let template = format!("{template}_APIPassthrough");
+            let (_, request) = leaf_request("ECC_NIST_P256", "leaf");
+            let body = leaf_body(&root, &request, EC.1, &template);
+            refused(with(&body, json!({ "ApiPassthrough": { "Subject": subject } })));
+        }
+    }
+    assert_eq!(fixture.store_without_uses(), before);
+    // Its own certificate it renews.
+    let own = ca_request(&fixture, &root);
+    fixture
+        .pca("IssueCertificate", leaf_body(&root, own.as_bytes(), EC.1, "RootCACertificate"))
+        .unwrap();
+}
+
+#[test]
+fn path_lengths_of_all_cas_above_count() {
+    let fixture = Fixture::new();
+    for (path_len, longest) in
+        [(Some(1), None), (Some(2), Some(0)), (Some(3), Some(1)), (None, Some(3))]
+    {
+        let external = External::root(path_len, NOW - 86_400);
+        let sub = create(&fixture, "SUBORDINATE", "Sub", EC);
+        external.certify(&fixture, &sub, Vec::new(), NOW - 86_400);
+        for len in 0..=3 {
+            let (_, request) = leaf_request("ECC_NIST_P256", "below");
+            let template = format!("SubordinateCACertificate_PathLen{len}");
+            let outcome =
+                fixture.pca("IssueCertificate", leaf_body(&sub, &request, EC.1, &template));
+            let fits = longest.is_some_and(|longest| len <= longest);
+            assert_eq!(outcome.is_ok(), fits, "{path_len:?} {len}");
+            assert!(fits || code(outcome) == "InvalidArgsException");
+        }
+    }
+}
+
+#[test]
+fn nothing_begins_before_the_authority_does() {
+    let fixture = Fixture::new();
+    let external = External::root(None, NOW - 86_400);
+    let sub = create(&fixture, "SUBORDINATE", "Sub", EC);
+    external.certify(&fixture, &sub, Vec::new(), NOW - 60);
+    let (_, request) = leaf_request("ECC_NIST_P256", "leaf");
+    let body = leaf_body(&sub, &request, EC.1, "EndEntityCertificate");
+    let from = |at: i64| {
+        let start = json!({ "ValidityNotBefore": { "Value": at, "Type": "ABSOLUTE" } });
+        fixture.pca("IssueCertificate", with(&body, start))
+    };
+    assert_eq!(code(from(NOW - 61)), "ValidationException");
+    for made in [from(NOW - 60), fixture.pca("IssueCertificate", body.clone())] {
+        let (certificate, _) = get(&fixture, &sub, text(&made.unwrap()["CertificateArn"]));
+        assert_eq!(certificate.not_before(), NOW - 60);
+    }
 }

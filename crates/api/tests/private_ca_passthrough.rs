@@ -345,6 +345,20 @@ fn a_key_that_cannot_sign_is_asked_for_by_one_that_can() {
         fixture.pca("IssueCertificate", leaf_body(authority, request, "ML_DSA_65", template))
     };
     let good = request("device", &signer);
+    // Who vouches for the key does so for these names and no others (RFC 9883, section 4).
+    let named = |passthrough: Value| {
+        let template = TEMPLATES
+            .iter()
+            .find(|row| row.name.starts_with("KeyEncapsulationCertificate") && row.takes_api());
+        let body = leaf_body(&root, &good, "ML_DSA_65", template.unwrap().name);
+        fixture.pca("IssueCertificate", with(&body, json!({ "ApiPassthrough": passthrough })))
+    };
+    for passthrough in [
+        json!({ "Subject": { "CommonName": "somebody else" } }),
+        json!({ "Extensions": { "SubjectAlternativeNames": [{ "DnsName": "else.example" }] } }),
+    ] {
+        assert_eq!(code(named(passthrough.clone())), "InvalidArgsException", "{passthrough}");
+    }
     let made = ask(&root, &good).unwrap();
     let (certificate, _) = get(&fixture, &root, text(&made["CertificateArn"]));
     assert_eq!(certificate.public_key().unwrap(), kem.public_key().unwrap());

@@ -19,7 +19,7 @@ use http::{HeaderMap, Method};
 use outlast_api::service::Sink;
 use outlast_domain::Fault;
 use outlast_pki::ocsp::{Failure, OcspError, Request, Response as Ocsp, Status};
-use outlast_store::{Store, StoreError};
+use outlast_store::{Store, StoreError, Transaction};
 use pki::{
     DAY, EC, ML_DSA, URL, World, both, count, crl_at, crl_of, crl_only, get, keep, left, plain,
     post, status,
@@ -361,6 +361,67 @@ fn crls_are_written_to_their_bucket_again_and_again_until_it_takes_them() {
     publish(&world, &buckets);
     assert_eq!(written().as_deref(), Some(crl_of(&world, &ca).der()));
     assert_eq!(left(&world, "ca/crl-publish/"), 0);
+}
+
+/// Buckets where something happens while the first object is written.
+struct Meanwhile<'a> {
+    inner: Buckets,
+    happens: &'a (dyn Fn() + Sync),
+}
+
+impl Sink for Meanwhile<'_> {
+    fn put(&self, bucket: &str, key: &str, kind: &str, bytes: &[u8]) -> Result<(), String> {
+        if self.inner.tries.load(Ordering::SeqCst) == 0 {
+            (self.happens)();
+        }
+        self.inner.put(bucket, key, kind, bytes)
+    }
+
+    fn may_use(&self, account: &str, bucket: &str) -> bool {
+        account == common::ACCOUNT && bucket == "crls"
+    }
+}
+
+#[test]
+fn a_crl_that_may_have_been_overtaken_is_written_again() {
+    let world = World::new(URL);
+    let ca = world.root(EC, crl_only(json!({ "S3BucketName": "crls" })));
+    keep(&world);
+    let place = format!("ca/crl-publish/{}", ca.id());
+    let store = world.store.clone();
+    // Another server writes one and notes that.
+    let noted = || {
+        let writes = vec![(place.clone(), None)];
+        store.commit_and_wait(Transaction { writes, ..Transaction::default() }).unwrap();
+    };
+    let buckets = Meanwhile { inner: Buckets::default(), happens: &noted };
+    let publish = || world.service.publish(&buckets, world.now.get() * 1000, &|| true).unwrap();
+    publish();
+    publish();
+    let tries = || buckets.inner.tries.load(Ordering::SeqCst);
+    assert_eq!((tries(), left(&world, "ca/crl-publish/")), (2, 0));
+    publish();
+    assert_eq!(tries(), 2);
+}
+
+#[test]
+fn buckets_that_an_account_may_not_use_are_not_written_to() {
+    let world = World::new(URL);
+    let ca = world.root(EC, crl_only(json!({ "S3BucketName": "crls-of-others" })));
+    keep(&world);
+    let create = json!({
+        "CertificateAuthorityArn": ca.arn, "S3BucketName": "reports",
+        "AuditReportResponseFormat": "CSV",
+    });
+    let made = world.pca("CreateCertificateAuthorityAuditReport", &create).unwrap();
+    let buckets = Meanwhile { inner: Buckets::default(), happens: &|| {} };
+    world.service.publish(&buckets, world.now.get() * 1000, &|| true).unwrap();
+    assert_eq!(buckets.inner.tries.load(Ordering::SeqCst), 0);
+    assert_eq!(left(&world, "ca/crl-publish/"), 1, "it waits for the operator");
+    let describe =
+        json!({ "CertificateAuthorityArn": ca.arn, "AuditReportId": made["AuditReportId"] });
+    let found = world.pca("DescribeCertificateAuthorityAuditReport", &describe).unwrap();
+    assert_eq!(found["AuditReportStatus"], "FAILED");
 }
 
 #[test]

@@ -12,11 +12,16 @@ mod common;
 #[path = "common/pki.rs"]
 mod pki;
 
+use common::authorities::{External, create};
+use der::Encode;
 use http::{HeaderMap, Method};
+use outlast_domain::limits;
+use outlast_pki::certificate::Certificate;
 use outlast_pki::ocsp::{CertId, Failure, OcspError, Request, Response as Ocsp, Status};
 use outlast_store::Store;
 use pki::{
-    DAY, EC, ML_DSA, URL, World, both, count, crl_of, crl_only, get, keep, plain, post, status,
+    DAY, EC, ML_DSA, URL, World, both, count, crl_of, crl_only, get, keep, left, plain, post,
+    status,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -335,4 +340,114 @@ proptest! {
             assert!(matches!(response.status().as_u16(), 200 | 404), "{path}");
         });
     }
+}
+
+#[test]
+fn what_the_memory_cannot_absorb_is_signed_so_often_only() {
+    let world = World::new(URL);
+    let ca = world.root(EC, both());
+    let (kept, fresh, other) = (world.leaf(&ca, 365), world.leaf(&ca, 365), world.leaf(&ca, 365));
+    keep(&world);
+    status(&world, &ca, &kept);
+    let ask = |leaf: &pki::Leaf, nonce: Option<&[u8]>| {
+        post(&world, &Request::new(&ca.certificate, leaf, nonce).unwrap())
+    };
+    let now = world.now.get();
+    let signed = |nonces: std::ops::Range<i64>| {
+        let echoed = |number: &i64| {
+            let nonce = number.to_be_bytes();
+            let response = ask(&kept, Some(&nonce)).unwrap();
+            let verified = response.verify(&ca.certificate, &kept, Some(&nonce), world.now.get());
+            verified.is_ok_and(|verified| verified.nonce_echoed)
+        };
+        i64::try_from(nonces.filter(echoed).count()).unwrap()
+    };
+    assert_eq!(signed(0..limits::OCSP_SIGNINGS_AT_ONCE + 50), limits::OCSP_SIGNINGS_AT_ONCE);
+    let events = world.events().len();
+    // RFC 9654, section 2.1: what is kept is given without a nonce.
+    let response = ask(&kept, Some(b"one too many")).unwrap();
+    assert_eq!(response.verify(&ca.certificate, &kept, None, now).unwrap().status, Status::Good);
+    let key = ca.certificate.public_key().unwrap();
+    let hash = outlast_pki::ocsp::cert_id::hashes().last().unwrap();
+    let id = |leaf: &pki::Leaf| CertId::new(hash, ca.certificate.subject(), &key, leaf.serial());
+    let both = Request { ids: vec![id(&kept).unwrap(), id(&fresh).unwrap()], nonce: None };
+    let unknown = Request { ids: vec![world.other_serial(&ca)], nonce: None };
+    for (outcome, expected) in [
+        (ask(&other, Some(b"nothing is kept")), Failure::TryLater),
+        (post(&world, &both), Failure::TryLater),
+        (post(&world, &unknown), Failure::Unauthorized),
+    ] {
+        assert!(matches!(outcome, Err(OcspError::Failure(found)) if found == expected));
+    }
+    assert_eq!(world.events().len(), events, "nothing is added to the audit trail");
+    // Each certificate's own answer is signed once and kept: nobody is locked out.
+    assert_eq!(status(&world, &ca, &fresh), Status::Good);
+    world.advance(1);
+    let each = limits::OCSP_SIGNINGS_PER_SECOND;
+    assert_eq!(signed(1000..1000 + each + 50), each);
+    // A GET with a nonce is not answered from memory later.
+    let request = Request::new(&ca.certificate, &kept, Some(b"by GET")).unwrap();
+    let path = format!("/ocsp/{}", common::b64(&request.to_der().unwrap()));
+    let response = get(&world, &path);
+    assert_eq!(response.headers()["cache-control"], "no-store");
+    world.advance(1);
+    let response = Ocsp::parse(get(&world, &path).body()).unwrap();
+    let verified = response.verify(&ca.certificate, &kept, Some(b"by GET"), world.now.get());
+    assert!(verified.unwrap().nonce_echoed);
+}
+
+#[test]
+fn one_authority_that_cannot_sign_does_not_keep_the_others_answers_from_being_renewed() {
+    let world = World::new(URL);
+    let (broken, sound) = (world.root(EC, both()), world.root(EC, both()));
+    let leaves = [world.leaf(&broken, 365), world.leaf(&sound, 365)];
+    keep(&world);
+    status(&world, &broken, &leaves[0]);
+    status(&world, &sound, &leaves[1]);
+    let place =
+        format!("ca/responder-certificate/{}/{}/{}", common::ACCOUNT, common::REGION, broken.id());
+    world.write(&place, b"damaged");
+    world.advance(2000);
+    keep(&world);
+    assert_eq!(count(&world, "GenerateOCSPResponse"), 3);
+    let request = Request::new(&sound.certificate, &leaves[1], None).unwrap();
+    assert_eq!(post(&world, &request).unwrap().produced_at, world.now.get());
+}
+
+#[test]
+fn a_responder_has_a_name_that_its_authority_may_certify_or_is_not_there() {
+    let world = World::new(URL);
+    let tlv =
+        |tag: u8, content: &[u8]| [&[tag, u8::try_from(content.len()).unwrap()], content].concat();
+    let constrained = |permitted: &str| {
+        let fields = [("CommonName", permitted), ("Country", "DE"), ("Organization", "Outlast")];
+        let base = outlast_pki::name::name(&fields, &[]).unwrap().to_der().unwrap();
+        let subtrees = tlv(0xa0, &tlv(0x30, &tlv(0xa4, &base)));
+        let id = "2.5.29.30".parse().unwrap();
+        let constraints = outlast_pki::extensions::custom(id, true, &tlv(0x30, &subtrees)).unwrap();
+        let external = External::root(None, world.now.get() - DAY);
+        let arn = create(&world, "SUBORDINATE", "Sub", EC);
+        external.certify(&world, &arn, vec![constraints], world.now.get() - DAY);
+        let get = json!({ "CertificateAuthorityArn": arn });
+        let found = world.0.pca("GetCertificateAuthorityCertificate", get).unwrap();
+        let certificate = Certificate::parse_one(common::text(&found["Certificate"]).as_bytes());
+        let ca = pki::Authority { arn, signing: EC.1.into(), certificate: certificate.unwrap() };
+        world.update(&ca, json!({ "OcspConfiguration": { "Enabled": true } }));
+        ca
+    };
+    let (within, outside) = (constrained("Sub"), constrained("Something else"));
+    keep(&world);
+    let ask = |ca| post(&world, &Request { ids: vec![world.other_serial(ca)], nonce: None });
+    let response = ask(&within).unwrap();
+    let delegate = &response.certificates[0];
+    let name = |name| outlast_pki::validate::names::Comparable::new(name);
+    assert!(name(delegate.subject()).is_within(&name(within.certificate.subject())));
+    assert!(delegate.subject() != within.certificate.subject());
+    assert!(matches!(ask(&outside), Err(OcspError::Failure(Failure::TryLater))));
+    assert_eq!(left(&world, "ca/responder-certificate/"), 1);
+    // It is not tried again and again.
+    let events = world.events().len();
+    world.advance(3600);
+    keep(&world);
+    assert_eq!((world.events().len(), left(&world, "ca/responder-due/")), (events, 2));
 }

@@ -93,36 +93,14 @@ impl Service {
                 _ => break,
             }
         }
-        for place in self.whose_turn(slow) {
+        let mut last = lock(&self.revocation.last_slow).clone();
+        for place in whose_turn(slow, &mut last) {
             if let Err(fault) = self.make_crl(now_ms, &place, How::Patiently) {
                 first = first.and(Err(fault));
             }
         }
+        *lock(&self.revocation.last_slow) = last;
         first
-    }
-
-    /// Those of the CRLs (places of their marks, in order) that are made in this round: one of each authority before the
-    /// second of any, and first those that come after the one that was made last. So nobody waits for as long as others
-    /// revoke.
-    fn whose_turn(&self, mut places: Vec<String>) -> Vec<String> {
-        let mut last = lock(&self.revocation.last_slow);
-        let from = places.partition_point(|place| *place <= *last);
-        places.rotate_left(from);
-        let mut seen: HashMap<&str, usize> = HashMap::new();
-        let mut turns: Vec<(usize, &String)> = Vec::new();
-        for place in &places {
-            let authority =
-                place.rsplit_once('/').map_or(place.as_str(), |(authority, _)| authority);
-            let turn = seen.entry(authority).or_default();
-            turns.push((*turn, place));
-            *turn += 1;
-        }
-        turns.sort_by_key(|(turn, _)| *turn);
-        let chosen: Vec<_> = turns.iter().take(SLOW).map(|(_, place)| (*place).clone()).collect();
-        if let Some(place) = chosen.last() {
-            last.clone_from(place);
-        }
-        chosen
     }
 
     fn make_crl(&self, now_ms: i64, place: &str, how: How) -> Result<bool, Fault> {
@@ -181,9 +159,8 @@ impl Service {
         let due = self.revocation.answers.due(now_ms.div_euclid(1000), ANSWERS);
         for together in due.chunks(TOGETHER) {
             match self.renew_together(together, now_ms) {
-                // What somebody changes meanwhile is signed when it is asked for.
-                Ok(()) | Err(Fault::Store(StoreError::Conflict)) => {}
-                // One of them cannot be: that is no reason for the others not to be.
+                Ok(()) => {}
+                // One of them cannot be, or changed meanwhile: that is no reason for the others not to be.
                 Err(_) => {
                     for kept in together {
                         self.renew_alone(kept, now_ms);
@@ -195,6 +172,7 @@ impl Service {
 
     fn renew_alone(&self, kept: &Arc<Kept>, now_ms: i64) {
         match self.renew_together(std::slice::from_ref(kept), now_ms) {
+            // What somebody changes meanwhile is signed when it is asked for.
             Ok(()) | Err(Fault::Store(StoreError::Conflict)) => {}
             Err(fault) => {
                 tracing::warn!(of = kept.epoch_place, %fault, "an OCSP answer could not be renewed");
@@ -232,4 +210,57 @@ fn logged(place: &str, outcome: Result<bool, Fault>) -> Result<bool, Fault> {
         tracing::warn!(place, %fault, "a CRL could not be made; it is tried again");
     }
     outcome
+}
+
+/// Those of the CRLs (places of their marks, in order) that are made in this round: one of each authority before the second
+/// of any, and first those that come after the one that was made `last`. So nobody waits for as long as others revoke.
+fn whose_turn(mut places: Vec<String>, last: &mut String) -> Vec<String> {
+    let from = places.partition_point(|place| place <= last);
+    places.rotate_left(from);
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    let mut turns = Vec::new();
+    for place in places {
+        let (authority, _) = place.rsplit_once('/').unwrap_or((&place, ""));
+        let turn = seen.entry(authority.to_owned()).or_default();
+        turns.push((*turn, place));
+        *turn += 1;
+    }
+    turns.sort_by_key(|(turn, _)| *turn);
+    let chosen: Vec<_> = turns.into_iter().take(SLOW).map(|(_, place)| place).collect();
+    if let Some(place) = chosen.last() {
+        last.clone_from(place);
+    }
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_waits_for_the_crls_of_somebody_who_revokes_all_the_time() {
+        // One authority has all of its partitions made anew in each round; the others come after it.
+        let busy = |part: usize| format!("ca/crl-mark/1/eu/a/{part:02}");
+        let others: Vec<_> =
+            (0..20).map(|n| format!("ca/crl-mark/2/eu/b{n:02}/complete")).collect();
+        let mut waiting = others.clone();
+        let (mut last, mut made_of_busy) = (String::new(), 0);
+        for _ in 0..4 {
+            let places = (0..64).map(busy).chain(waiting.iter().cloned()).collect();
+            let chosen = whose_turn(places, &mut last);
+            assert_eq!(chosen.len(), SLOW);
+            made_of_busy += chosen.iter().filter(|place| place.contains("/a/")).count();
+            waiting.retain(|place| !chosen.contains(place));
+        }
+        assert!(waiting.is_empty(), "{waiting:?}");
+        assert!(made_of_busy > 0, "nor does that one wait for the others");
+        // Alone it goes through all of its own.
+        let mut left: Vec<_> = (0..64).map(busy).collect();
+        for _ in 0..64 / SLOW {
+            let chosen = whose_turn((0..64).map(busy).collect(), &mut last);
+            left.retain(|place| !chosen.contains(place));
+        }
+        assert!(left.is_empty(), "{left:?}");
+        assert!(whose_turn(Vec::new(), &mut last).is_empty());
+    }
 }

@@ -7,7 +7,9 @@ use outlast_api::ops::acm_pca::{
 };
 use outlast_crypto::keys::{Key, KeySpec};
 use outlast_crypto::signatures::{Message, SignatureAlgorithm};
-use outlast_pki::certificate::{Certificate, Extension};
+use outlast_pki::certificate::{Certificate, Content, Extension, key_identifier};
+use outlast_pki::extensions::{self, authority_key_identifier, subject_key_identifier};
+use outlast_pki::templates::CA_KEY_USAGE;
 use outlast_pki::{csr, name, pem};
 use serde_json::{Value, json};
 
@@ -118,7 +120,9 @@ pub fn subordinate(
     algorithms: (&str, &str),
     template: &str,
 ) -> String {
-    let arn = create(fixture, "SUBORDINATE", "Sub", algorithms);
+    // What has its issuer's name is refused.
+    let name = format!("Sub of {}", &root[root.len() - 12..]);
+    let arn = create(fixture, "SUBORDINATE", &name, algorithms);
     let request = ca_request(fixture, &arn);
     let signing = describe(fixture, root)["CertificateAuthorityConfiguration"]["SigningAlgorithm"]
         .as_str()
@@ -207,4 +211,80 @@ pub fn leaf_body(authority: &str, request: &[u8], algorithm: &str, template: &st
         "TemplateArn": format!("arn:aws:acm-pca:::template/{template}/V1"),
         "Validity": { "Type": "DAYS", "Value": 30 },
     })
+}
+
+/// A root that is not the service's, and is bound by nothing but this.
+pub struct External {
+    key: Box<dyn Key>,
+    algorithm: &'static SignatureAlgorithm,
+    pub certificate: Certificate,
+}
+
+impl External {
+    /// A root below which so many CAs may follow.
+    pub fn root(path_len: Option<u8>, not_before: i64) -> Self {
+        let spec = KeySpec::by_name("ECC_NIST_P256").unwrap();
+        let key = spec.load(&spec.generate().unwrap()).unwrap();
+        let own = key.public_key().unwrap().to_vec();
+        let subject = name::common_name("External root").unwrap();
+        let extensions = ca_extensions(&own, &own, path_len);
+        let der =
+            sign(&*key, spec.signing[0], &subject, subject.clone(), own, extensions, not_before);
+        Self { key, algorithm: spec.signing[0], certificate: Certificate::parse(&der).unwrap() }
+    }
+
+    /// Gives an authority, which waits for it, a certificate from `not_before` on, with these extensions besides the usual
+    /// ones. A CA's path length is not limited by it.
+    pub fn certify(&self, fixture: &Fixture, arn: &str, more: Vec<Extension>, not_before: i64) {
+        let request = ca_request(fixture, arn);
+        let request = csr::CertificateRequest::parse_and_verify(request.as_bytes()).unwrap();
+        let own = self.key.public_key().unwrap();
+        let mut extensions = ca_extensions(&request.public_key, own, None);
+        extensions.extend(more);
+        let issuer = self.certificate.subject();
+        let der = sign(
+            &*self.key,
+            self.algorithm,
+            issuer,
+            request.subject,
+            request.public_key,
+            extensions,
+            not_before,
+        );
+        let certificate = pem::certificate(&der);
+        let chain = pem::certificate(self.certificate.der());
+        import(fixture, arn, certificate.as_bytes(), Some(chain.as_bytes())).unwrap();
+    }
+}
+
+fn ca_extensions(key: &[u8], issuer_key: &[u8], path_len: Option<u8>) -> Vec<Extension> {
+    vec![
+        extensions::basic_constraints(true, path_len, true).unwrap(),
+        extensions::key_usage(CA_KEY_USAGE).unwrap(),
+        subject_key_identifier(&key_identifier(key).unwrap()).unwrap(),
+        authority_key_identifier(&key_identifier(issuer_key).unwrap()).unwrap(),
+    ]
+}
+
+fn sign(
+    key: &dyn Key,
+    algorithm: &'static SignatureAlgorithm,
+    issuer: &name::Name,
+    subject: name::Name,
+    public_key: Vec<u8>,
+    extensions: Vec<Extension>,
+    not_before: i64,
+) -> Vec<u8> {
+    let content = Content {
+        serial: outlast_crypto::random::bytes().unwrap().map(|byte: u8| byte & 0x7f | 1),
+        issuer: issuer.clone(),
+        subject,
+        public_key,
+        not_before,
+        not_after: not_before + 9 * 365 * 86_400,
+        extensions,
+    };
+    let unsigned = content.prepare(algorithm, key.public_key().unwrap()).unwrap();
+    let signature = key.sign(algorithm, Message::Raw(&unsigned.to_be_signed)).unwrap();
+    unsigned.assemble(&signature).unwrap()
 }
