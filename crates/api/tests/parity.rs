@@ -30,6 +30,13 @@ use serde_json::Value;
 /// The services that are compared.
 static PARTS: &[&Part] = &[&kms::PART, &acm_pca::PART, &acm::PART];
 
+/// What operations do otherwise than AWS on purpose, members and values being the same.
+static OTHERWISE: &[(&str, &str)] = &[(
+    "IssueCertificate",
+    "on purpose: `ApiPassthrough` with a template that takes nothing from it is refused with InvalidArgsException (AWS \
+     ignores it)",
+)];
+
 /// A service, and in what it differs from its model.
 struct Part {
     /// AWS's name of it.
@@ -164,6 +171,8 @@ impl Part {
             }
         }
         notes.extend(more);
+        let otherwise = OTHERWISE.iter().filter(|(operation, _)| *operation == row.name);
+        notes.extend(otherwise.map(|(_, what)| (*what).to_owned()));
         writeln!(
             out,
             "| {} | {} of {} | {} of {} | {} |",
@@ -279,6 +288,9 @@ fn the_tables_are_up_to_date() {
     for (part, model) in PARTS.iter().zip(&models) {
         part.write(model, &mut text);
         println!("{}: {} operations compared", part.title, part.service.operations.len());
+    }
+    for (operation, what) in OTHERWISE {
+        assert!(text.contains(what), "there is no operation {operation}");
     }
     let path = checkout().join("docs/aws-parity.md");
     if std::env::var_os("OUTLAST_BLESS").is_some() {

@@ -157,7 +157,8 @@ mod tests {
     #[test]
     fn accounts_use_the_buckets_that_they_are_allowed() {
         let place = tempfile::tempdir().unwrap();
-        let sink = |text: &str| toml::from_str::<Settings>(text).unwrap().sink(place.path()).unwrap();
+        let sink =
+            |text: &str| toml::from_str::<Settings>(text).unwrap().sink(place.path()).unwrap();
         let any = sink("");
         assert!(any.may_use("111111111111", "a"));
         let some = sink("allow = { 111111111111 = ['a', 'b'], \"222222222222\" = [] }");

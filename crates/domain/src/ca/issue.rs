@@ -300,6 +300,11 @@ pub(super) fn make(
     check_template(authority, template, request.public_key == own_key)?;
     let (not_before, not_after) = period(work, authority, new, own_root)?;
     check_possession(&request, &new.passthrough)?;
+    if let Some(named) = &new.named {
+        request.subject = named.subject.clone();
+        request.extensions =
+            vec![subject_alternative_names(&named.alternative, false).map_err(Fault::from)?];
+    }
     let subject = match &new.passthrough.subject {
         Some(subject) => subject.to_name()?,
         None => request.subject,
