@@ -19,7 +19,8 @@ pub(crate) struct Flags {
     /// Port of tls-alpn-01 at the hosts that are looked at [default: 443].
     #[arg(long, env = "OUTLAST_ACME_TLS_PORT", value_name = "PORT")]
     acme_tls_port: Option<u16>,
-    /// Network that hosts must be in to be looked at, such as 10.0.0.0/8; may be repeated [default: any but this machine's own, such as 127.0.0.0/8, which must be named].
+    /// Network that hosts must be in to be looked at, such as 10.0.0.0/8; may be repeated [default: any
+    /// but this machine's own, such as 127.0.0.0/8, which must be named].
     #[arg(long = "acme-network", env = "OUTLAST_ACME_NETWORKS", value_delimiter = ',')]
     acme_networks: Option<Vec<String>>,
 }
