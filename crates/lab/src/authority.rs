@@ -148,7 +148,7 @@ fn blob(bytes: &[u8]) -> Result<Value, String> {
 }
 
 /// A request with a new key of this type.
-fn new_request(spec: &str) -> Result<Vec<u8>, String> {
+pub(crate) fn new_request(spec: &str) -> Result<Vec<u8>, String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let spec = KeySpec::by_name(spec).ok_or("no such key type")?;
     let stored = spec.generate().map_err(|error| text(&error))?;

@@ -20,6 +20,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::Figure;
+use crate::authority::new_request;
 use crate::process::{Folder, Session};
 use crate::statistics::quantile;
 
@@ -88,9 +89,9 @@ async fn prepare(
         .await?;
     let malformed = |error: outlast_pki::PkiError| error.to_string();
     let mut serials = Vec::with_capacity(count);
+    let leaf_csr = new_request("ML_DSA_65")?;
     for _ in 0..count {
-        // The request's own key does not matter here: the authority's will do.
-        let pem = issue(session, &arn, csr.as_bytes(), "EndEntityCertificate", 90).await?;
+        let pem = issue(session, &arn, &leaf_csr, "EndEntityCertificate", 90).await?;
         let leaf = Certificate::parse_one(pem.as_bytes()).map_err(malformed)?;
         serials.push(leaf.serial().to_vec());
     }

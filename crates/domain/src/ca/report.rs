@@ -314,3 +314,56 @@ fn quoted(text: String) -> String {
 fn place(scope: &Scope, authority: &str, id: &str) -> String {
     format!("ca/report/{}/{}/{authority}/{id}", scope.account, scope.region)
 }
+
+#[cfg(test)]
+mod tests {
+    use outlast_crypto::keys::KeySpec;
+    use outlast_crypto::signatures::Message;
+    use outlast_pki::certificate::Content;
+    use outlast_pki::{name, pem};
+    use outlast_store::Store;
+    use outlast_store::memory::MemoryStore;
+
+    use super::*;
+    use crate::seal::RootKey;
+
+    fn certificate() -> String {
+        let spec = KeySpec::by_name("ECC_NIST_P256").unwrap();
+        let key = spec.load(&spec.generate().unwrap()).unwrap();
+        let public_key = key.public_key().unwrap();
+        let subject = name::common_name("leaf").unwrap();
+        let content = Content {
+            serial: [1; outlast_pki::certificate::SERIAL_LEN],
+            issuer: subject.clone(),
+            subject,
+            public_key: public_key.to_vec(),
+            not_before: 0,
+            not_after: 1,
+            extensions: Vec::new(),
+        };
+        let unsigned = content.prepare(spec.signing[0], public_key).unwrap();
+        let signature = key.sign(spec.signing[0], Message::Raw(&unsigned.to_be_signed)).unwrap();
+        pem::certificate(&unsigned.assemble(&signature).unwrap())
+    }
+
+    #[test]
+    fn a_report_that_takes_too_much_memory_is_an_error() {
+        let (store, root) = (MemoryStore::new(), RootKey::generate().unwrap());
+        let mut work = Work::new(&store, &root, 0);
+        let scope = Scope { account: "123456789012".into(), region: "eu-west-1".into() };
+        let issued = serde_json::json!({
+            "certificate": certificate(), "template": "EndEntityCertificate", "issued_ms": 1,
+        });
+        for number in 0..10 {
+            work.put(&format!("{}{number}", issued_prefix(&scope, "x")), &issued).unwrap();
+        }
+        store.commit_and_wait(work.into_transaction(Vec::new())).unwrap();
+        let work = Work::new(&store, &root, 0);
+        for format in [Format::Json, Format::Csv] {
+            let render = |limit| render_within(&work, &arn(&scope, "x"), format, limit);
+            let whole = render(limits::MAX_REPORT_BYTES).unwrap();
+            assert_eq!(render(whole.len()).unwrap(), whole);
+            assert!(matches!(render(whole.len() / 2), Err(Fault::Encoding(_))));
+        }
+    }
+}
