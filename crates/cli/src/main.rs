@@ -16,7 +16,9 @@ mod output;
 mod place;
 mod profile;
 mod root_key;
+mod running;
 mod signing;
+mod tls;
 mod trust;
 
 use std::process::ExitCode;

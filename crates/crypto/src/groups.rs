@@ -13,8 +13,17 @@ use rustls::crypto::aws_lc_rs::kx_group;
 pub enum Strength {
     /// An elliptic curve joined with ML-KEM: as strong as the stronger of the two.
     Hybrid,
+    /// ML-KEM alone.
+    PostQuantum,
     /// An elliptic curve alone.
     Classical,
+}
+
+impl Strength {
+    /// Whether what is exchanged stays secret from a quantum computer.
+    pub fn is_post_quantum(self) -> bool {
+        self != Self::Classical
+    }
 }
 
 /// One named group.
@@ -34,7 +43,8 @@ pub struct Group {
     pub key_exchange: &'static dyn SupportedKxGroup,
 }
 
-/// Every group, in order of preference. Hybrids: RFC 10024; curves: RFC 8446 and RFC 8422.
+/// Every group, in order of preference. Hybrids: RFC 10024; ML-KEM alone: draft-ietf-tls-mlkem; curves: RFC 8446 and
+/// RFC 8422.
 pub static GROUPS: &[Group] = &[
     Group {
         name: "X25519MLKEM768",
@@ -59,6 +69,22 @@ pub static GROUPS: &[Group] = &[
         client_share_len: 97 + 1568,
         server_share_len: 97 + 1568,
         key_exchange: &hybrid::SECP384R1_MLKEM1024,
+    },
+    Group {
+        name: "MLKEM1024",
+        code_point: 0x0202,
+        strength: Strength::PostQuantum,
+        client_share_len: 1568,
+        server_share_len: 1568,
+        key_exchange: kx_group::MLKEM1024,
+    },
+    Group {
+        name: "MLKEM768",
+        code_point: 0x0201,
+        strength: Strength::PostQuantum,
+        client_share_len: 1184,
+        server_share_len: 1088,
+        key_exchange: kx_group::MLKEM768,
     },
     Group {
         name: "x25519",
@@ -115,9 +141,9 @@ mod tests {
             let secret = client.complete(&server.pub_key).unwrap();
             assert_eq!(secret.secret_bytes(), server.secret.secret_bytes(), "{}", row.name);
             assert_eq!(
-                row.strength == Strength::Hybrid,
+                row.strength.is_post_quantum(),
                 !group.usable_for_version(rustls::ProtocolVersion::TLSv1_2),
-                "{}: a hybrid is for TLS 1.3 only",
+                "{}: ML-KEM is for TLS 1.3 only",
                 row.name
             );
         }

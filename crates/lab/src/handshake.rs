@@ -14,7 +14,7 @@ use std::time::Duration;
 use outlast_domain::seal::RootKey;
 use outlast_domain::work::Work;
 use outlast_net::certificate::{KINDS, ensure};
-use outlast_net::door::Door;
+use outlast_net::door::{Accepted, Door, Settings};
 use outlast_net::policy::Policy;
 use outlast_net::server::{PROTOCOLS, system_clock};
 use outlast_store::memory::MemoryStore;
@@ -112,7 +112,11 @@ impl Bench {
             .with_cert_resolver(Arc::new(resolver));
         bare.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new()?;
         Ok(Self {
-            door: Door::new(Policy::default(), chain.certified_key, PROTOCOLS)?,
+            door: Door::new(
+                Settings::with_protocols(PROTOCOLS),
+                vec![chain.certificate(&KINDS[0])],
+                None,
+            )?,
             bare: Arc::new(bare),
             hybrid: client(&Policy::default())?,
             classical: client(&Policy::classical())?,
@@ -161,7 +165,7 @@ impl Bench {
         let pipe = Pipe::default();
         let mut context = Context::from_waker(Waker::noop());
         let begun = thread_cpu();
-        let mut accepting = Box::pin(self.door.accept(pipe.clone()));
+        let mut accepting = Box::pin(self.door.accept(pipe.clone(), None));
         let mut spent = thread_cpu() - begun;
         loop {
             while client.wants_write() {
@@ -174,7 +178,7 @@ impl Bench {
             let answer: Vec<u8> = pipe.0.borrow_mut().to_client.drain(..).collect();
             feed(&mut client, &answer)?;
             if let Poll::Ready(accepted) = outcome {
-                let (_, negotiated) = accepted.map_err(|error| error.to_string())?;
+                let Accepted { negotiated, .. } = accepted.map_err(|error| error.to_string())?;
                 let hybrid = Arc::ptr_eq(config, &self.hybrid);
                 if negotiated.post_quantum != hybrid {
                     return Err("the wrong group was negotiated".into());

@@ -19,6 +19,8 @@ use x509_cert::ext::Extension;
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 
+use crate::door::ServerCertificate;
+
 const DAY: i64 = 86_400;
 const ROOT_DAYS: i64 = 3650;
 const LEAF_DAYS: i64 = 90;
@@ -61,6 +63,13 @@ pub struct ServiceCertificate {
     pub root_pem: String,
     /// End of the leaf's validity, seconds since 1970.
     pub not_after: i64,
+}
+
+impl ServiceCertificate {
+    /// For a door, as a certificate of this kind.
+    pub fn certificate(&self, kind: &Kind) -> ServerCertificate {
+        ServerCertificate { kind: kind.name.to_owned(), key: self.certified_key.clone() }
+    }
 }
 
 /// Gives the chain of this kind for `names` (DNS names and IP addresses); makes or renews what is missing,

@@ -13,9 +13,11 @@ pub mod door;
 pub mod fetch;
 pub mod limits;
 mod negotiated;
+pub mod observed;
 pub mod plain;
 pub mod policy;
 pub mod s3;
 pub mod server;
+pub mod watch;
 
 pub use negotiated::{HandshakeKind, Negotiated};

@@ -1,7 +1,7 @@
 //! What a handshake ended with.
 
 use outlast_api::audit::{ClientCertificate, TlsDetails};
-use outlast_crypto::groups::{Group, Strength};
+use outlast_crypto::groups::Group;
 use rustls::{CommonState, ProtocolVersion};
 
 /// How the handshake went.
@@ -25,7 +25,7 @@ pub struct Negotiated {
     pub cipher_suite: String,
     /// IANA name of the group; `None` when a TLS 1.2 session was resumed.
     pub group: Option<String>,
-    /// Whether the group is a hybrid one.
+    /// Whether the group is a hybrid one, or ML-KEM alone.
     pub post_quantum: bool,
     /// How the handshake went.
     pub handshake: HandshakeKind,
@@ -52,7 +52,7 @@ impl Negotiated {
             group: row
                 .map(|row| row.name.to_owned())
                 .or_else(|| code.map(|code| format!("0x{code:04x}"))),
-            post_quantum: row.is_some_and(|row| row.strength == Strength::Hybrid),
+            post_quantum: row.is_some_and(|row| row.strength.is_post_quantum()),
             handshake: match connection.handshake_kind() {
                 Some(rustls::HandshakeKind::Resumed) => HandshakeKind::Resumed,
                 Some(rustls::HandshakeKind::FullWithHelloRetryRequest) => {

@@ -24,10 +24,10 @@ use outlast_store::StoreError;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::timeout;
-use tokio_rustls::server::TlsStream;
 
-use crate::door::Door;
-use crate::{Negotiated, limits};
+use crate::door::{Accepted, Door};
+use crate::limits;
+use crate::watch::Watch;
 
 /// ALPN names that the server speaks.
 pub const PROTOCOLS: &[&str] = &["h2", "http/1.1"];
@@ -57,6 +57,8 @@ pub(crate) struct Connection {
     activity: Arc<Activity>,
     pub(crate) tls: TlsDetails,
     pub(crate) peer: String,
+    #[expect(dead_code, reason = "reports the end of the connection when dropped")]
+    pub(crate) watch: Watch,
 }
 
 /// Requests that are open on a connection, and when the last one ended.
@@ -169,8 +171,8 @@ impl Server {
                         accepted = accepting => accepted,
                         _ = closed => None,
                     };
-                    if let Some((stream, negotiated, _slot)) = accepted {
-                        server.connection(stream, negotiated, peer, watcher, bodies).await;
+                    if let Some((accepted, _slot)) = accepted {
+                        server.connection(accepted, peer, watcher, bodies).await;
                     }
                 };
                 tokio::select! {
@@ -191,12 +193,12 @@ impl Server {
         stream: TcpStream,
         peer: SocketAddr,
         slots: Arc<Semaphore>,
-    ) -> Option<(TlsStream<TcpStream>, Negotiated, OwnedSemaphorePermit)> {
+    ) -> Option<(Accepted<TcpStream>, OwnedSemaphorePermit)> {
         let _ = stream.set_nodelay(true);
         let accepting = async {
-            let (stream, negotiated) = self.door.accept(stream).await?;
+            let accepted = self.door.accept(stream, Some(peer)).await?;
             let slot = slots.acquire_owned().await.map_err(std::io::Error::other)?;
-            Ok::<_, std::io::Error>((stream, negotiated, slot))
+            Ok::<_, std::io::Error>((accepted, slot))
         };
         match timeout(limits::HANDSHAKE, accepting).await {
             Ok(Ok(accepted)) => Some(accepted),
@@ -213,12 +215,12 @@ impl Server {
 
     async fn connection(
         self: Arc<Self>,
-        stream: TlsStream<TcpStream>,
-        negotiated: Negotiated,
+        accepted: Accepted<TcpStream>,
         peer: SocketAddr,
         watcher: Watcher,
         bodies: Arc<Semaphore>,
     ) {
+        let Accepted { stream, negotiated, watch } = accepted;
         tracing::debug!(%peer, ?negotiated, "a connection was accepted");
         let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let activity = Arc::new(Activity::new());
@@ -228,6 +230,7 @@ impl Server {
             activity: activity.clone(),
             tls: negotiated.tls_details(),
             peer: peer.ip().to_string(),
+            watch,
         });
         let service = service_fn(move |request| {
             let connection = connection.clone();

@@ -36,7 +36,7 @@ use outlast_crypto::signatures::{self, Message as Signed};
 use outlast_domain::acme::{Outcome, Target};
 use outlast_net::acme::{Settings, Validator};
 use outlast_net::certificate::{KINDS, ensure};
-use outlast_net::door::Door;
+use outlast_net::door::{self, Door};
 use outlast_net::policy::Policy;
 use outlast_net::server::{PROTOCOLS, Server, system_clock};
 use outlast_pki::certificate::{Certificate, Content};
@@ -233,7 +233,12 @@ async fn setting(algorithm: &str) -> Setting {
     for der in pem::read_certificates(chain.root_pem.as_bytes()).unwrap() {
         roots.add(CertificateDer::from(der)).unwrap();
     }
-    let door = Door::new(Policy::default(), chain.certified_key, PROTOCOLS).unwrap();
+    let door = Door::new(
+        door::Settings::with_protocols(PROTOCOLS),
+        vec![chain.certificate(&KINDS[0])],
+        None,
+    )
+    .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let server =

@@ -7,7 +7,7 @@ mod pki;
 use std::sync::Arc;
 
 use outlast_net::client_auth::{ClientAuth, ClientAuthError, Mode};
-use outlast_net::door::Door;
+use outlast_net::door::{Door, ServerCertificate, Settings};
 use outlast_net::policy::Policy;
 use outlast_net::server::{PROTOCOLS, system_clock};
 use outlast_net::{HandshakeKind, Negotiated};
@@ -67,7 +67,8 @@ impl World {
         let key =
             PrivateKeyDer::from(PrivatePkcs8KeyDer::from(self.server.pkcs8().expose().to_vec()));
         let key = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider()).unwrap();
-        Door::with_clients(Policy::default(), Arc::new(key), PROTOCOLS, Some(auth)).unwrap()
+        let shown = ServerCertificate { kind: "tested".into(), key: Arc::new(key) };
+        Door::new(Settings::with_protocols(PROTOCOLS), vec![shown], Some(auth.clone())).unwrap()
     }
 
     fn config(&self, identity: Option<(&Party, &[&Party])>) -> ClientConfig {
@@ -95,10 +96,10 @@ async fn connect(door: &Door, config: ClientConfig) -> Result<Negotiated, String
     let name = ServerName::try_from("localhost").unwrap();
     let connector = TlsConnector::from(Arc::new(config));
     let accept = async {
-        let (mut stream, negotiated) = door.accept(server).await?;
-        stream.write_all(b"x").await?;
-        stream.flush().await?;
-        Ok::<_, std::io::Error>(negotiated)
+        let mut accepted = door.accept(server, None).await?;
+        accepted.stream.write_all(b"x").await?;
+        accepted.stream.flush().await?;
+        Ok::<_, std::io::Error>(accepted.negotiated)
     };
     let dial = async {
         // In TLS 1.3 a client learns with the first bytes that it was refused.

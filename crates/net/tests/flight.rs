@@ -9,8 +9,9 @@
 use std::sync::Arc;
 
 use outlast_crypto::keys::KeySpec;
+use outlast_negotiate::Rules;
 use outlast_net::client_auth::{ClientAuth, Mode};
-use outlast_net::door::Door;
+use outlast_net::door::{Door, ServerCertificate, Settings};
 use outlast_net::policy::Policy;
 use outlast_net::server::{PROTOCOLS, system_clock};
 use outlast_pki::whatif::flight::{self, Request, Shape};
@@ -47,15 +48,17 @@ struct Measured {
 }
 
 /// A handshake with the door, over a pipe whose bytes are counted.
-async fn measure(made: &Made, policy: &Policy, mutual: bool, staple: Option<Vec<u8>>) -> Measured {
+async fn measure(made: &Made, rules: Rules, mutual: bool, staple: Option<Vec<u8>>) -> Measured {
     let provider = aws_lc_rs::default_provider();
     let mut certified = CertifiedKey::from_der(ders(sent(made)), key(made), &provider).unwrap();
     certified.ocsp = staple;
     let root = made.certificates.last().unwrap().clone();
     let auth = mutual
         .then(|| ClientAuth::new(Mode::Require, std::slice::from_ref(&root), Vec::new()).unwrap());
-    let door =
-        Door::with_clients(policy.clone(), Arc::new(certified), PROTOCOLS, auth.as_ref()).unwrap();
+    let shown = ServerCertificate { kind: "tested".into(), key: Arc::new(certified) };
+    let settings = Settings { rules, ..Settings::with_protocols(PROTOCOLS) };
+    let door = Door::new(settings, vec![shown], auth).unwrap();
+    let policy = Policy::of(&rules);
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from(root)).unwrap();
     let builder = ClientConfig::builder_with_provider(policy.provider())
@@ -71,7 +74,7 @@ async fn measure(made: &Made, policy: &Policy, mutual: bool, staple: Option<Vec<
     let name = ServerName::try_from("server.example.com").unwrap();
     let mut client = ClientConnection::new(Arc::new(config), name).unwrap();
     let (mut wire, server_end) = tokio::io::duplex(1 << 20);
-    let server = tokio::spawn(async move { door.accept(server_end).await.map(|_| ()) });
+    let server = tokio::spawn(async move { door.accept(server_end, None).await.map(|_| ()) });
     let mut hello = Vec::new();
     client.write_tls(&mut hello).unwrap();
     wire.write_all(&hello).await.unwrap();
@@ -112,8 +115,8 @@ async fn estimates_are_what_goes_over_the_wire() {
         (&["ECC_NIST_P256", "ECC_NIST_P256", "ECC_NIST_P256"], 71, 3),
     ] {
         let made = make(specs);
-        for policy in [Policy::default(), Policy::classical()] {
-            let hybrid = policy.upgrades(&[rustls::NamedGroup::X25519MLKEM768]);
+        for rules in [Rules::default(), Rules::named("classical-2026-11").unwrap()] {
+            let hybrid = rules.groups().any(|row| row.strength.is_post_quantum());
             let share =
                 if hybrid { flight::HYBRID_SERVER_SHARE } else { flight::CLASSICAL_SERVER_SHARE };
             let root =
@@ -135,8 +138,7 @@ async fn estimates_are_what_goes_over_the_wire() {
                     staple,
                     request: mutual.then_some(Request { schemes, authorities }),
                 };
-                let measured =
-                    measure(&made, &policy, mutual, staple.map(|len| vec![0; len])).await;
+                let measured = measure(&made, rules, mutual, staple.map(|len| vec![0; len])).await;
                 near(flight::server(&shape).bytes(), measured.server, slack, &label);
                 if mutual {
                     let estimate = flight::client(sent(&made), signature).bytes();

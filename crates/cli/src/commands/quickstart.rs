@@ -29,7 +29,6 @@ use outlast_pki::name::common_name;
 use outlast_pki::pem;
 use serde_json::{Value, json};
 
-use crate::commands::server::Running;
 use crate::data::{self, Data, NewData};
 use crate::endpoint::{CallError, Endpoint};
 use crate::failure::Failure;
@@ -38,6 +37,7 @@ use crate::output::{self, Output};
 use crate::place::Place;
 use crate::profile::Connection;
 use crate::root_key::Provider;
+use crate::running::Running;
 use crate::signing::{CERTIFICATE_TAG, SigningIdentity, issued_certificate, verify_file};
 
 const ROOT_NAME: &str = "Outlast Quickstart Root CA";

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use outlast_crypto::groups::GROUPS;
+use outlast_crypto::groups::{GROUPS, Group, Strength};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
@@ -32,7 +32,8 @@ impl Tls {
         if roots.is_empty() {
             return Err(named(&"there is no certificate in it"));
         }
-        let kx_groups = GROUPS.iter().map(|row| row.key_exchange).collect();
+        let usual = |row: &&Group| row.strength != Strength::PostQuantum;
+        let kx_groups = GROUPS.iter().filter(usual).map(|row| row.key_exchange).collect();
         let provider = CryptoProvider { kx_groups, ..aws_lc_rs::default_provider() };
         let config = ClientConfig::builder_with_provider(Arc::new(provider))
             .with_safe_default_protocol_versions()

@@ -1,0 +1,320 @@
+//! A server that runs in this process: its listeners, and what it does from time to time.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_api::service::Sink;
+use outlast_domain::limits;
+use outlast_domain::settings::Settings;
+use outlast_net::acme::Validator;
+use outlast_net::certificate::Kind;
+use outlast_net::door::{self, Door};
+use outlast_net::plain::PlainServer;
+use outlast_net::server::{PROTOCOLS, Server, system_clock};
+use tokio::net::{TcpListener, TcpSocket};
+
+use crate::buckets;
+use crate::client_ca::Clients;
+use crate::data::{self, Data};
+use crate::failure::Failure;
+use crate::tls::Tls;
+
+/// How often expired keys are erased and the certificate is looked at.
+const CHORES: Duration = Duration::from_secs(3600);
+
+/// How often it is looked whether a checkpoint over the audit events is due.
+const CHECKPOINTS: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether CRLs are due, or something is for a bucket.
+const REVOCATION: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether the files with client CAs and CRLs have changed.
+const CLIENT_FILES: Duration = Duration::from_secs(5);
+
+/// Connections that wait to be accepted; the kernel may allow fewer.
+const BACKLOG: u32 = 4096;
+
+/// Where plain HTTP listens.
+#[derive(Default)]
+pub(crate) enum Listen {
+    /// At the same address as the APIs, at the next port.
+    #[default]
+    NextPort,
+    /// Nowhere.
+    Off,
+    /// There.
+    At(SocketAddr),
+}
+
+impl Listen {
+    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        text.parse().map(Self::At).map_err(|_| {
+            Failure::new(format!("{text} is no address with a port"))
+                .hint("give --revocation-listen something like 0.0.0.0:80, or off")
+        })
+    }
+
+    /// The address, if there is to be a listener beside one for the APIs at `api`, which was asked for as `asked`.
+    fn address(&self, asked: SocketAddr, api: SocketAddr) -> Option<SocketAddr> {
+        match self {
+            Self::Off => None,
+            Self::At(address) => Some(*address),
+            // Who takes any port for the one takes any for the other.
+            Self::NextPort if asked.port() == 0 => Some(SocketAddr::new(asked.ip(), 0)),
+            Self::NextPort => Some(SocketAddr::new(api.ip(), api.port().checked_add(1)?)),
+        }
+    }
+}
+
+/// What certificates say of the server, and where it writes.
+pub(crate) struct Revocation {
+    pub(crate) listen: Listen,
+    pub(crate) url: Option<String>,
+    pub(crate) service_url: Option<String>,
+    pub(crate) ocsp_validity: i64,
+    pub(crate) buckets: buckets::Settings,
+    pub(crate) acme: outlast_net::acme::Settings,
+}
+
+impl Default for Revocation {
+    fn default() -> Self {
+        Self {
+            listen: Listen::default(),
+            url: None,
+            service_url: None,
+            ocsp_validity: limits::OCSP_VALIDITY_SECONDS,
+            buckets: buckets::Settings::default(),
+            acme: outlast_net::acme::Settings::default(),
+        }
+    }
+}
+
+/// A server that runs in this process.
+pub(crate) struct Running {
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    /// Where plain HTTP listens.
+    pub(crate) revocation: Option<SocketAddr>,
+    stop: tokio::sync::watch::Sender<bool>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Running {
+    /// Starts a server on a data folder, for this machine and at any port.
+    pub(crate) async fn start_here(data: Data) -> Result<Self, Failure> {
+        let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+        let tls = Tls { names: data::default_names(), ..Tls::default() };
+        Self::start(data, any_port, tls, Revocation::default()).await
+    }
+
+    /// Starts a server on a data folder.
+    pub(crate) async fn start(
+        data: Data,
+        listen: SocketAddr,
+        tls: Tls,
+        revocation: Revocation,
+    ) -> Result<Self, Failure> {
+        let (listener, address) = listen_at(listen, "--listen")?;
+        let plain = match revocation.listen.address(listen, address) {
+            Some(at) => Some(listen_at(at, "--revocation-listen, or switch it off: off")?),
+            None => None,
+        };
+        let plain_address = plain.as_ref().map(|(_, address)| *address);
+        let at = |scheme: &str, address: SocketAddr| {
+            if address.ip().is_unspecified() {
+                // Not an address that anybody could go to.
+                format!("{scheme}://localhost:{}", address.port())
+            } else {
+                format!("{scheme}://{address}")
+            }
+        };
+        data.service.set_settings(Settings {
+            revocation_url: revocation.url.or_else(|| Some(at("http", plain_address?))),
+            service_url_is_given: revocation.service_url.is_some(),
+            service_url: revocation.service_url.unwrap_or_else(|| at("https", address)),
+        });
+        data.service.set_ocsp_validity(revocation.ocsp_validity);
+        let sink = revocation.buckets.sink(data.folder())?;
+        let validator = Validator::new(revocation.acme);
+        let Tls { rules, kind, names, clients } = tls;
+        let certificate = data.certificate(kind, &names)?.certificate(kind);
+        let auth = clients.as_ref().map(Clients::load).transpose()?;
+        let settings = door::Settings {
+            listener: "api".into(),
+            rules,
+            ..door::Settings::with_protocols(PROTOCOLS)
+        };
+        let door = Door::new(settings, vec![certificate], auth)
+            .map_err(|error| Failure::new(format!("TLS cannot be configured: {error}")))?;
+        let server = Arc::new(Server {
+            service: data.service.clone(),
+            door: Arc::new(door),
+            clock: system_clock,
+        });
+        let (stop, stopped) = tokio::sync::watch::channel(false);
+        let stopping = |mut stopped: tokio::sync::watch::Receiver<bool>| async move {
+            // If whoever could say so is gone, that is the end, too.
+            let _ = stopped.wait_for(|stopped| *stopped).await;
+        };
+        let plain = plain.map(|(listener, _)| {
+            let server = Arc::new(PlainServer::new(data.service.clone(), system_clock));
+            tokio::spawn(server.run(listener, stopping(stopped.clone())))
+        });
+        let data = Arc::new(data);
+        let chores = tokio::spawn(chores(data.clone(), server.clone(), kind, names));
+        let checkpoints = tokio::spawn(checkpoints(data.clone()));
+        let revocation = tokio::spawn(revocation_chores(data.clone()));
+        let publishing = tokio::spawn(publishing(data.clone(), sink, stopped.clone()));
+        let watch = tokio::spawn(watch_clients(server.clone(), clients));
+        let validating = match validator {
+            Ok(validator) => {
+                let service = data.service.clone();
+                Some(tokio::spawn(Arc::new(validator).run(service, system_clock)))
+            }
+            Err(error) => {
+                tracing::warn!(%error, "there is no DNS: ACME's challenges are not looked at");
+                None
+            }
+        };
+        let task = tokio::spawn(async move {
+            server.run(listener, stopping(stopped)).await;
+            if let Some(plain) = plain {
+                let _ = plain.await;
+            }
+            watch.abort();
+            if let Some(validating) = validating {
+                // What it was at is looked at again.
+                validating.abort();
+            }
+            for chore in [chores, checkpoints, revocation, publishing] {
+                chore.abort();
+                let _ = chore.await;
+            }
+            checkpoint(&data, true);
+            drop(data);
+        });
+        Ok(Self { address, revocation: plain_address, stop, task })
+    }
+
+    /// Stops it and waits until it has.
+    pub(crate) async fn stop(self) {
+        let _ = self.stop.send(true);
+        let _ = self.task.await;
+    }
+}
+
+/// A listener, and where it is; `flag` says where else it could be.
+fn listen_at(at: SocketAddr, flag: &str) -> Result<(TcpListener, SocketAddr), Failure> {
+    let bound = bind(at).and_then(|listener| Ok((listener.local_addr()?, listener)));
+    let (address, listener) = bound.map_err(|error| {
+        Failure::new(format!("{at}: {error}")).hint(format!("choose another address with {flag}"))
+    })?;
+    Ok((listener, address))
+}
+
+/// Tokio's own `bind` lets 128 connections wait to be accepted; in a burst the others would be late by a second.
+fn bind(listen: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if listen.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(listen)?;
+    socket.listen(BACKLOG)
+}
+
+/// Signs checkpoints over the audit events as they become due, and at once over those that a server before
+/// left unsigned. Never ends.
+async fn checkpoints(data: Arc<Data>) {
+    checkpoint(&data, true);
+    loop {
+        tokio::time::sleep(CHECKPOINTS).await;
+        checkpoint(&data, false);
+    }
+}
+
+fn checkpoint(data: &Data, at_end: bool) {
+    tokio::task::block_in_place(|| {
+        if let Err(fault) = data.service.make_checkpoints(system_clock(), at_end) {
+            tracing::error!(%fault, "the audit events could not be signed");
+        }
+    });
+}
+
+/// Makes CRLs and what OCSP needs as they become due. Never ends.
+async fn revocation_chores(data: Arc<Data>) {
+    loop {
+        tokio::task::block_in_place(|| {
+            if let Err(fault) = data.service.keep_revocation(system_clock()) {
+                tracing::error!(%fault, "not all that revocation needs could be made");
+            }
+        });
+        tokio::time::sleep(REVOCATION).await;
+    }
+}
+
+/// Writes audit reports and CRLs to their buckets. Never ends.
+async fn publishing(
+    data: Arc<Data>,
+    sink: Arc<dyn Sink>,
+    stopped: tokio::sync::watch::Receiver<bool>,
+) {
+    loop {
+        tokio::task::block_in_place(|| {
+            let go_on = || !*stopped.borrow();
+            if let Err(fault) = data.service.publish(sink.as_ref(), system_clock(), &go_on) {
+                tracing::error!(%fault, "not all that is for buckets could be written");
+            }
+        });
+        tokio::time::sleep(REVOCATION).await;
+    }
+}
+
+/// Takes over changed CA files and CRLs of clients. Never ends, unless there are none.
+async fn watch_clients(server: Arc<Server>, clients: Option<Clients>) {
+    let Some(clients) = clients else { return };
+    let mut stamp = clients.stamp();
+    loop {
+        tokio::time::sleep(CLIENT_FILES).await;
+        let newer = clients.stamp();
+        if newer == stamp {
+            continue;
+        }
+        stamp = newer;
+        let taken = tokio::task::block_in_place(|| clients.load()).and_then(|auth| {
+            server.door.replace_clients(&auth).map_err(|error| Failure::new(error.to_string()))
+        });
+        match taken {
+            Ok(()) => tracing::info!("the client CAs and CRLs were read again"),
+            Err(failure) => tracing::error!(
+                error = failure.message(),
+                "the client CAs and CRLs have changed and cannot be used: those before stay"
+            ),
+        }
+    }
+}
+
+/// What must be done from time to time. Never ends.
+async fn chores(data: Arc<Data>, server: Arc<Server>, kind: &'static Kind, names: Vec<String>) {
+    loop {
+        tokio::task::block_in_place(|| {
+            if let Err(fault) = data.service.keep_house(system_clock()) {
+                tracing::error!(%fault, "not all that was due could be done");
+            }
+        });
+        tokio::time::sleep(CHORES).await;
+        // Not at start: the server has only just looked at its certificate.
+        tokio::task::block_in_place(|| match data.certificate(kind, &names) {
+            Ok(chain) => {
+                if let Err(error) = server.door.replace_certificates(vec![chain.certificate(kind)])
+                {
+                    tracing::error!(%error, "the renewed certificate could not be used");
+                }
+            }
+            Err(failure) => {
+                tracing::error!(error = failure.message(), "the certificate could not be renewed");
+            }
+        });
+    }
+}

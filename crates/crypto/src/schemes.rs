@@ -1,0 +1,80 @@
+//! Signature schemes of TLS as rows.
+//!
+//! Sources: RFC 8446 (section 4.2.3), draft-ietf-tls-mldsa (0x0904 to 0x0906 in IANA's registry "TLS SignatureScheme").
+
+/// What a scheme signs with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// ML-DSA: resists a quantum computer. TLS 1.3 only.
+    MlDsa,
+    /// ECDSA on the curve of the name (TLS 1.3).
+    Ecdsa,
+    /// Ed25519.
+    Ed25519,
+    /// RSA with PSS padding.
+    RsaPss,
+    /// RSA with PKCS #1 v1.5 padding; in handshakes TLS 1.2 only.
+    RsaPkcs1,
+}
+
+/// One signature scheme.
+#[derive(Debug)]
+pub struct Scheme {
+    /// Name in the IANA registry "TLS SignatureScheme".
+    pub name: &'static str,
+    /// Code point in that registry.
+    pub code_point: u16,
+    /// Kind of signature.
+    pub kind: Kind,
+    /// Whether it is approved in FIPS 186-5 or FIPS 204.
+    pub fips: bool,
+}
+
+/// Every scheme, in order of preference.
+pub static SCHEMES: &[Scheme] = &[
+    Scheme { name: "mldsa65", code_point: 0x0905, kind: Kind::MlDsa, fips: true },
+    Scheme { name: "mldsa87", code_point: 0x0906, kind: Kind::MlDsa, fips: true },
+    Scheme { name: "mldsa44", code_point: 0x0904, kind: Kind::MlDsa, fips: true },
+    Scheme { name: "ecdsa_secp384r1_sha384", code_point: 0x0503, kind: Kind::Ecdsa, fips: true },
+    Scheme { name: "ecdsa_secp256r1_sha256", code_point: 0x0403, kind: Kind::Ecdsa, fips: true },
+    Scheme { name: "ecdsa_secp521r1_sha512", code_point: 0x0603, kind: Kind::Ecdsa, fips: true },
+    Scheme { name: "ed25519", code_point: 0x0807, kind: Kind::Ed25519, fips: true },
+    Scheme { name: "rsa_pss_rsae_sha512", code_point: 0x0806, kind: Kind::RsaPss, fips: true },
+    Scheme { name: "rsa_pss_rsae_sha384", code_point: 0x0805, kind: Kind::RsaPss, fips: true },
+    Scheme { name: "rsa_pss_rsae_sha256", code_point: 0x0804, kind: Kind::RsaPss, fips: true },
+    Scheme { name: "rsa_pkcs1_sha512", code_point: 0x0601, kind: Kind::RsaPkcs1, fips: true },
+    Scheme { name: "rsa_pkcs1_sha384", code_point: 0x0501, kind: Kind::RsaPkcs1, fips: true },
+    Scheme { name: "rsa_pkcs1_sha256", code_point: 0x0401, kind: Kind::RsaPkcs1, fips: true },
+];
+
+impl Scheme {
+    /// The row with this IANA name.
+    pub fn by_name(name: &str) -> Option<&'static Self> {
+        SCHEMES.iter().find(|row| row.name == name)
+    }
+
+    /// The row with this code point.
+    pub fn by_code_point(code_point: u16) -> Option<&'static Self> {
+        SCHEMES.iter().find(|row| row.code_point == code_point)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_the_scheme_that_it_names() {
+        for row in SCHEMES {
+            let scheme = rustls::SignatureScheme::from(row.code_point);
+            let rustls_name = scheme.as_str().unwrap_or_default();
+            let plain = |text: &str| text.replace('_', "").to_lowercase();
+            let ours = plain(row.name)
+                .replace("rsapssrsae", "rsapss")
+                .replace("secp384r1", "nistp384")
+                .replace("secp256r1", "nistp256")
+                .replace("secp521r1", "nistp521");
+            assert_eq!(plain(rustls_name), ours);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What listeners report of connections.
+
+use std::net::SocketAddr;
+
+use outlast_negotiate::{Offer, Refusal};
+use serde::{Deserialize, Serialize};
+
+/// A handshake that ended, well or not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handshake {
+    /// Names the connection within this process and its [`End`]; with `time_ms` unique enough for a ledger.
+    pub connection: u64,
+    /// When it ended, milliseconds since 1970.
+    pub time_ms: i64,
+    /// What the listener is called: `api`, or the proxy's name for it.
+    pub listener: String,
+    /// Where the client is, if known.
+    pub peer: Option<SocketAddr>,
+    /// The policy's name.
+    pub policy: String,
+    /// The mode's name.
+    pub mode: String,
+    /// What the client offered; absent if it sent no ClientHello that can be read.
+    pub offer: Option<Offer>,
+    /// JA4 of the offer.
+    pub ja4: Option<String>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// From the first byte to the end, microseconds.
+    pub micros: u64,
+}
+
+/// How a handshake ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// With a connection.
+    Served(Served),
+    /// Refused by the policy.
+    Refused(Refusal),
+    /// It failed otherwise: what was wrong, in a few words of ours.
+    Failed(String),
+}
+
+/// What was negotiated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Served {
+    /// `TLSv1.3`
+    pub version: String,
+    /// IANA name.
+    pub suite: String,
+    /// IANA name; `None` when a TLS 1.2 session was resumed.
+    pub group: Option<String>,
+    /// Whether the group is a post-quantum one.
+    pub post_quantum: bool,
+    /// Whether there was a HelloRetryRequest.
+    pub hello_retry: bool,
+    /// Whether an earlier session was resumed.
+    pub resumed: bool,
+    /// IANA name of the scheme that signed the handshake; none when a session was resumed.
+    pub scheme: Option<String>,
+    /// Kind of the server's certificate: `ecdsa-p256`.
+    pub certificate: Option<String>,
+    /// Subject of the client's certificate, if it showed one.
+    pub client: Option<String>,
+}
+
+/// A connection that ended after its handshake.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// As in [`Handshake`].
+    pub connection: u64,
+    /// When, milliseconds since 1970.
+    pub time_ms: i64,
+    /// Who used it, as an ARN or another name; none if nobody said who they are.
+    pub principal: Option<String>,
+    /// Bytes from the client, TLS and all.
+    pub received: u64,
+    /// Bytes to the client.
+    pub sent: u64,
+}
+
+/// Takes reports. It must not block: it is called where handshakes are served.
+pub trait Observe: Send + Sync {
+    /// A handshake ended.
+    fn handshake(&self, handshake: &Handshake);
+    /// A connection ended.
+    fn end(&self, end: &End);
+}

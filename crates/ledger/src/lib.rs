@@ -1,0 +1,7 @@
+//! The ledger: who connected how, who could do better, and what another policy would break.
+//!
+//! [`Handshake`] and [`End`] are what a listener reports of each connection through [`Observe`].
+
+mod event;
+
+pub use event::{End, Handshake, Observe, Outcome, Served};

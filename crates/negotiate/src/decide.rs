@@ -1,0 +1,229 @@
+//! What a client gets under a policy: a function of the policy, the offer and the server's certificates, and of nothing
+//! else.
+
+use outlast_crypto::groups::{Group, Strength};
+use outlast_crypto::schemes::{Kind, Scheme};
+use outlast_crypto::suites::{Authentication, Suite};
+use outlast_crypto::versions::Version;
+use serde::{Deserialize, Serialize};
+
+use crate::offer::{Offer, Transport};
+use crate::policy::{Mode, Rules};
+
+/// What is known of a certificate that the server may show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateFacts {
+    /// What the ledger calls it: `ecdsa-p256`.
+    pub kind: String,
+    /// Code points of the schemes that its key can sign with, the preferred first.
+    pub schemes: Vec<u16>,
+    /// Code points of the schemes that its chain is signed with, without the root's own; empty if unknown.
+    pub chain: Vec<u16>,
+}
+
+/// What a client gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// A connection.
+    Serve(Choice),
+    /// An alert.
+    Refuse(Refusal),
+}
+
+/// What is negotiated.
+#[derive(Debug, Clone, Copy)]
+pub struct Choice {
+    /// Version of TLS.
+    pub version: Version,
+    /// Cipher suite.
+    pub suite: &'static Suite,
+    /// Group of the key exchange.
+    pub group: &'static Group,
+    /// Whether the client is asked for a share of it by HelloRetryRequest.
+    pub hello_retry: bool,
+    /// Index of the certificate.
+    pub certificate: usize,
+    /// Scheme that signs the handshake.
+    pub scheme: &'static Scheme,
+}
+
+impl PartialEq for Choice {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |choice: &Self| {
+            (
+                choice.version,
+                choice.suite.code_point,
+                choice.group.code_point,
+                choice.hello_retry,
+                choice.certificate,
+                choice.scheme.code_point,
+            )
+        };
+        key(self) == key(other)
+    }
+}
+
+impl Eq for Choice {}
+
+/// Why a client gets no connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "kebab-case")]
+pub enum Refusal {
+    /// No version in common.
+    #[error("no TLS version in common")]
+    Version,
+    /// No group in common.
+    #[error("no key-exchange group in common")]
+    Group,
+    /// The client has classical groups only, and the policy wants post-quantum ones.
+    #[error("the client has no post-quantum group, and the policy requires one")]
+    Classical,
+    /// No cipher suite in common.
+    #[error("no cipher suite in common")]
+    Suite,
+    /// No certificate whose signatures the client takes.
+    #[error("no signature scheme in common")]
+    Scheme,
+}
+
+impl Refusal {
+    /// The alert (RFC 8446, section 6.2): `protocol_version` is 70, `handshake_failure` 40.
+    pub fn alert(self) -> u8 {
+        match self {
+            Self::Version => 70,
+            Self::Group | Self::Classical | Self::Suite | Self::Scheme => 40,
+        }
+    }
+}
+
+/// Decides. `certificates` are the server's, the preferred first.
+pub fn decide(rules: &Rules, offer: &Offer, certificates: &[CertificateFacts]) -> Decision {
+    match serve(rules, offer, certificates) {
+        Ok(choice) => Decision::Serve(choice),
+        Err(refusal) => Decision::Refuse(refusal),
+    }
+}
+
+fn serve(
+    rules: &Rules,
+    offer: &Offer,
+    certificates: &[CertificateFacts],
+) -> Result<Choice, Refusal> {
+    let version = version(rules, offer)?;
+    let (group, hello_retry) = group(rules, offer, version)?;
+    let mut refusal = Refusal::Scheme;
+    for (certificate, facts) in certificates.iter().enumerate() {
+        let Some(scheme) = scheme(rules, offer, version, facts) else { continue };
+        let suite = rules.suites(version).find(|row| {
+            offer.suites.contains(&row.code_point)
+                && match row.authentication {
+                    Authentication::Any => true,
+                    Authentication::Ecdsa => matches!(scheme.kind, Kind::Ecdsa | Kind::Ed25519),
+                    Authentication::Rsa => matches!(scheme.kind, Kind::RsaPss | Kind::RsaPkcs1),
+                }
+        });
+        match suite {
+            Some(suite) => {
+                return Ok(Choice { version, suite, group, hello_retry, certificate, scheme });
+            }
+            None => refusal = Refusal::Suite,
+        }
+    }
+    Err(refusal)
+}
+
+fn version(rules: &Rules, offer: &Offer) -> Result<Version, Refusal> {
+    let has_newer = offer.extensions.contains(&SUPPORTED_VERSIONS);
+    let offered = |version: Version| {
+        if has_newer {
+            offer.versions.contains(&version.code_point())
+        } else {
+            // Without the extension the legacy version is the highest that the client speaks.
+            version == Version::Tls12 && offer.versions.iter().any(|found| *found >= 0x0303)
+        }
+    };
+    rules
+        .versions()
+        .filter(|version| offer.transport == Transport::Tcp || *version == Version::Tls13)
+        .find(|version| offered(*version))
+        .ok_or(Refusal::Version)
+}
+
+const SUPPORTED_VERSIONS: u16 = 43;
+
+/// The group, and whether its share must be asked for.
+fn group(
+    rules: &Rules,
+    offer: &Offer,
+    version: Version,
+) -> Result<(&'static Group, bool), Refusal> {
+    if version == Version::Tls12 {
+        let classical = |row: &&Group| row.strength == Strength::Classical;
+        let named = |row: &&Group| offer.groups.contains(&row.code_point);
+        // Without the extension any group may be chosen (RFC 8422, section 4).
+        let any = offer.groups.is_empty();
+        let found = rules.groups().filter(classical).find(|row| any || named(row));
+        return found.map(|row| (row, false)).ok_or(Refusal::Group);
+    }
+    let common: Vec<_> =
+        rules.groups().filter(|row| offer.groups.contains(&row.code_point)).collect();
+    let sent =
+        |row: &Group| offer.shares.as_ref().is_some_and(|shares| shares.contains(&row.code_point));
+    // Among equals the one whose share is there saves a round trip.
+    let best = |post_quantum: bool| {
+        let equals = || common.iter().filter(|row| row.strength.is_post_quantum() == post_quantum);
+        equals().find(|row| sent(row)).or_else(|| equals().next()).copied()
+    };
+    let chosen = match rules.mode {
+        Mode::Allow => {
+            let by_client = |sent_only: bool| {
+                offer.groups.iter().find_map(|code| {
+                    common
+                        .iter()
+                        .find(|row| row.code_point == *code && (!sent_only || sent(row)))
+                        .copied()
+                })
+            };
+            by_client(true).or_else(|| by_client(false))
+        }
+        Mode::Require | Mode::Prefer | Mode::Off => best(true).or_else(|| best(false)),
+    };
+    match chosen {
+        Some(row) => Ok((row, !sent(row))),
+        None => {
+            let wants_more = rules.groups().all(|row| row.strength.is_post_quantum());
+            let is_classical = offer.groups.iter().all(|code| {
+                Group::by_code_point(*code).is_none_or(|row| !row.strength.is_post_quantum())
+            });
+            Err(if wants_more && is_classical { Refusal::Classical } else { Refusal::Group })
+        }
+    }
+}
+
+/// The scheme that signs the handshake with this certificate, if the client takes that and the chain.
+fn scheme(
+    rules: &Rules,
+    offer: &Offer,
+    version: Version,
+    facts: &CertificateFacts,
+) -> Option<&'static Scheme> {
+    let for_chain = offer.certificate_schemes.as_ref().unwrap_or(&offer.schemes);
+    // What signs certificates is weighed only where it matters for the choice: many clients name less than they take.
+    let needs_ml_dsa =
+        |code: &u16| Scheme::by_code_point(*code).is_some_and(|scheme| scheme.kind == Kind::MlDsa);
+    if facts.chain.iter().any(|code| needs_ml_dsa(code) && !for_chain.contains(code)) {
+        return None;
+    }
+    facts
+        .schemes
+        .iter()
+        .filter_map(|code| Scheme::by_code_point(*code))
+        .filter(|scheme| match version {
+            Version::Tls13 => scheme.kind != Kind::RsaPkcs1,
+            Version::Tls12 => scheme.kind != Kind::MlDsa,
+        })
+        .find(|scheme| {
+            rules.handshake_schemes().any(|allowed| allowed.code_point == scheme.code_point)
+                && offer.schemes.contains(&scheme.code_point)
+        })
+}

@@ -1,0 +1,15 @@
+//! What is negotiated with whom: security policies as dated rows, what clients offer, and the decision between them.
+//!
+//! [`catalogue::POLICIES`] has the policies; [`offer::Offer`] is what a ClientHello says; [`decide::decide`] tells what a
+//! client gets under a policy. The doors carry out what it decides, the ledger replays it over recorded offers, and the
+//! tests compare it with what real clients get. Nothing here reads a socket, a file or a clock.
+
+pub mod catalogue;
+pub mod decide;
+pub mod ja4;
+pub mod offer;
+pub mod policy;
+
+pub use decide::{Choice, Decision, Refusal, decide};
+pub use offer::{Offer, Transport};
+pub use policy::{Mode, Rules, SecurityPolicy};

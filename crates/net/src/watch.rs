@@ -1,0 +1,60 @@
+//! A connection's reports: one when its handshake ends, one when the connection does.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use outlast_ledger::{End, Observe};
+
+use crate::observed::Counts;
+use crate::server::system_clock;
+
+/// Numbers connections within this process.
+pub(crate) fn next_connection() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// An open connection; reports its end when dropped.
+pub struct Watch {
+    connection: u64,
+    observer: Option<Arc<dyn Observe>>,
+    counts: Arc<Counts>,
+    principal: Mutex<Option<String>>,
+}
+
+impl Watch {
+    pub(crate) fn new(
+        connection: u64,
+        observer: Option<Arc<dyn Observe>>,
+        counts: Arc<Counts>,
+    ) -> Self {
+        Self { connection, observer, counts, principal: Mutex::default() }
+    }
+
+    /// Number of the connection.
+    pub fn connection(&self) -> u64 {
+        self.connection
+    }
+
+    /// Says who uses the connection; the first to be named stays.
+    pub fn principal(&self, name: &str) {
+        let mut principal = self.principal.lock().unwrap_or_else(PoisonError::into_inner);
+        if principal.is_none() {
+            *principal = Some(name.to_owned());
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let Some(observer) = &self.observer else { return };
+        let principal = self.principal.lock().unwrap_or_else(PoisonError::into_inner).take();
+        observer.end(&End {
+            connection: self.connection,
+            time_ms: system_clock(),
+            principal,
+            received: self.counts.received.load(Ordering::Relaxed),
+            sent: self.counts.sent.load(Ordering::Relaxed),
+        });
+    }
+}
