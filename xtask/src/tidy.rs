@@ -9,9 +9,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("pki", &["crypto"]),
     ("domain", &["crypto", "pki", "store"]),
     ("api", &["crypto", "domain", "pki", "store"]),
-    ("net", &["api", "crypto", "domain", "pki", "store"]),
-    ("lab", &["api", "crypto", "domain", "net", "pki", "store"]),
-    ("cli", &["api", "crypto", "domain", "net", "pki", "store"]),
+    ("negotiate", &["crypto"]),
+    ("ledger", &["crypto", "negotiate"]),
+    ("net", &["api", "crypto", "domain", "ledger", "negotiate", "pki", "store"]),
+    ("lab", &["api", "crypto", "domain", "ledger", "negotiate", "net", "pki", "store"]),
+    ("cli", &["api", "crypto", "domain", "ledger", "negotiate", "net", "pki", "store"]),
 ];
 
 /// Longest source file, in lines: past that it holds two rooms.
