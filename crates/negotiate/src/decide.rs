@@ -7,7 +7,7 @@ use outlast_crypto::suites::{Authentication, Suite};
 use outlast_crypto::versions::Version;
 use serde::{Deserialize, Serialize};
 
-use crate::offer::{Offer, Transport};
+use crate::offer::{Offer, SUPPORTED_VERSIONS, Transport};
 use crate::policy::{Mode, Rules};
 
 /// What is known of a certificate that the server may show.
@@ -149,8 +149,6 @@ fn version(rules: &Rules, offer: &Offer) -> Result<Version, Refusal> {
         .ok_or(Refusal::Version)
 }
 
-const SUPPORTED_VERSIONS: u16 = 43;
-
 /// The group, and whether its share must be asked for.
 fn group(
     rules: &Rules,
@@ -160,9 +158,8 @@ fn group(
     if version == Version::Tls12 {
         let classical = |row: &&Group| row.strength == Strength::Classical;
         let named = |row: &&Group| offer.groups.contains(&row.code_point);
-        // Without the extension any group may be chosen (RFC 8422, section 4).
-        let any = offer.groups.is_empty();
-        let found = rules.groups().filter(classical).find(|row| any || named(row));
+        // Without the extension any group might be chosen (RFC 8422, section 4), but rustls does not.
+        let found = rules.groups().filter(classical).find(named);
         return found.map(|row| (row, false)).ok_or(Refusal::Group);
     }
     let common: Vec<_> =
@@ -212,6 +209,11 @@ fn scheme(
     let needs_ml_dsa =
         |code: &u16| Scheme::by_code_point(*code).is_some_and(|scheme| scheme.kind == Kind::MlDsa);
     if facts.chain.iter().any(|code| needs_ml_dsa(code) && !for_chain.contains(code)) {
+        return None;
+    }
+    let is_allowed =
+        |code: &u16| rules.certificate_schemes().any(|allowed| allowed.code_point == *code);
+    if !facts.chain.iter().all(is_allowed) {
         return None;
     }
     facts

@@ -1,9 +1,19 @@
 //! What a ClientHello says (RFC 8446, section 4.1.2), read from the bytes before anything is chosen.
 
+mod collect;
+mod reader;
+mod second;
+
+use rustls::pki_types::ServerName;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a ClientHello at most: more than any client sends (2 to 4 KiB with hybrids, 20 KiB with several shares).
-pub const MAX_CLIENT_HELLO: usize = 64 * 1024;
+pub use collect::{Collected, Collector, collect};
+use reader::{Reader, Seen};
+pub use second::check_second;
+
+/// Bytes of a ClientHello at most: more than any client sends (2 to 4 KiB with hybrids, 20 KiB with several shares), and
+/// less than rustls takes, which counts the headers of records in its 65,535.
+pub const MAX_CLIENT_HELLO: usize = 60 * 1024;
 
 /// How the handshake travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -43,26 +53,36 @@ pub struct Offer {
     pub resumes: bool,
 }
 
-/// What came so far of a ClientHello.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Collected {
-    /// The handshake message is whole, with its header of four bytes.
-    Complete(Vec<u8>),
-    /// More must come.
-    Incomplete,
-    /// It cannot become one.
-    Malformed(OfferError),
-}
-
-/// Why bytes are no ClientHello.
+/// Why bytes are no ClientHello, or none that may be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum OfferError {
     /// Not a TLS handshake record.
     #[error("the first record is not a handshake record of TLS")]
     Record,
+    /// A record of something that calls itself neither TLS nor SSL 3.
+    #[error("the record is of no version of TLS")]
+    Version,
+    /// SSL 2.0.
+    #[error("the ClientHello is one of SSL 2.0")]
+    SslV2,
+    /// HTTP without TLS.
+    #[error("this is a request of plain HTTP")]
+    Http,
+    /// A handshake record with nothing in it.
+    #[error("a handshake record is empty")]
+    EmptyRecord,
+    /// A record that is longer than a record may be, or too many of them.
+    #[error("a record is too long")]
+    Overflow,
+    /// The client gave up.
+    #[error("the client sent an alert")]
+    Alert,
     /// Another handshake message.
     #[error("the first message is not a ClientHello")]
     Message,
+    /// More in the same record.
+    #[error("something follows the ClientHello in its record")]
+    Trailing,
     /// Longer than [`MAX_CLIENT_HELLO`].
     #[error("the ClientHello is longer than {MAX_CLIENT_HELLO} bytes")]
     TooLong,
@@ -72,51 +92,50 @@ pub enum OfferError {
     /// An extension, a group or a share appears twice.
     #[error("the ClientHello repeats an extension or a key share")]
     Duplicate,
+    /// It says what must not be said.
+    #[error("the ClientHello has {0}")]
+    Illegal(&'static str),
+    /// It leaves out what TLS 1.3 needs.
+    #[error("the ClientHello offers TLS 1.3 without {0}")]
+    Missing(&'static str),
+    /// The one after a HelloRetryRequest is another.
+    #[error("the second ClientHello has changed: {0}")]
+    Changed(&'static str),
 }
 
-/// Puts the ClientHello together from TLS records (RFC 8446, section 5.1): it may be split at any byte.
-pub fn collect(mut records: &[u8]) -> Collected {
-    let mut message = Vec::new();
-    loop {
-        let wanted = match message.first_chunk::<4>() {
-            Some([1, a, b, c]) => {
-                let len = u32::from_be_bytes([0, *a, *b, *c]) as usize;
-                if len > MAX_CLIENT_HELLO {
-                    return Collected::Malformed(OfferError::TooLong);
-                }
-                Some(4 + len)
-            }
-            Some(_) => return Collected::Malformed(OfferError::Message),
-            None => None,
-        };
-        if let Some(wanted) = wanted
-            && message.len() >= wanted
-        {
-            message.truncate(wanted);
-            return Collected::Complete(message);
-        }
-        match records {
-            [22, 3, _, high, low, rest @ ..] => {
-                let len = usize::from(u16::from_be_bytes([*high, *low]));
-                if len == 0 || len > 1 << 14 {
-                    return Collected::Malformed(OfferError::Record);
-                }
-                let Some(body) = rest.get(..len) else {
-                    // What is there of the record tells already whether it can become one.
-                    let first = message.first().or(rest.first());
-                    return match first {
-                        Some(1) | None => Collected::Incomplete,
-                        Some(_) => Collected::Malformed(OfferError::Message),
-                    };
-                };
-                message.extend_from_slice(body);
-                records = rest.get(len..).unwrap_or_default();
-            }
-            [] | [22] | [22, 3] | [22, 3, _] | [22, 3, _, _] => return Collected::Incomplete,
-            _ => return Collected::Malformed(OfferError::Record),
+impl OfferError {
+    /// The alert that answers it (RFC 8446, section 6.2); none where the peer would not read one.
+    pub fn alert(self) -> Option<u8> {
+        match self {
+            Self::Http | Self::Alert => None,
+            // unexpected_message; for empty records see section 5.4.
+            Self::Record | Self::Message | Self::EmptyRecord | Self::Trailing => Some(10),
+            // record_overflow: section 5.1.
+            Self::Overflow => Some(22),
+            // illegal_parameter
+            Self::TooLong | Self::Duplicate | Self::Illegal(_) | Self::Changed(_) => Some(47),
+            // decode_error
+            Self::Malformed => Some(50),
+            // protocol_version
+            Self::Version | Self::SslV2 => Some(70),
+            // missing_extension: section 9.2.
+            Self::Missing(_) => Some(109),
         }
     }
 }
+
+const SERVER_NAME: u16 = 0;
+const SUPPORTED_GROUPS: u16 = 10;
+const SIGNATURE_ALGORITHMS: u16 = 13;
+const PROTOCOLS: u16 = 16;
+const SESSION_TICKET: u16 = 35;
+const PRE_SHARED_KEY: u16 = 41;
+const EARLY_DATA: u16 = 42;
+pub(crate) const SUPPORTED_VERSIONS: u16 = 43;
+const COOKIE: u16 = 44;
+const PSK_KEY_EXCHANGE_MODES: u16 = 45;
+const SIGNATURE_ALGORITHMS_CERT: u16 = 50;
+const KEY_SHARE: u16 = 51;
 
 impl Offer {
     /// Reads a ClientHello with its header of four bytes: type and length.
@@ -127,13 +146,17 @@ impl Offer {
         }
         let len = reader.u24()?;
         let mut body = Reader(reader.take(len)?);
+        reader.finish()?;
         let legacy_version = body.u16()?;
         body.take(32)?;
-        let session = body.u8()?.into();
-        body.take(session)?;
-        let suites = body.list()?;
-        let compressions = body.u8()?.into();
-        body.take(compressions)?;
+        if body.vector8()?.0.len() > 32 {
+            return Err(OfferError::Malformed);
+        }
+        let suites = body.vector16()?.values()?;
+        let compressions = body.vector8()?.0;
+        if compressions.is_empty() {
+            return Err(OfferError::Malformed);
+        }
         let mut offer = Self {
             transport,
             versions: Vec::new(),
@@ -147,123 +170,149 @@ impl Offer {
             extensions: Vec::new(),
             resumes: false,
         };
-        if !body.0.is_empty() {
-            let len = body.u16()?.into();
-            let mut extensions = Reader(body.take(len)?);
-            while !extensions.0.is_empty() {
-                let kind = extensions.u16()?;
-                let len = extensions.u16()?.into();
-                let content = Reader(extensions.take(len)?);
-                if offer.extensions.contains(&kind) {
-                    return Err(OfferError::Duplicate);
-                }
-                offer.extensions.push(kind);
-                offer.extension(kind, content)?;
-            }
-        }
-        if !body.0.is_empty() || !reader.0.is_empty() {
-            return Err(OfferError::Malformed);
+        if !body.is_empty() {
+            offer.extensions(body.vector16()?)?;
+            body.finish()?;
         }
         if offer.versions.is_empty() {
             offer.versions.push(legacy_version);
         }
+        offer.check(compressions)?;
         Ok(offer)
     }
 
-    fn extension(&mut self, kind: u16, mut content: Reader<'_>) -> Result<(), OfferError> {
-        match kind {
-            0 => self.sni = content.server_name()?,
-            10 => self.groups = content.list()?,
-            13 => self.schemes = content.list()?,
-            16 => self.protocols = content.protocols()?,
-            35 => self.resumes |= !content.0.is_empty(),
-            41 => self.resumes = true,
-            43 => {
-                let len = content.u8()?.into();
-                self.versions = Reader(content.take(len)?).values()?;
+    fn extensions(&mut self, mut list: Reader<'_>) -> Result<(), OfferError> {
+        let mut seen = Seen::new();
+        while !list.is_empty() {
+            let kind = list.u16()?;
+            let mut content = list.vector16()?;
+            if !seen.insert(kind) {
+                return Err(OfferError::Duplicate);
             }
-            50 => self.certificate_schemes = Some(content.list()?),
-            51 => self.shares = Some(content.shares()?),
-            _ => {}
+            self.extensions.push(kind);
+            self.extension(kind, &mut content)?;
+            if kind == PRE_SHARED_KEY && !list.is_empty() {
+                // RFC 8446, section 4.2.11.
+                return Err(OfferError::Illegal("something after pre_shared_key"));
+            }
         }
         Ok(())
     }
+
+    fn extension(&mut self, kind: u16, content: &mut Reader<'_>) -> Result<(), OfferError> {
+        match kind {
+            SERVER_NAME => self.sni = server_name(content)?,
+            SUPPORTED_GROUPS => self.groups = content.vector16()?.values()?,
+            SIGNATURE_ALGORITHMS => self.schemes = content.vector16()?.values()?,
+            PROTOCOLS => self.protocols = protocols(content)?,
+            SESSION_TICKET => {
+                self.resumes |= !content.is_empty();
+                return Ok(());
+            }
+            PRE_SHARED_KEY => {
+                self.resumes = true;
+                return Ok(());
+            }
+            SUPPORTED_VERSIONS => self.versions = content.vector8()?.values()?,
+            SIGNATURE_ALGORITHMS_CERT => {
+                self.certificate_schemes = Some(content.vector16()?.values()?);
+            }
+            KEY_SHARE => self.shares = Some(shares(content)?),
+            EARLY_DATA => {}
+            _ => return Ok(()),
+        }
+        content.finish()
+    }
+
+    /// What the parts must be together.
+    fn check(&self, compressions: &[u8]) -> Result<(), OfferError> {
+        let has = |kind: u16| self.extensions.contains(&kind);
+        if !compressions.contains(&0) {
+            return Err(OfferError::Illegal("no way to send uncompressed"));
+        }
+        if !(has(SUPPORTED_VERSIONS) && self.versions.contains(&0x0304)) {
+            return Ok(());
+        }
+        // RFC 8446, section 4.1.2.
+        if compressions != [0] {
+            return Err(OfferError::Illegal("compression"));
+        }
+        // RFC 8446, section 9.2.
+        if has(SUPPORTED_GROUPS) != has(KEY_SHARE) {
+            return Err(OfferError::Missing("one of supported_groups and key_share"));
+        }
+        if has(PRE_SHARED_KEY) {
+            // Section 4.2.9.
+            if !has(PSK_KEY_EXCHANGE_MODES) {
+                return Err(OfferError::Missing("psk_key_exchange_modes"));
+            }
+        } else if !has(SIGNATURE_ALGORITHMS) || !has(SUPPORTED_GROUPS) {
+            return Err(OfferError::Missing("signature_algorithms or supported_groups"));
+        }
+        // Section 4.2.8: no shares of groups that are not named.
+        if let Some(shares) = &self.shares {
+            let mut named = Seen::new();
+            self.groups.iter().for_each(|group| {
+                named.insert(*group);
+            });
+            if shares.iter().any(|share| !named.contains(*share)) {
+                return Err(OfferError::Illegal("a share of a group that it does not name"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether early data is announced.
+    pub fn has_early_data(&self) -> bool {
+        self.extensions.contains(&EARLY_DATA)
+    }
 }
 
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, len: usize) -> Result<&'a [u8], OfferError> {
-        let (taken, rest) = self.0.split_at_checked(len).ok_or(OfferError::Malformed)?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn u8(&mut self) -> Result<u8, OfferError> {
-        self.take(1)?.first().copied().ok_or(OfferError::Malformed)
-    }
-
-    fn u16(&mut self) -> Result<u16, OfferError> {
-        Ok(u16::from(self.u8()?) << 8 | u16::from(self.u8()?))
-    }
-
-    fn u24(&mut self) -> Result<usize, OfferError> {
-        Ok(usize::from(self.u8()?) << 16 | usize::from(self.u16()?))
-    }
-
-    /// All that is left, as values of two bytes.
-    fn values(mut self) -> Result<Vec<u16>, OfferError> {
-        let mut out = Vec::with_capacity(self.0.len() / 2);
-        while !self.0.is_empty() {
-            out.push(self.u16()?);
+/// RFC 6066, section 3: one host name. An address is none, but is sent by some, and ignored.
+fn server_name(content: &mut Reader<'_>) -> Result<Option<String>, OfferError> {
+    let mut names = content.filled16()?;
+    let mut found = None;
+    while !names.is_empty() {
+        if names.u8()? != 0 {
+            // How long a name of another kind is cannot be known.
+            break;
         }
-        Ok(out)
-    }
-
-    /// A length of two bytes and the values in it.
-    fn list(&mut self) -> Result<Vec<u16>, OfferError> {
-        let len = self.u16()?.into();
-        Reader(self.take(len)?).values()
-    }
-
-    fn server_name(&mut self) -> Result<Option<String>, OfferError> {
-        let len = self.u16()?.into();
-        let mut names = Reader(self.take(len)?);
-        while !names.0.is_empty() {
-            let kind = names.u8()?;
-            let len = names.u16()?.into();
-            let name = names.take(len)?;
-            if kind == 0 {
-                return Ok(Some(name.escape_ascii().to_string()));
-            }
+        let name = names.filled16()?.0;
+        if found.is_some() {
+            return Err(OfferError::Malformed);
         }
-        Ok(None)
-    }
-
-    fn protocols(&mut self) -> Result<Vec<String>, OfferError> {
-        let len = self.u16()?.into();
-        let mut list = Reader(self.take(len)?);
-        let mut out = Vec::new();
-        while !list.0.is_empty() {
-            let len = list.u8()?.into();
-            out.push(list.take(len)?.escape_ascii().to_string());
+        if ServerName::try_from(name).is_err() {
+            return Err(OfferError::Illegal("a server name that is none"));
         }
-        Ok(out)
+        found = Some(name.escape_ascii().to_string());
     }
+    found.map(Some).ok_or(OfferError::Illegal("a server name that is none"))
+}
 
-    fn shares(&mut self) -> Result<Vec<u16>, OfferError> {
-        let len = self.u16()?.into();
-        let mut list = Reader(self.take(len)?);
-        let mut out = Vec::new();
-        while !list.0.is_empty() {
-            let group = list.u16()?;
-            let len = list.u16()?.into();
-            list.take(len)?;
-            if out.contains(&group) {
-                return Err(OfferError::Duplicate);
-            }
-            out.push(group);
+fn protocols(content: &mut Reader<'_>) -> Result<Vec<String>, OfferError> {
+    let mut list = content.filled16()?;
+    let mut out = Vec::with_capacity(4);
+    while !list.is_empty() {
+        let name = list.vector8()?.0;
+        if name.is_empty() {
+            return Err(OfferError::Malformed);
         }
-        Ok(out)
+        out.push(name.escape_ascii().to_string());
     }
+    Ok(out)
+}
+
+fn shares(content: &mut Reader<'_>) -> Result<Vec<u16>, OfferError> {
+    let mut list = content.vector16()?;
+    let mut out = Vec::with_capacity(4);
+    let mut seen = None;
+    while !list.is_empty() {
+        let group = list.u16()?;
+        list.filled16()?;
+        if !seen.get_or_insert_with(Seen::new).insert(group) {
+            return Err(OfferError::Duplicate);
+        }
+        out.push(group);
+    }
+    Ok(out)
 }

@@ -124,6 +124,11 @@ impl Certificate {
         self.parsed.signature_algorithm().oid
     }
 
+    /// Row of that algorithm, if there is one.
+    pub fn signature_row(&self) -> Option<&'static SignatureAlgorithm> {
+        signature_row(self.parsed.signature_algorithm()).ok()
+    }
+
     /// Subject key identifier, if there is one.
     pub fn subject_key_identifier(&self) -> Option<Vec<u8>> {
         self.extension::<SubjectKeyIdentifier>().map(|(_, id)| id.0.as_bytes().to_vec())
