@@ -6,21 +6,24 @@
 use std::sync::Arc;
 
 use outlast_api::audit::ClientCertificate;
+use outlast_crypto::schemes::Kind;
+use outlast_crypto::versions::Version;
+use outlast_negotiate::Rules;
 use outlast_pki::certificate::Certificate;
 use outlast_pki::crl::Crl;
 use outlast_pki::templates::CLIENT_AUTH;
 use outlast_pki::validate::{Material, Options, Revocation, Rule, validate};
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{
-    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore,
-    SignatureScheme,
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, PeerMisbehaved,
+    RootCertStore, SignatureScheme,
 };
 use x509_cert::ext::pkix::KeyUsages;
 
+use crate::door::chain_schemes;
 use crate::limits;
 
 /// Whether a client must have a certificate.
@@ -79,16 +82,17 @@ impl ClientAuth {
         let crls = crls.into_iter().map(CertificateRevocationListDer::from).collect();
         let made = Self { mode, roots: usable, crls };
         // Says now, and not at the first connection, what webpki cannot read.
-        made.verifier(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
-            .map_err(|error| unusable(&error))?;
+        made.verifier(&Rules::default(), Version::Tls13).map_err(|error| unusable(&error))?;
         Ok(made)
     }
 
-    /// For a server's configuration.
+    /// For a server's configuration, in which clients sign with what the policy allows, and so do their CAs.
     pub(crate) fn verifier(
         &self,
-        provider: Arc<CryptoProvider>,
+        rules: &Rules,
+        version: Version,
     ) -> Result<Arc<dyn ClientCertVerifier>, Error> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut store = RootCertStore::empty();
         for root in &self.roots {
             store.add(CertificateDer::from(root.der().to_vec()))?;
@@ -117,7 +121,8 @@ impl ClientAuth {
             Crl::parse(der.as_ref()).map_err(|error| Error::General(error.to_string()))
         };
         let crls = self.crls.iter().map(parse).collect::<Result<_, _>>()?;
-        Ok(Arc::new(Verifier { leaf, chain, roots: self.roots.clone(), crls }))
+        let allowed = Allowed::new(rules, version);
+        Ok(Arc::new(Verifier { allowed, leaf, chain, roots: self.roots.clone(), crls }))
     }
 }
 
@@ -135,8 +140,54 @@ fn hex_text(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Code points of the schemes that a policy allows.
+#[derive(Debug)]
+struct Allowed {
+    handshake: Vec<u16>,
+    certificates: Vec<u16>,
+}
+
+impl Allowed {
+    fn new(rules: &Rules, version: Version) -> Self {
+        // RFC 8446, section 4.2.3: in TLS 1.3 PKCS #1 v1.5 signs certificates only. ML-DSA is for TLS 1.3 only.
+        let unfit = if version == Version::Tls13 { Kind::RsaPkcs1 } else { Kind::MlDsa };
+        let handshake = rules.handshake_schemes().filter(|row| row.kind != unfit);
+        Self {
+            handshake: handshake.map(|row| row.code_point).collect(),
+            certificates: rules
+                .certificate_schemes()
+                .filter(|row| version == Version::Tls13 || row.kind != unfit)
+                .map(|row| row.code_point)
+                .collect(),
+        }
+    }
+
+    fn check_signed(&self, signed: &DigitallySignedStruct) -> Result<(), Error> {
+        if self.handshake.contains(&u16::from(signed.scheme)) {
+            return Ok(());
+        }
+        Err(Error::PeerMisbehaved(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme))
+    }
+
+    /// What signs the chain. A root in it is passed over: it counts because it is configured.
+    fn check_chain(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+    ) -> Result<(), Error> {
+        let chain = std::iter::once(end_entity).chain(intermediates).map(AsRef::as_ref);
+        if chain_schemes(chain).iter().all(|code| self.certificates.contains(code)) {
+            return Ok(());
+        }
+        tracing::debug!("a client's chain is signed with what the policy does not allow");
+        // RFC 8446, section 6.2: bad_certificate, or unsupported_certificate as here.
+        Err(Error::InvalidCertificate(CertificateError::InvalidPurpose))
+    }
+}
+
 #[derive(Debug)]
 struct Verifier {
+    allowed: Allowed,
     leaf: Arc<dyn ClientCertVerifier>,
     chain: Option<Arc<dyn ClientCertVerifier>>,
     roots: Vec<Certificate>,
@@ -202,6 +253,7 @@ impl ClientCertVerifier for Verifier {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
+        self.allowed.check_chain(end_entity, intermediates)?;
         if let Some(chain) = &self.chain {
             chain.verify_client_cert(end_entity, intermediates, now)?;
         }
@@ -216,6 +268,7 @@ impl ClientCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
+        self.allowed.check_signed(signed)?;
         self.leaf.verify_tls12_signature(message, certificate, signed)
     }
 
@@ -225,10 +278,18 @@ impl ClientCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
+        self.allowed.check_signed(signed)?;
         self.leaf.verify_tls13_signature(message, certificate, signed)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.leaf.supported_verify_schemes()
+        // One list for both uses (RFC 8446, section 4.2.3): rustls sends no signature_algorithms_cert.
+        let Allowed { handshake, certificates } = &self.allowed;
+        let mut schemes = self.leaf.supported_verify_schemes();
+        schemes.retain(|scheme| {
+            let code = u16::from(*scheme);
+            handshake.contains(&code) || certificates.contains(&code)
+        });
+        schemes
     }
 }

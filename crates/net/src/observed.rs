@@ -4,9 +4,9 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
-use outlast_negotiate::offer::{Collected, MAX_CLIENT_HELLO, OfferError, collect};
+use outlast_negotiate::offer::{Collector, OfferError, check_second};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 /// Bytes of a connection so far, TLS and all.
@@ -27,12 +27,36 @@ pub struct Observed<S> {
     ahead: Vec<u8>,
     /// How much of that has been.
     taken: usize,
+    /// While a second ClientHello is waited for.
+    retry: Option<Box<Retry>>,
+    retried: bool,
+    refused: Option<OfferError>,
 }
+
+/// What a second ClientHello must be.
+#[derive(Debug)]
+struct Retry {
+    collector: Collector,
+    received: Vec<u8>,
+    first: Vec<u8>,
+    group: u16,
+}
+
+/// Bytes that are read at a time.
+const PIECE: usize = 4096;
 
 impl<S> Observed<S> {
     /// Nothing is counted yet.
     pub fn new(stream: S) -> Self {
-        Self { stream, counts: Arc::default(), ahead: Vec::new(), taken: 0 }
+        Self {
+            stream,
+            counts: Arc::default(),
+            ahead: Vec::new(),
+            taken: 0,
+            retry: None,
+            retried: false,
+            refused: None,
+        }
     }
 
     /// The counts, which go on.
@@ -44,31 +68,115 @@ impl<S> Observed<S> {
     pub fn get_ref(&self) -> &S {
         &self.stream
     }
+
+    /// After the ClientHello `first`, a HelloRetryRequest asks for a share of `group`: what comes then is held back until it
+    /// is known to be what the first may become.
+    pub(crate) fn expect_retry(&mut self, first: Vec<u8>, early_data: bool, group: u16) {
+        let hello_end = self.ahead.len().min(self.hello_len(first.len()));
+        let received = self.ahead.split_off(hello_end);
+        let collector = Collector::second(early_data);
+        self.retry = Some(Box::new(Retry { collector, received, first, group }));
+    }
+
+    /// Bytes of the records that a message of this length is in, as they stand in `ahead`.
+    fn hello_len(&self, message: usize) -> usize {
+        let (mut at, mut left) = (0, message);
+        while left > 0 {
+            let Some([_, _, _, high, low]) = self.ahead.get(at..at + 5) else { break };
+            let len = usize::from(u16::from_be_bytes([*high, *low]));
+            left = left.saturating_sub(len);
+            at += 5 + len;
+        }
+        at
+    }
+
+    /// Whether there was a second ClientHello as it should be.
+    pub(crate) fn has_retried(&self) -> bool {
+        self.retried
+    }
+
+    /// Lets everything through from here on.
+    pub(crate) fn release(&mut self) {
+        self.retry = None;
+    }
+
+    /// What was wrong with the second ClientHello.
+    pub(crate) fn refused(&self) -> Option<OfferError> {
+        self.refused
+    }
 }
 
 impl<S: AsyncRead + Unpin> Observed<S> {
-    /// Reads until there is a ClientHello, or what cannot become one. All of it will be read again.
-    pub async fn client_hello(&mut self) -> io::Result<Result<Vec<u8>, OfferError>> {
+    /// Reads until there is a ClientHello, or what cannot become one. It will be read again, in as few records as possible.
+    /// `heard` is called when something has come.
+    pub async fn client_hello(
+        &mut self,
+        mut heard: impl FnMut(),
+    ) -> io::Result<Result<Vec<u8>, OfferError>> {
+        let mut collector = Collector::first();
         loop {
-            match collect(&self.ahead) {
-                Collected::Complete(message) => return Ok(Ok(message)),
-                Collected::Malformed(error) => return Ok(Err(error)),
-                Collected::Incomplete => {}
-            }
-            // Each record has a header; a peer that sends a byte in each is cut off here, too.
-            if self.ahead.len() > 2 * MAX_CLIENT_HELLO {
-                return Ok(Err(OfferError::TooLong));
-            }
-            let before = self.ahead.len();
-            self.ahead.reserve(4096);
+            self.ahead.reserve(PIECE);
             let read = self.stream.read_buf(&mut self.ahead).await?;
             if read == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            debug_assert_eq!(self.ahead.len(), before + read);
             self.counts.received.fetch_add(read as u64, Ordering::Relaxed);
+            heard();
+            match collector.advance(&self.ahead) {
+                Ok(false) => collector.trim(&mut self.ahead),
+                Ok(true) => {
+                    collector.trim(&mut self.ahead);
+                    if !collector.is_in_one_record() {
+                        prepend(&mut self.ahead, collector.to_records());
+                    }
+                    return Ok(Ok(collector.into_message()));
+                }
+                Err(error) => return Ok(Err(error)),
+            }
         }
     }
+
+    /// Reads on until the second ClientHello is whole and can be handed on, or the peer has closed.
+    fn poll_retry(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Self { stream, counts, ahead, taken, retry, retried, refused } = self;
+        let Some(state) = retry else { return Poll::Ready(Ok(())) };
+        loop {
+            let outcome = match state.collector.advance(&state.received) {
+                Ok(false) => {
+                    state.collector.trim(&mut state.received);
+                    let mut piece = [0; PIECE];
+                    let mut buffer = ReadBuf::new(&mut piece);
+                    ready!(Pin::new(&mut *stream).poll_read(context, &mut buffer))?;
+                    let read = buffer.filled();
+                    if read.is_empty() {
+                        return Poll::Ready(Ok(()));
+                    }
+                    counts.received.fetch_add(read.len() as u64, Ordering::Relaxed);
+                    state.received.extend_from_slice(read);
+                    continue;
+                }
+                Ok(true) => check_second(&state.first, state.collector.message(), state.group),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = outcome {
+                (*retry, *refused) = (None, Some(error));
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
+            }
+            state.collector.trim(&mut state.received);
+            *ahead = std::mem::take(&mut state.received);
+            *taken = 0;
+            if !state.collector.is_in_one_record() {
+                prepend(ahead, state.collector.to_records());
+            }
+            (*retry, *retried) = (None, true);
+            return Poll::Ready(Ok(()));
+        }
+    }
+}
+
+fn prepend(ahead: &mut Vec<u8>, mut records: Vec<u8>) {
+    records.append(ahead);
+    *ahead = records;
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Observed<S> {
@@ -77,6 +185,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for Observed<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.ahead.is_empty() && self.retry.is_some() {
+            ready!(self.poll_retry(context))?;
+            if self.ahead.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+        }
         if let Some(left) = self.ahead.get(self.taken..).filter(|left| !left.is_empty()) {
             let len = left.len().min(buffer.remaining());
             buffer.put_slice(&left[..len]);
