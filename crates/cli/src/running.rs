@@ -150,11 +150,7 @@ impl Running {
         };
         let door = Door::new(settings, vec![certificate], auth)
             .map_err(|error| Failure::new(format!("TLS cannot be configured: {error}")))?;
-        let server = Arc::new(Server {
-            service: data.service.clone(),
-            door: Arc::new(door),
-            clock: system_clock,
-        });
+        let server = Arc::new(Server::new(data.service.clone(), Arc::new(door), system_clock));
         let (stop, stopped) = tokio::sync::watch::channel(false);
         let stopping = |mut stopped: tokio::sync::watch::Receiver<bool>| async move {
             // If whoever could say so is gone, that is the end, too.

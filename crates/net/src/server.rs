@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
+use http::header::{ALT_SVC, CONTENT_LENGTH, CONTENT_TYPE, HOST};
 use http::{HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
+use hyper::body::Body;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -26,8 +26,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::timeout;
 
 use crate::door::{Accepted, Door};
-use crate::limits;
 use crate::watch::Watch;
+use crate::{Negotiated, limits};
 
 /// ALPN names that the server speaks.
 pub const PROTOCOLS: &[&str] = &["h2", "http/1.1"];
@@ -49,11 +49,28 @@ pub struct Server {
     pub door: Arc<Door>,
     /// What time it is.
     pub clock: Clock,
+    /// Memory for bodies, in KiB.
+    bodies: Semaphore,
+    /// Where HTTP/3 is, in the words of `Alt-Svc`.
+    http3: Option<HeaderValue>,
 }
 
+/// What requests carry, over any version of HTTP.
+pub(crate) trait Content:
+    Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Unpin + Send
+{
+}
+
+impl<B> Content for B
+where
+    B: Body<Data = Bytes> + Unpin + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+}
+
+/// A connection, over TCP or QUIC.
 pub(crate) struct Connection {
     pub(crate) server: Arc<Server>,
-    pub(crate) bodies: Arc<Semaphore>,
     activity: Arc<Activity>,
     pub(crate) tls: TlsDetails,
     pub(crate) peer: String,
@@ -138,10 +155,28 @@ impl Handshakes {
 }
 
 impl Server {
+    /// A server.
+    pub fn new(service: Arc<Service>, door: Arc<Door>, clock: Clock) -> Self {
+        let bodies = Semaphore::new(limits::BODY_BUDGET_KIB as usize);
+        Self { service, door, clock, bodies, http3: None }
+    }
+
+    /// Says in each answer over TCP that HTTP/3 is at this port of the same host (RFC 7838).
+    #[must_use]
+    pub fn announcing_http3(mut self, port: u16) -> Self {
+        let value = format!("h3=\":{port}\"; ma={}", limits::ALT_SVC.as_secs());
+        self.http3 = HeaderValue::from_str(&value).ok();
+        self
+    }
+
+    /// Memory for bodies, in KiB: one for all of them.
+    pub(crate) fn bodies(&self) -> &Semaphore {
+        &self.bodies
+    }
+
     /// Serves until `stop` is ready, then lets open requests finish, for [`limits::GRACE`] at most.
     pub async fn run(self: Arc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
         let slots = Arc::new(Semaphore::new(limits::MAX_CONNECTIONS));
-        let bodies = Arc::new(Semaphore::new(limits::BODY_BUDGET_KIB as usize));
         let graceful = GracefulShutdown::new();
         let (stopping, stopped) = tokio::sync::watch::channel(false);
         let mut handshakes = Handshakes::default();
@@ -162,7 +197,7 @@ impl Server {
                 }
             };
             let (server, watcher) = (self.clone(), graceful.watcher());
-            let (mut stopped, bodies) = (stopped.clone(), bodies.clone());
+            let mut stopped = stopped.clone();
             let (slots, closed) = (slots.clone(), handshakes.begin());
             tokio::spawn(async move {
                 let serve = async {
@@ -172,7 +207,7 @@ impl Server {
                         _ = closed => None,
                     };
                     if let Some((accepted, _slot)) = accepted {
-                        server.connection(accepted, peer, watcher, bodies).await;
+                        server.connection(accepted, peer, watcher).await;
                     }
                 };
                 tokio::select! {
@@ -218,23 +253,21 @@ impl Server {
         accepted: Accepted<TcpStream>,
         peer: SocketAddr,
         watcher: Watcher,
-        bodies: Arc<Semaphore>,
     ) {
         let Accepted { stream, negotiated, watch } = accepted;
         tracing::debug!(%peer, ?negotiated, "a connection was accepted");
         let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        let activity = Arc::new(Activity::new());
-        let connection = Arc::new(Connection {
-            server: self,
-            bodies,
-            activity: activity.clone(),
-            tls: negotiated.tls_details(),
-            peer: peer.ip().to_string(),
-            watch,
-        });
+        let connection = Arc::new(Connection::new(self, &negotiated, peer, watch));
+        let activity = connection.activity.clone();
         let service = service_fn(move |request| {
             let connection = connection.clone();
-            async move { Ok::<_, Infallible>(connection.answer(request).await) }
+            async move {
+                let mut answer = connection.answer(request).await;
+                if let Some(http3) = &connection.server.http3 {
+                    answer.headers_mut().insert(ALT_SVC, http3.clone());
+                }
+                Ok::<_, Infallible>(answer)
+            }
         });
         let builder = auto::Builder::new(TokioExecutor::new());
         // By ALPN, not by the first bytes: a client that sends none would be waited for without a limit.
@@ -263,7 +296,7 @@ impl Server {
 }
 
 /// Reads a body that is not wanted, within limits: a client that is still sending sees no answer.
-pub(crate) async fn discard(mut body: Incoming) {
+pub(crate) async fn discard(mut body: impl Content) {
     let reading = async {
         let mut left = limits::MAX_DISCARDED;
         while let Some(Ok(frame)) = body.frame().await {
@@ -278,7 +311,25 @@ pub(crate) async fn discard(mut body: Incoming) {
 }
 
 impl Connection {
-    async fn answer(&self, request: http::Request<Incoming>) -> http::Response<Full<Bytes>> {
+    pub(crate) fn new(
+        server: Arc<Server>,
+        negotiated: &Negotiated,
+        peer: SocketAddr,
+        watch: Watch,
+    ) -> Self {
+        let (tls, peer) = (negotiated.tls_details(), peer.ip().to_string());
+        Self { server, activity: Arc::new(Activity::new()), tls, peer, watch }
+    }
+
+    /// What goes on on it.
+    pub(crate) fn activity(&self) -> &Arc<Activity> {
+        &self.activity
+    }
+
+    pub(crate) async fn answer(
+        &self,
+        request: http::Request<impl Content>,
+    ) -> http::Response<Full<Bytes>> {
         let _busy = self.activity.begin();
         let request_id = ids::uuid().unwrap_or_default();
         if outlast_api::acme::is_path(request.uri().path()) {
@@ -302,7 +353,7 @@ impl Connection {
         out
     }
 
-    async fn respond(&self, request: http::Request<Incoming>, request_id: &str) -> Response {
+    async fn respond(&self, request: http::Request<impl Content>, request_id: &str) -> Response {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
         if head.method == Method::GET && matches!(path, "/healthz" | "/readyz") {
@@ -321,7 +372,7 @@ impl Connection {
             discard(body).await;
             return route.too_large();
         }
-        // HTTP/2 has the host in the request's target.
+        // HTTP/2 and HTTP/3 have the host in the request's target.
         let host = head
             .headers
             .get(HOST)
@@ -351,7 +402,7 @@ impl Connection {
         }
         let reading = async {
             let share = u32::try_from(expected / 1024 + 1).unwrap_or(limits::BODY_BUDGET_KIB);
-            let share = self.bodies.acquire_many(share.min(limits::BODY_BUDGET_KIB)).await;
+            let share = self.server.bodies.acquire_many(share.min(limits::BODY_BUDGET_KIB)).await;
             (Limited::new(body, max).collect().await, share)
         };
         let (body, _share) = match timeout(limits::REQUEST_BODY, reading).await {

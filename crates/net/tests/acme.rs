@@ -241,8 +241,7 @@ async fn setting(algorithm: &str) -> Setting {
     .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let server =
-        Arc::new(Server { service: service.clone(), door: Arc::new(door), clock: system_clock });
+    let server = Arc::new(Server::new(service.clone(), Arc::new(door), system_clock));
     tokio::spawn(server.run(listener, std::future::pending()));
 
     let config = ClientConfig::builder_with_provider(Policy::default().provider())

@@ -4,7 +4,6 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName};
 use http::{HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::{Body, Incoming};
 use outlast_api::acme::{self, Response, Step};
 use outlast_api::service::{MAX_ATTEMPTS, Request};
 use outlast_store::StoreError;
@@ -12,12 +11,12 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::limits;
-use crate::server::{Connection, discard};
+use crate::server::{Connection, Content, discard};
 
 impl Connection {
     pub(crate) async fn acme(
         &self,
-        request: http::Request<Incoming>,
+        request: http::Request<impl Content>,
         request_id: &str,
     ) -> http::Response<Full<Bytes>> {
         let is_head = request.method() == Method::HEAD;
@@ -42,7 +41,11 @@ impl Connection {
         out
     }
 
-    async fn acme_response(&self, request: http::Request<Incoming>, request_id: &str) -> Response {
+    async fn acme_response(
+        &self,
+        request: http::Request<impl Content>,
+        request_id: &str,
+    ) -> Response {
         let (head, body) = request.into_parts();
         let announced = head
             .headers
@@ -57,7 +60,7 @@ impl Connection {
         let reading = async {
             // Its share of the memory that all bodies have, until there is an answer.
             let share = u32::try_from(expected / 1024 + 1).unwrap_or(limits::BODY_BUDGET_KIB);
-            let share = self.bodies.acquire_many(share).await;
+            let share = self.server.bodies().acquire_many(share).await;
             (Limited::new(body, acme::MAX_BODY).collect().await, share)
         };
         let (body, _share) = match timeout(limits::REQUEST_BODY, reading).await {
@@ -67,7 +70,7 @@ impl Connection {
             }
             Ok((Err(_), _)) | Err(_) => return acme::body_refused(408),
         };
-        // HTTP/2 has the host in the request's target.
+        // HTTP/2 and HTTP/3 have the host in the request's target.
         let host = head
             .headers
             .get(HOST)

@@ -1,0 +1,145 @@
+//! QUIC: the same door over UDP, and HTTP/3 behind it.
+//!
+//! [`tls`] does the handshake under the door's policy, [`load`] keeps strangers within limits, [`h3`] and [`server`]
+//! speak HTTP/3. What is below, from packets to streams, is s2n-quic's.
+
+mod frames;
+mod h3;
+mod keys;
+mod load;
+mod server;
+mod tls;
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+
+use s2n_quic::provider::io::tokio::Builder as Socket;
+use s2n_quic::provider::limits::Limits;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::door::Door;
+use crate::observed::Counts;
+use crate::watch::Watch;
+use crate::{Negotiated, limits};
+use load::{Closing, Counting, Load, Strangers, Tokens};
+use tls::Welcome;
+
+/// ALPN name of HTTP/3.
+pub const HTTP3: &str = "h3";
+
+/// Limits of a QUIC listener; the default is for HTTP/3.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Handshakes at a time above which clients are sent a Retry first.
+    pub retry_above: usize,
+    /// Handshakes at a time; further clients are not answered.
+    pub max_handshakes: usize,
+    /// Connections at a time that have done theirs; further ones are refused.
+    pub max_connections: usize,
+    /// Streams of both directions that a peer may have open.
+    pub streams: u64,
+    /// How long nothing may come.
+    pub idle: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            retry_above: limits::RETRY_ABOVE,
+            max_handshakes: limits::MAX_HANDSHAKES,
+            max_connections: limits::MAX_CONNECTIONS,
+            streams: limits::MAX_STREAMS.into(),
+            idle: limits::REQUEST_HEAD,
+        }
+    }
+}
+
+/// Accepts QUIC connections.
+pub struct Listener {
+    server: s2n_quic::Server,
+    address: SocketAddr,
+    door: Arc<Door>,
+}
+
+/// A connection whose handshake is done.
+pub struct Accepted {
+    /// The connection.
+    pub connection: s2n_quic::Connection,
+    /// Where the client was during the handshake.
+    pub peer: SocketAddr,
+    /// What was negotiated.
+    pub negotiated: Negotiated,
+    /// Reports the connection's end when dropped.
+    pub watch: Watch,
+    /// Its place among the connections.
+    pub place: OwnedSemaphorePermit,
+}
+
+impl Listener {
+    /// Serves behind a door on a socket. The door must have been given ALPN names for QUIC.
+    pub fn start(door: Arc<Door>, socket: UdpSocket, settings: Settings) -> io::Result<Self> {
+        let address = socket.local_addr()?;
+        socket.set_nonblocking(true)?;
+        let load = Arc::new(Load::new(&settings));
+        let socket = Socket::default()
+            .with_rx_socket(socket)?
+            // A burst of first packets waits here; the kernel may allow less.
+            .with_recv_buffer_size(limits::QUIC_RECEIVE_BUFFER)?
+            .build()?;
+        let server = s2n_quic::Server::builder()
+            .with_tls(tls::Provider::new(door.clone(), load.clone()))
+            .map_err(io::Error::other)?
+            .with_io(socket)
+            .map_err(io::Error::other)?
+            .with_limits(stream_limits(&settings).map_err(io::Error::other)?)
+            .map_err(io::Error::other)?
+            .with_endpoint_limits(Strangers::new(&settings))
+            .map_err(io::Error::other)?
+            .with_address_token(Tokens::new(load))
+            .map_err(io::Error::other)?
+            .with_event(Counting)
+            .map_err(io::Error::other)?
+            .with_connection_close_formatter(Closing)
+            .map_err(io::Error::other)?
+            .start()
+            .map_err(io::Error::other)?;
+        Ok(Self { server, address, door })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The next connection whose handshake is done; none when the socket is gone.
+    pub async fn accept(&mut self) -> Option<Accepted> {
+        loop {
+            let mut connection = self.server.accept().await?;
+            let welcome = connection.take_tls_context().and_then(|it| it.downcast().ok());
+            // Neither is absent from a connection whose handshake was ours.
+            let Some(welcome) = welcome else { continue };
+            let counts = connection.query_event_context(|counts: &Arc<Counts>| counts.clone());
+            let Welcome { number, peer, negotiated, place } = *welcome;
+            let observer = self.door.observer();
+            let watch = Watch::new(number, observer, counts.unwrap_or_default());
+            return Some(Accepted { connection, peer, negotiated, watch, place });
+        }
+    }
+}
+
+fn stream_limits(
+    settings: &Settings,
+) -> Result<Limits, impl std::error::Error + Send + Sync + use<>> {
+    Limits::new()
+        .with_max_handshake_duration(limits::HANDSHAKE)?
+        .with_max_idle_timeout(settings.idle)?
+        .with_data_window(limits::QUIC_WINDOW)?
+        .with_bidirectional_local_data_window(limits::QUIC_STREAM_WINDOW)?
+        .with_bidirectional_remote_data_window(limits::QUIC_STREAM_WINDOW)?
+        .with_unidirectional_data_window(limits::MAX_HEAD as u64)?
+        .with_max_send_buffer_size(limits::QUIC_SEND_BUFFER)?
+        .with_max_open_remote_bidirectional_streams(settings.streams)?
+        .with_max_open_remote_unidirectional_streams(limits::UNIDIRECTIONAL_STREAMS)
+}

@@ -1,0 +1,348 @@
+//! s2n-quic behind the traits that `h3` has for QUIC. Nothing here knows HTTP, but for the limit on frames.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use h3::error::Code;
+use h3::quic::{self, ConnectionErrorIncoming, StreamErrorIncoming, StreamId, WriteBuf};
+use s2n_quic::application;
+use s2n_quic::connection::{self, BidirectionalStreamAcceptor, Handle, ReceiveStreamAcceptor};
+use s2n_quic::stream;
+
+use super::frames::Frames;
+use crate::limits;
+
+/// A connection for `h3`.
+pub(super) struct Connection {
+    handle: Handle,
+    requests: BidirectionalStreamAcceptor,
+    others: ReceiveStreamAcceptor,
+}
+
+impl Connection {
+    pub(super) fn new(connection: s2n_quic::Connection) -> Self {
+        let (handle, acceptor) = connection.split();
+        let (requests, others) = acceptor.split();
+        Self { handle, requests, others }
+    }
+}
+
+impl<B: Buf> quic::Connection<B> for Connection {
+    type RecvStream = RecvStream;
+    type OpenStreams = Opener;
+
+    fn poll_accept_recv(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<RecvStream, ConnectionErrorIncoming>> {
+        let stream = ready!(self.others.poll_accept_receive_stream(context));
+        Poll::Ready(match stream.map_err(connection_error)? {
+            Some(stream) => {
+                Ok(RecvStream::new(stream, Frames::of_unidirectional(limits::MAX_HEAD as u64)))
+            }
+            None => Err(closed()),
+        })
+    }
+
+    fn poll_accept_bidi(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<BidiStream<B>, ConnectionErrorIncoming>> {
+        let stream = ready!(self.requests.poll_accept_bidirectional_stream(context));
+        Poll::Ready(match stream.map_err(connection_error)? {
+            Some(stream) => Ok(BidiStream::new(stream)),
+            None => Err(closed()),
+        })
+    }
+
+    fn opener(&self) -> Opener {
+        Opener(self.handle.clone())
+    }
+}
+
+impl<B: Buf> quic::OpenStreams<B> for Connection {
+    type BidiStream = BidiStream<B>;
+    type SendStream = SendStream<B>;
+
+    fn poll_open_bidi(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<BidiStream<B>, StreamErrorIncoming>> {
+        open_bidi(&mut self.handle, context)
+    }
+
+    fn poll_open_send(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<SendStream<B>, StreamErrorIncoming>> {
+        open_send(&mut self.handle, context)
+    }
+
+    fn close(&mut self, code: Code, _reason: &[u8]) {
+        self.handle.close(error_code(code.value()));
+    }
+}
+
+/// Opens streams of a connection.
+pub(super) struct Opener(Handle);
+
+impl<B: Buf> quic::OpenStreams<B> for Opener {
+    type BidiStream = BidiStream<B>;
+    type SendStream = SendStream<B>;
+
+    fn poll_open_bidi(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<BidiStream<B>, StreamErrorIncoming>> {
+        open_bidi(&mut self.0, context)
+    }
+
+    fn poll_open_send(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<SendStream<B>, StreamErrorIncoming>> {
+        open_send(&mut self.0, context)
+    }
+
+    fn close(&mut self, code: Code, _reason: &[u8]) {
+        self.0.close(error_code(code.value()));
+    }
+}
+
+fn open_bidi<B: Buf>(
+    handle: &mut Handle,
+    context: &mut Context<'_>,
+) -> Poll<Result<BidiStream<B>, StreamErrorIncoming>> {
+    let stream = ready!(handle.poll_open_bidirectional_stream(context));
+    Poll::Ready(stream.map(BidiStream::new).map_err(on_stream))
+}
+
+fn open_send<B: Buf>(
+    handle: &mut Handle,
+    context: &mut Context<'_>,
+) -> Poll<Result<SendStream<B>, StreamErrorIncoming>> {
+    let stream = ready!(handle.poll_open_send_stream(context));
+    Poll::Ready(stream.map(SendStream::new).map_err(on_stream))
+}
+
+/// A stream of both directions.
+pub(super) struct BidiStream<B: Buf> {
+    send: SendStream<B>,
+    receive: RecvStream,
+}
+
+impl<B: Buf> BidiStream<B> {
+    fn new(stream: stream::BidirectionalStream) -> Self {
+        let (receive, send) = stream.split();
+        let frames = Frames::of_request(limits::MAX_HEAD as u64);
+        Self { send: SendStream::new(send), receive: RecvStream::new(receive, frames) }
+    }
+
+    /// Becomes true when the peer has sent all that it will.
+    pub(super) fn ended(&self) -> Arc<AtomicBool> {
+        self.receive.ended.clone()
+    }
+}
+
+impl<B: Buf> quic::BidiStream<B> for BidiStream<B> {
+    type SendStream = SendStream<B>;
+    type RecvStream = RecvStream;
+
+    fn split(self) -> (SendStream<B>, RecvStream) {
+        (self.send, self.receive)
+    }
+}
+
+impl<B: Buf> quic::SendStream<B> for BidiStream<B> {
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
+        self.send.poll_ready(context)
+    }
+
+    fn send_data<T: Into<WriteBuf<B>>>(&mut self, data: T) -> Result<(), StreamErrorIncoming> {
+        self.send.send_data(data)
+    }
+
+    fn poll_finish(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
+        self.send.poll_finish(context)
+    }
+
+    fn reset(&mut self, code: u64) {
+        self.send.reset(code);
+    }
+
+    fn send_id(&self) -> StreamId {
+        self.send.send_id()
+    }
+}
+
+impl<B: Buf> quic::RecvStream for BidiStream<B> {
+    type Buf = Bytes;
+
+    fn poll_data(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
+        self.receive.poll_data(context)
+    }
+
+    fn stop_sending(&mut self, code: u64) {
+        self.receive.stop_sending(code);
+    }
+
+    fn recv_id(&self) -> StreamId {
+        self.receive.recv_id()
+    }
+}
+
+/// What is sent.
+pub(super) struct SendStream<B: Buf> {
+    stream: stream::SendStream,
+    writing: Option<WriteBuf<B>>,
+    /// The part of it that s2n-quic is to take next.
+    piece: Bytes,
+}
+
+impl<B: Buf> SendStream<B> {
+    fn new(stream: stream::SendStream) -> Self {
+        Self { stream, writing: None, piece: Bytes::new() }
+    }
+}
+
+impl<B: Buf> quic::SendStream<B> for SendStream<B> {
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
+        loop {
+            if !self.piece.is_empty() {
+                ready!(self.stream.poll_send(&mut self.piece, context)).map_err(stream_error)?;
+                continue;
+            }
+            match &mut self.writing {
+                Some(writing) if writing.has_remaining() => {
+                    let len = writing.chunk().len();
+                    self.piece = writing.copy_to_bytes(len);
+                }
+                _ => {
+                    self.writing = None;
+                    return Poll::Ready(Ok(()));
+                }
+            }
+        }
+    }
+
+    fn send_data<T: Into<WriteBuf<B>>>(&mut self, data: T) -> Result<(), StreamErrorIncoming> {
+        if self.writing.is_some() {
+            return Err(StreamErrorIncoming::ConnectionErrorIncoming {
+                connection_error: ConnectionErrorIncoming::InternalError(
+                    "data was to be sent before that of before was".into(),
+                ),
+            });
+        }
+        self.writing = Some(data.into());
+        Ok(())
+    }
+
+    /// Ready when the peer has all of it, so that a connection may be closed then.
+    fn poll_finish(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
+        ready!(quic::SendStream::<B>::poll_ready(self, context))?;
+        self.stream.poll_close(context).map_err(stream_error)
+    }
+
+    fn reset(&mut self, code: u64) {
+        let _ = self.stream.reset(error_code(code));
+    }
+
+    fn send_id(&self) -> StreamId {
+        id(self.stream.id())
+    }
+}
+
+/// What is received.
+pub(super) struct RecvStream {
+    stream: stream::ReceiveStream,
+    frames: Frames,
+    ended: Arc<AtomicBool>,
+}
+
+impl RecvStream {
+    fn new(stream: stream::ReceiveStream, frames: Frames) -> Self {
+        Self { stream, frames, ended: Arc::default() }
+    }
+}
+
+impl quic::RecvStream for RecvStream {
+    type Buf = Bytes;
+
+    fn poll_data(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
+        let Some(bytes) = ready!(self.stream.poll_receive(context)).map_err(stream_error)? else {
+            self.ended.store(true, Ordering::Release);
+            return Poll::Ready(Ok(None));
+        };
+        if self.frames.look(&bytes).is_err() {
+            let error_code = Code::H3_EXCESSIVE_LOAD.value();
+            self.stop_sending(error_code);
+            return Poll::Ready(Err(StreamErrorIncoming::StreamTerminated { error_code }));
+        }
+        Poll::Ready(Ok(Some(bytes)))
+    }
+
+    fn stop_sending(&mut self, code: u64) {
+        let _ = self.stream.stop_sending(error_code(code));
+    }
+
+    fn recv_id(&self) -> StreamId {
+        id(self.stream.id())
+    }
+}
+
+impl Drop for RecvStream {
+    fn drop(&mut self) {
+        if !self.ended.load(Ordering::Acquire) {
+            // RFC 9114, section 4.1: an answer may be complete before its request is, and then this says that nothing
+            // is wrong. After another code it is without effect.
+            let _ = self.stream.stop_sending(error_code(Code::H3_NO_ERROR.value()));
+        }
+    }
+}
+
+fn id(id: u64) -> StreamId {
+    // s2n-quic has none that does not fit.
+    StreamId::try_from(id).unwrap_or_else(|_| h3::proto::varint::VarInt::MAX.into())
+}
+
+fn error_code(code: u64) -> application::Error {
+    application::Error::new(code).unwrap_or(application::Error::UNKNOWN)
+}
+
+fn closed() -> ConnectionErrorIncoming {
+    // As if the peer had said so: s2n-quic does not tell who closed a connection without an error.
+    ConnectionErrorIncoming::ApplicationClose { error_code: Code::H3_NO_ERROR.value() }
+}
+
+fn connection_error(error: connection::Error) -> ConnectionErrorIncoming {
+    match error {
+        connection::Error::Closed { .. } => closed(),
+        connection::Error::Application { error, .. } => {
+            ConnectionErrorIncoming::ApplicationClose { error_code: error.into() }
+        }
+        connection::Error::IdleTimerExpired { .. } => ConnectionErrorIncoming::Timeout,
+        other => ConnectionErrorIncoming::Undefined(Arc::new(other)),
+    }
+}
+
+fn on_stream(error: connection::Error) -> StreamErrorIncoming {
+    StreamErrorIncoming::ConnectionErrorIncoming { connection_error: connection_error(error) }
+}
+
+fn stream_error(error: stream::Error) -> StreamErrorIncoming {
+    match error {
+        stream::Error::StreamReset { error, .. } => {
+            StreamErrorIncoming::StreamTerminated { error_code: error.into() }
+        }
+        stream::Error::ConnectionError { error, .. } => on_stream(error),
+        other => StreamErrorIncoming::Unknown(Box::new(other)),
+    }
+}

@@ -1,0 +1,265 @@
+//! HTTP/3: the same answers as over TCP, within the same limits.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use futures_util::FutureExt;
+use h3::error::{Code, StreamError};
+use h3::frame::FrameStream;
+use h3::server::{RequestResolver, RequestStream};
+use h3::stream::BufRecvStream;
+use http::header::CONTENT_LENGTH;
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::timeout;
+
+use super::h3::{Connection as Transport, RecvStream};
+use super::{Accepted, Listener};
+use crate::limits;
+use crate::server::{Connection, Server};
+
+impl Server {
+    /// Serves HTTP/3 until `stop` is ready, then lets open requests finish, for [`limits::GRACE`] at most.
+    pub async fn run_http3(
+        self: Arc<Self>,
+        mut listener: Listener,
+        stop: impl Future<Output = ()>,
+    ) {
+        let (stopping, stopped) = watch::channel(Stop::No);
+        tokio::pin!(stop);
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = &mut stop => break,
+            };
+            let Some(accepted) = accepted else { break };
+            tokio::spawn(serve(self.clone(), accepted, stopped.clone()));
+        }
+        drop(stopped);
+        let _ = stopping.send(Stop::WhenIdle);
+        // Each connection holds a receiver until it is done.
+        let _ = timeout(limits::GRACE, stopping.closed()).await;
+        let _ = stopping.send(Stop::Now);
+        // The datagrams that say so are still to be sent.
+        let _ = timeout(limits::LAST_WORDS, stopping.closed()).await;
+        tokio::time::sleep(limits::STOPPING).await;
+        drop(listener);
+    }
+}
+
+/// What connections are told of the server's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+enum Stop {
+    No,
+    WhenIdle,
+    Now,
+}
+
+/// Ends when the server stops like that. If whoever could say so is gone, that is the end, too.
+async fn told(stopped: &mut watch::Receiver<Stop>, stop: Stop) {
+    let _ = stopped.wait_for(|told| *told >= stop).await;
+}
+
+/// What goes wrong with a whole connection is `h3`'s to tell the client, and worth a line of the log at most.
+async fn serve(server: Arc<Server>, accepted: Accepted, mut stopped: watch::Receiver<Stop>) {
+    let Accepted { connection, peer, negotiated, watch, place } = accepted;
+    tracing::debug!(%peer, ?negotiated, "a connection was accepted over QUIC");
+    let handle = connection.handle();
+    let connection_of_requests = Arc::new(Connection::new(server, &negotiated, peer, watch));
+    let serving = requests(connection_of_requests.clone(), connection, stopped.clone());
+    tokio::select! {
+        outcome = serving => {
+            if let Err(error) = outcome {
+                tracing::debug!(%peer, %error, "a connection over QUIC ended with an error");
+            }
+        }
+        () = connection_of_requests.activity().idle(limits::REQUEST_HEAD) => {
+            tracing::debug!(%peer, "an idle connection over QUIC was closed");
+        }
+        // After the grace period what is left is cut off.
+        () = told(&mut stopped, Stop::Now) => {}
+    }
+    let no_error = u32::try_from(Code::H3_NO_ERROR.value()).unwrap_or_default();
+    handle.close(no_error.into());
+    drop(place);
+}
+
+async fn requests(
+    connection: Arc<Connection>,
+    transport: s2n_quic::Connection,
+    mut stopped: watch::Receiver<Stop>,
+) -> Result<(), h3::error::ConnectionError> {
+    let mut driver: h3::server::Connection<Transport, Bytes> = h3::server::builder()
+        .max_field_section_size(limits::MAX_HEAD as u64)
+        .send_grease(false)
+        .build(Transport::new(transport))
+        .await?;
+    let heads = Arc::new(Semaphore::new(limits::HEADS_AT_A_TIME));
+    let mut is_stopping = false;
+    loop {
+        let stream = tokio::select! {
+            stream = std::future::poll_fn(|context| driver.poll_accept_request_stream(context)) => {
+                stream?
+            }
+            () = told(&mut stopped, Stop::WhenIdle), if !is_stopping => {
+                is_stopping = true;
+                // RFC 9114, section 5.2: what came until now is answered, nothing that comes later.
+                driver.shutdown(0).await?;
+                continue;
+            }
+            () = nothing_open(&connection), if is_stopping => return Ok(()),
+        };
+        let Some(stream) = stream else { return Ok(()) };
+        let ended = stream.ended();
+        let resolver = driver.create_resolver(FrameStream::new(BufRecvStream::new(stream)));
+        let busy = connection.activity().begin();
+        let (connection, heads) = (connection.clone(), heads.clone());
+        tokio::spawn(async move {
+            let _busy = busy;
+            if let Err(error) = request(&connection, resolver, ended, heads).await {
+                tracing::debug!(%error, "a request over HTTP/3 was not answered");
+            }
+        });
+    }
+}
+
+/// Ends when no request is open.
+async fn nothing_open(connection: &Connection) {
+    while connection.activity().idle_since().is_none() {
+        tokio::time::sleep(limits::STOPPING).await;
+    }
+}
+
+type Resolver = RequestResolver<Transport, Bytes>;
+
+async fn request(
+    connection: &Connection,
+    resolver: Resolver,
+    ended: Arc<AtomicBool>,
+    heads: Arc<Semaphore>,
+) -> Result<(), Failed> {
+    let head = async {
+        let _turn: Option<OwnedSemaphorePermit> = heads.acquire_owned().await.ok();
+        resolver.resolve_request().await
+    };
+    let (request, stream) =
+        timeout(limits::STREAM_HEAD, head).await.map_err(|_| Failed::Slow)??;
+    let (mut send, receive) = stream.split();
+    let announced = request
+        .headers()
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let body = Content::new(receive, ended, announced);
+    let answer = connection.answer(request.map(|()| body)).await;
+    let sending = async {
+        let (head, body) = answer.into_parts();
+        let body = body.collect().await.map(http_body_util::Collected::to_bytes);
+        let body = body.unwrap_or_else(|never| match never {});
+        send.send_response(http::Response::from_parts(head, ())).await?;
+        if !body.is_empty() {
+            send.send_data(body).await?;
+        }
+        send.finish().await
+    };
+    timeout(limits::ANSWER, sending).await.map_err(|_| Failed::Slow)??;
+    Ok(())
+}
+
+/// Why a request was not answered.
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    #[error("the client took too long")]
+    Slow,
+}
+
+/// The body of a request.
+struct Content {
+    stream: RequestStream<RecvStream, Bytes>,
+    /// What has come before anybody asked.
+    first: Option<Bytes>,
+    /// The client has sent all that it will.
+    ended: Arc<AtomicBool>,
+    is_over: bool,
+    /// What is missing of the length that was announced.
+    left: Option<u64>,
+}
+
+/// Why a body cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum ContentError {
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    #[error("the body is not as long as its request says")]
+    Length,
+}
+
+impl Content {
+    fn new(
+        stream: RequestStream<RecvStream, Bytes>,
+        ended: Arc<AtomicBool>,
+        left: Option<u64>,
+    ) -> Self {
+        let mut body = Self { stream, first: None, ended, is_over: false, left };
+        // Most requests are in one packet: whether there is a body is known already. An error comes again.
+        let first = std::future::poll_fn(|context| body.poll_data(context)).now_or_never();
+        if let Some(Ok(Some(bytes))) = first {
+            body.first = Some(bytes);
+        }
+        body
+    }
+
+    fn poll_data(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, ContentError>> {
+        if self.is_over {
+            return Poll::Ready(Ok(None));
+        }
+        loop {
+            let Some(mut data) = ready!(self.stream.poll_recv_data(context))? else {
+                // `h3` says that there is no more after an empty DATA frame, too.
+                if !self.ended.load(Ordering::Acquire) {
+                    continue;
+                }
+                self.is_over = true;
+                // RFC 9114, section 4.1.2: a request of another length than it says is malformed.
+                return Poll::Ready(match self.left {
+                    Some(1..) => Err(ContentError::Length),
+                    _ => Ok(None),
+                });
+            };
+            let bytes = data.copy_to_bytes(data.remaining());
+            if let Some(left) = &mut self.left {
+                *left = left.checked_sub(bytes.len() as u64).ok_or(ContentError::Length)?;
+            }
+            return Poll::Ready(Ok(Some(bytes)));
+        }
+    }
+}
+
+impl Body for Content {
+    type Data = Bytes;
+    type Error = ContentError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, ContentError>>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(Ok(Frame::data(first))));
+        }
+        self.poll_data(context)
+            .map(|outcome| outcome.map(|bytes| bytes.map(Frame::data)).transpose())
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.first.is_none() && self.is_over && !matches!(self.left, Some(1..))
+    }
+}

@@ -1,0 +1,464 @@
+//! The handshake over QUIC: the ClientHello is read first, the door's policy decides on it as it does over TCP, and
+//! rustls is given the configuration in which nothing else can be chosen.
+//!
+//! s2n-quic's own sessions for rustls are not used: they are bound to one configuration before the ClientHello is
+//! there, do not say how the handshake went, and drop the tickets that rustls has made.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Instant;
+
+use outlast_ledger::Outcome;
+use outlast_negotiate::offer::MAX_CLIENT_HELLO;
+use outlast_negotiate::{Choice, Decision, Offer, Transport, decide};
+use rustls::quic::{KeyChange, ServerConnection, Version};
+use s2n_codec::EncoderValue;
+use s2n_quic_core::application::ServerName;
+use s2n_quic_core::crypto::CryptoSuite;
+use s2n_quic_core::crypto::tls::{
+    self, ApplicationParameters, ChainError, CipherSuite, ConnectionInfo, Context, NamedGroup,
+    TlsExportError, TlsSession,
+};
+use s2n_quic_core::transport;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::keys::{OneRttKeys, PacketKeys, Suite, TAG_LEN, named};
+use super::load::{Going, Load};
+use crate::door::{Current, DECODE_ERROR, Door, served};
+use crate::watch::next_connection;
+use crate::{Negotiated, client_auth};
+
+/// What a handshake leaves for whoever accepts the connection.
+pub(super) struct Welcome {
+    pub(super) number: u64,
+    pub(super) peer: SocketAddr,
+    pub(super) negotiated: Negotiated,
+    pub(super) place: OwnedSemaphorePermit,
+}
+
+/// Makes the endpoint.
+pub(super) struct Provider {
+    door: Arc<Door>,
+    load: Arc<Load>,
+}
+
+impl Provider {
+    pub(super) fn new(door: Arc<Door>, load: Arc<Load>) -> Self {
+        Self { door, load }
+    }
+}
+
+impl s2n_quic::provider::tls::Provider for Provider {
+    type Server = Endpoint;
+    type Client = Endpoint;
+    type Error = Infallible;
+
+    fn start_server(self) -> Result<Endpoint, Infallible> {
+        Ok(Endpoint { door: self.door, load: self.load })
+    }
+
+    fn start_client(self) -> Result<Endpoint, Infallible> {
+        self.start_server()
+    }
+}
+
+/// Makes a session for each connection.
+pub(super) struct Endpoint {
+    door: Arc<Door>,
+    load: Arc<Load>,
+}
+
+impl tls::Endpoint for Endpoint {
+    type Session = Session;
+
+    fn new_server_session<Params: EncoderValue>(
+        &mut self,
+        parameters: &Params,
+        info: ConnectionInfo,
+    ) -> Session {
+        let hello = Hello {
+            received: Vec::new(),
+            parameters: parameters.encode_to_vec(),
+            going: self.load.begin(),
+        };
+        Session {
+            door: self.door.clone(),
+            load: self.load.clone(),
+            peer: info.remote_address,
+            begun: Instant::now(),
+            state: State::Hello(hello),
+        }
+    }
+
+    fn new_client_session<Params: EncoderValue>(&mut self, _: &Params, _: ServerName) -> Session {
+        // Nobody asks a listener for one.
+        Session {
+            door: self.door.clone(),
+            load: self.load.clone(),
+            peer: SocketAddr::from(([0, 0, 0, 0], 0)),
+            begun: Instant::now(),
+            state: State::Over,
+        }
+    }
+
+    fn max_tag_length(&self) -> usize {
+        TAG_LEN
+    }
+}
+
+/// A handshake.
+pub(super) struct Session {
+    door: Arc<Door>,
+    load: Arc<Load>,
+    peer: SocketAddr,
+    begun: Instant,
+    state: State,
+}
+
+enum State {
+    /// The ClientHello is not whole.
+    Hello(Hello),
+    /// It is, and was decided on.
+    Decided(Box<Decided>),
+    /// Done, failed, or never to be.
+    Over,
+}
+
+struct Hello {
+    received: Vec<u8>,
+    /// Transport parameters for the client.
+    parameters: Vec<u8>,
+    going: Going,
+}
+
+struct Decided {
+    /// Tells the ledger.
+    report: Report,
+    connection: ServerConnection,
+    choice: Choice,
+    current: Arc<Current>,
+    /// Which keys what is received and sent has next.
+    receives: Level,
+    sends: Level,
+    has_named_server: bool,
+    place: Option<OwnedSemaphorePermit>,
+    #[expect(dead_code, reason = "counts the handshake until it is dropped")]
+    going: Going,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Initial,
+    Handshake,
+    Application,
+}
+
+impl Level {
+    fn next(self) -> Self {
+        match self {
+            Self::Initial => Self::Handshake,
+            Self::Handshake | Self::Application => Self::Application,
+        }
+    }
+}
+
+/// Tells how a handshake ended, whichever way it does.
+struct Report {
+    door: Arc<Door>,
+    number: u64,
+    peer: SocketAddr,
+    begun: Instant,
+    offer: Option<Offer>,
+    is_open: bool,
+}
+
+impl Report {
+    fn tell(&mut self, outcome: Outcome) {
+        if std::mem::take(&mut self.is_open) {
+            self.door.report(self.number, Some(self.peer), self.begun, &self.offer, outcome);
+        }
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        self.tell(Outcome::Failed("the handshake was not finished".into()));
+    }
+}
+
+fn alert(code: u8) -> transport::Error {
+    // RFC 9001, section 4.8
+    tls::Error::new(code).into()
+}
+
+/// RFC 8446, section 6.2.
+const UNEXPECTED_MESSAGE: u8 = 10;
+const INTERNAL_ERROR: u8 = 80;
+const MISSING_EXTENSION: u8 = 109;
+
+impl Session {
+    /// Reads on in the ClientHello; decides when it is whole.
+    fn hello<C: Context<Self>>(&mut self, context: &mut C) -> Poll<Result<(), transport::Error>> {
+        let State::Hello(hello) = &mut self.state else { return Poll::Ready(Ok(())) };
+        while let Some(bytes) = context.receive_initial(None) {
+            hello.received.extend_from_slice(&bytes);
+            if hello.received.len() > MAX_CLIENT_HELLO {
+                return Poll::Ready(Err(transport::Error::CRYPTO_BUFFER_EXCEEDED));
+            }
+        }
+        let Some([kind, a, b, c]) = hello.received.first_chunk::<4>() else { return Poll::Pending };
+        if *kind != 1 {
+            return Poll::Ready(Err(alert(UNEXPECTED_MESSAGE)));
+        }
+        let len = 4 + u32::from_be_bytes([0, *a, *b, *c]) as usize;
+        if len > MAX_CLIENT_HELLO {
+            return Poll::Ready(Err(transport::Error::CRYPTO_BUFFER_EXCEEDED));
+        }
+        if hello.received.len() < len {
+            return Poll::Pending;
+        }
+        let State::Hello(hello) = std::mem::replace(&mut self.state, State::Over) else {
+            return Poll::Pending;
+        };
+        self.decide(hello, len).map(|decided| self.state = State::Decided(Box::new(decided))).into()
+    }
+
+    fn decide(&self, hello: Hello, len: usize) -> Result<Decided, transport::Error> {
+        let Hello { received, parameters, going } = hello;
+        let message = received.get(..len).unwrap_or_default();
+        let parsed = Offer::parse(message, Transport::Quic);
+        let mut report = Report {
+            door: self.door.clone(),
+            number: next_connection(),
+            peer: self.peer,
+            begun: self.begun,
+            offer: parsed.ok(),
+            is_open: true,
+        };
+        let Some(offer) = &report.offer else {
+            report.tell(Outcome::Failed("no ClientHello that can be read".into()));
+            return Err(alert(DECODE_ERROR));
+        };
+        let current = self.door.current();
+        let choice = match decide(self.door.rules(), offer, &current.facts) {
+            Decision::Serve(choice) => choice,
+            Decision::Refuse(refusal) => {
+                report.tell(Outcome::Refused(refusal));
+                return Err(alert(refusal.alert()));
+            }
+        };
+        // Before any asymmetric cryptography.
+        let Some(place) = self.load.place() else {
+            report.tell(Outcome::Failed("there are too many connections".into()));
+            return Err(transport::Error::CONNECTION_REFUSED);
+        };
+        let connection = current
+            .quic_config(&choice)
+            .ok_or_else(|| "nothing is configured for QUIC".to_owned())
+            .and_then(|config| {
+                ServerConnection::new(config, Version::V1, parameters)
+                    .map_err(|error| error.to_string())
+            });
+        let connection = match connection {
+            Ok(connection) => connection,
+            Err(error) => {
+                report.tell(Outcome::Failed(error));
+                return Err(alert(INTERNAL_ERROR));
+            }
+        };
+        let mut decided = Decided {
+            report,
+            connection,
+            choice,
+            current,
+            receives: Level::Initial,
+            sends: Level::Initial,
+            has_named_server: false,
+            place: Some(place),
+            going,
+        };
+        decided.read(&received)?;
+        Ok(decided)
+    }
+}
+
+impl Decided {
+    fn read(&mut self, bytes: &[u8]) -> Result<(), transport::Error> {
+        self.connection.read_hs(bytes).map_err(|error| {
+            self.report.tell(Outcome::Failed(error.to_string()));
+            alert(self.connection.alert().map_or(INTERNAL_ERROR, u8::from))
+        })
+    }
+
+    /// Reads, and writes what there is to be said. True when the handshake is done.
+    fn advance<C: Context<Session>>(&mut self, context: &mut C) -> Result<bool, transport::Error> {
+        self.write(context)?;
+        loop {
+            let received = match self.receives {
+                Level::Initial => context.receive_initial(None),
+                Level::Handshake => context.receive_handshake(None),
+                Level::Application => context.receive_application(None),
+            };
+            let Some(bytes) = received else { return Ok(false) };
+            self.read(&bytes)?;
+            self.write(context)?;
+            if self.sends == Level::Application && !self.connection.is_handshaking() {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn write<C: Context<Session>>(&mut self, context: &mut C) -> Result<(), transport::Error> {
+        loop {
+            let may_send = match self.sends {
+                Level::Initial => context.can_send_initial(),
+                Level::Handshake => context.can_send_handshake(),
+                Level::Application => context.can_send_application(),
+            };
+            if !may_send {
+                return Ok(());
+            }
+            let mut bytes = Vec::new();
+            let change = self.connection.write_hs(&mut bytes);
+            if bytes.is_empty() && change.is_none() {
+                return Ok(());
+            }
+            if !bytes.is_empty() {
+                match self.sends {
+                    Level::Initial => context.send_initial(bytes.into()),
+                    Level::Handshake => context.send_handshake(bytes.into()),
+                    Level::Application => context.send_application(bytes.into()),
+                }
+            }
+            let Some(change) = change else { continue };
+            let suite = self
+                .connection
+                .negotiated_cipher_suite()
+                .ok_or_else(|| alert(INTERNAL_ERROR))?
+                .suite();
+            match change {
+                KeyChange::Handshake { keys } => {
+                    let (keys, header) = PacketKeys::new(keys, suite);
+                    context.on_handshake_keys(keys, header)?;
+                    self.receives = self.receives.next();
+                }
+                KeyChange::OneRtt { keys, next } => {
+                    let (keys, header) = OneRttKeys::new(keys, next, suite);
+                    self.names(context)?;
+                    // RFC 9001, section 8.2: whoever sends none is refused.
+                    let transport_parameters = self
+                        .connection
+                        .quic_transport_parameters()
+                        .ok_or_else(|| alert(MISSING_EXTENSION))?;
+                    let parameters = ApplicationParameters { transport_parameters };
+                    context.on_one_rtt_keys(keys, header, parameters)?;
+                }
+            }
+            self.sends = self.sends.next();
+        }
+    }
+
+    /// Tells s2n-quic what it would like to know.
+    fn names<C: Context<Session>>(&mut self, context: &mut C) -> Result<(), transport::Error> {
+        if std::mem::replace(&mut self.has_named_server, true) {
+            return Ok(());
+        }
+        if let Some(name) = self.connection.server_name() {
+            context.on_server_name(name.into())?;
+        }
+        if let Some(name) = self.connection.alpn_protocol() {
+            context.on_application_protocol(name.to_vec().into())?;
+        }
+        let group = self.choice.group;
+        context.on_key_exchange_group(NamedGroup {
+            group_name: group.name,
+            contains_kem: group.strength.is_post_quantum(),
+        })
+    }
+
+    fn negotiated(&self) -> Negotiated {
+        let mut negotiated = Negotiated::of(&self.connection);
+        negotiated.client_certificate =
+            self.connection.peer_certificates().and_then(client_auth::described);
+        negotiated
+    }
+}
+
+impl tls::Session for Session {
+    fn poll<C: Context<Self>>(&mut self, context: &mut C) -> Poll<Result<(), transport::Error>> {
+        match self.hello(context) {
+            Poll::Ready(Ok(())) => {}
+            other => return other,
+        }
+        let State::Decided(decided) = &mut self.state else { return Poll::Ready(Ok(())) };
+        match decided.advance(context) {
+            Ok(false) => Poll::Pending,
+            Ok(true) => {
+                let negotiated = decided.negotiated();
+                let outcome = served(&negotiated, &decided.choice, &decided.current);
+                let number = decided.report.number;
+                if let Some(place) = decided.place.take() {
+                    let peer = self.peer;
+                    context.on_tls_context(Box::new(Welcome { number, peer, negotiated, place }));
+                }
+                context.on_handshake_complete()?;
+                decided.report.tell(Outcome::Served(outcome));
+                Poll::Ready(context.on_tls_exporter_ready(self))
+            }
+            Err(error) => {
+                decided.report.tell(Outcome::Failed(error.to_string()));
+                Poll::Ready(Err(error))
+            }
+        }
+    }
+}
+
+impl TlsSession for Session {
+    // Nobody asks s2n-quic for these: what is wanted of the handshake is in what is handed over.
+    fn tls_exporter(&self, _: &[u8], _: &[u8], _: &mut [u8]) -> Result<(), TlsExportError> {
+        Err(TlsExportError::failure())
+    }
+
+    fn cipher_suite(&self) -> CipherSuite {
+        match &self.state {
+            State::Decided(decided) => decided
+                .connection
+                .negotiated_cipher_suite()
+                .map_or(CipherSuite::Unknown, |suite| named(suite.suite())),
+            State::Hello(_) | State::Over => CipherSuite::Unknown,
+        }
+    }
+
+    fn peer_cert_chain_der(&self) -> Result<Vec<Vec<u8>>, ChainError> {
+        Err(ChainError::failure())
+    }
+
+    fn client_cert_chain_der(&self) -> Result<Option<Vec<u8>>, ChainError> {
+        Err(ChainError::failure())
+    }
+
+    fn selected_cert_der(&self) -> Result<Option<Vec<Vec<u8>>>, ChainError> {
+        Err(ChainError::failure())
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("peer", &self.peer).finish_non_exhaustive()
+    }
+}
+
+impl CryptoSuite for Session {
+    type HandshakeKey = <Suite as CryptoSuite>::HandshakeKey;
+    type HandshakeHeaderKey = <Suite as CryptoSuite>::HandshakeHeaderKey;
+    type InitialKey = <Suite as CryptoSuite>::InitialKey;
+    type InitialHeaderKey = <Suite as CryptoSuite>::InitialHeaderKey;
+    type OneRttKey = <Suite as CryptoSuite>::OneRttKey;
+    type OneRttHeaderKey = <Suite as CryptoSuite>::OneRttHeaderKey;
+    type ZeroRttKey = <Suite as CryptoSuite>::ZeroRttKey;
+    type ZeroRttHeaderKey = <Suite as CryptoSuite>::ZeroRttHeaderKey;
+    type RetryKey = <Suite as CryptoSuite>::RetryKey;
+}
