@@ -10,6 +10,7 @@ pub mod certificate;
 pub mod client;
 pub mod client_auth;
 pub mod door;
+pub mod echo;
 pub mod fetch;
 pub mod limits;
 mod negotiated;
