@@ -219,7 +219,8 @@ async fn a_client_may_move_to_another_address() {
     let stop = tokio::spawn(echo::over_quic(listener, std::future::pending()));
     let client = endpoint(world.config(&Policy::default(), ECHO));
     let connection = connect(&client, address).await.unwrap();
-    for round in 0..5_u8 {
+    // s2n-quic follows to three further addresses at most.
+    for round in 0..3_u8 {
         assert_eq!(echoed(&connection, &[round; 2000]).await, [round; 2000]);
         client.rebind(std::net::UdpSocket::bind("127.0.0.1:0").unwrap()).unwrap();
     }

@@ -88,7 +88,7 @@ impl tls::Endpoint for Endpoint {
             door: self.door.clone(),
             load: self.load.clone(),
             peer: info.remote_address,
-            begun: Instant::now(),
+            is_new: true,
             state: State::Hello(hello),
         }
     }
@@ -99,7 +99,7 @@ impl tls::Endpoint for Endpoint {
             door: self.door.clone(),
             load: self.load.clone(),
             peer: SocketAddr::from(([0, 0, 0, 0], 0)),
-            begun: Instant::now(),
+            is_new: true,
             state: State::Over,
         }
     }
@@ -114,7 +114,8 @@ pub(super) struct Session {
     door: Arc<Door>,
     load: Arc<Load>,
     peer: SocketAddr,
-    begun: Instant,
+    /// Nothing has been done yet.
+    is_new: bool,
     state: State,
 }
 
@@ -123,7 +124,9 @@ enum State {
     Hello(Hello),
     /// It is, and was decided on.
     Decided(Box<Decided>),
-    /// Done, failed, or never to be.
+    /// Failed, which is to be said at the next turn.
+    Failed(transport::Error),
+    /// Done, or never to be.
     Over,
 }
 
@@ -389,9 +392,35 @@ impl Decided {
 
 impl tls::Session for Session {
     fn poll<C: Context<Self>>(&mut self, context: &mut C) -> Poll<Result<(), transport::Error>> {
-        match self.hello(context) {
-            Poll::Ready(Ok(())) => {}
-            other => return other,
+        if let State::Failed(error) = self.state {
+            return Poll::Ready(Err(error));
+        }
+        let outcome = self.advance(context);
+        match outcome {
+            // What fails with the first packet s2n-quic drops without a word: the client would wait until it gives up.
+            // Once there is a connection, it is closed as it should be.
+            Poll::Ready(Err(error)) if std::mem::take(&mut self.is_new) => {
+                self.state = State::Failed(error);
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+            outcome => {
+                self.is_new = false;
+                outcome
+            }
+        }
+    }
+}
+
+impl Session {
+    fn advance<C: Context<Self>>(&mut self, context: &mut C) -> Poll<Result<(), transport::Error>> {
+        if let State::Hello(hello) = &mut self.state {
+            if !collect(&mut hello.received, context)? {
+                return Poll::Pending;
+            }
+            if let State::Hello(hello) = std::mem::replace(&mut self.state, State::Over) {
+                self.state = State::Decided(Box::new(self.decide(hello)?));
+            }
         }
         let State::Decided(decided) = &mut self.state else { return Poll::Ready(Ok(())) };
         match decided.advance(context) {
@@ -414,6 +443,21 @@ impl tls::Session for Session {
             }
         }
     }
+
+    fn finish<C: Context<Self>>(&mut self, context: &mut C) -> Result<(), transport::Error> {
+        let State::Decided(decided) = &mut self.state else { return Ok(()) };
+        let negotiated = decided.negotiated();
+        let welcome = decided.handshaking.take().zip(decided.place.take());
+        if let Some((mut handshaking, place)) = welcome {
+            let done =
+                self.door.done(&mut handshaking, &negotiated, &decided.choice, decided.has_retried);
+            done.map_err(|_| alert(INTERNAL_ERROR))?;
+            let peer = self.peer;
+            context.on_tls_context(Box::new(Welcome { handshaking, peer, negotiated, place }));
+        }
+        context.on_handshake_complete()?;
+        context.on_tls_exporter_ready(self)
+    }
 }
 
 impl TlsSession for Session {
@@ -428,7 +472,7 @@ impl TlsSession for Session {
                 .connection
                 .negotiated_cipher_suite()
                 .map_or(CipherSuite::Unknown, |suite| named(suite.suite())),
-            State::Hello(_) | State::Over => CipherSuite::Unknown,
+            _ => CipherSuite::Unknown,
         }
     }
 
