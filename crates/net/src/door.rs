@@ -45,7 +45,7 @@ pub struct Settings {
     pub rules: Rules,
     /// ALPN names, the preferred one first.
     pub protocols: Vec<Vec<u8>>,
-    /// The same for QUIC; without any, nothing is configured for it.
+    /// The same for QUIC; empty where there is none.
     pub quic_protocols: Vec<Vec<u8>>,
     /// Makes and opens tickets; without it sessions are resumed only within this process.
     pub tickets: Option<Arc<dyn ProducesTickets>>,
@@ -83,25 +83,6 @@ pub struct Door {
     current: RwLock<Arc<Current>>,
 }
 
-/// What is replaced as a whole while connections are open.
-pub(crate) struct Current {
-    certificates: Vec<ServerCertificate>,
-    pub(crate) facts: Vec<CertificateFacts>,
-    clients: Option<ClientAuth>,
-    configs: HashMap<(Version, u16, usize), Arc<ServerConfig>>,
-    /// By group and certificate.
-    quic: HashMap<(u16, usize), Arc<ServerConfig>>,
-}
-
-#[derive(Debug)]
-struct Always(Arc<CertifiedKey>);
-
-impl ResolvesServerCert for Always {
-    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.0.clone())
-    }
-}
-
 impl Door {
     /// A door with these certificates, the preferred one first, which asks clients for theirs if `clients` says how.
     pub fn new(
@@ -115,21 +96,14 @@ impl Door {
             Some(tickets) => tickets.clone(),
             None => aws_lc_rs::Ticketer::new()?,
         };
-        let mut door = Self {
-            settings,
-            sessions,
-            tickets,
-            current: RwLock::new(Arc::new(Current {
-                certificates: Vec::new(),
-                facts: Vec::new(),
-                clients: None,
-                configs: HashMap::new(),
-                quic: HashMap::new(),
-            })),
-        };
-        let current = door.configure(certificates, clients)?;
-        door.current = RwLock::new(Arc::new(current));
-        Ok(door)
+        let kept = Kept { settings: &settings, tickets: &tickets, sessions: &sessions };
+        let current = Current::new(&kept, certificates, clients)?;
+        let reporter = Arc::new(Reporter {
+            listener: settings.listener.clone(),
+            rules: settings.rules,
+            observer: settings.observer.clone(),
+        });
+        Ok(Self { settings, reporter, sessions, tickets, current: RwLock::new(Arc::new(current)) })
     }
 
     /// Asks clients for certificates in another way from the next connection on: other roots, newer CRLs.
@@ -155,12 +129,8 @@ impl Door {
         Ok(())
     }
 
-    pub(crate) fn current(&self) -> Arc<Current> {
+    fn current(&self) -> Arc<Current> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(crate) fn observer(&self) -> Option<Arc<dyn Observe>> {
-        self.settings.observer.clone()
     }
 
     /// What may be negotiated.
@@ -188,6 +158,17 @@ impl Door {
             }
             Decision::Refuse(refusal) => Err(refusal),
         }
+    }
+
+    /// A handshake over QUIC is done: held against what was decided, and reported.
+    pub(crate) fn done(
+        &self,
+        handshaking: &mut Handshaking,
+        negotiated: &Negotiated,
+        choice: &Choice,
+        hello_retry: bool,
+    ) -> io::Result<()> {
+        done(handshaking, negotiated, choice, &self.current(), hello_retry)
     }
 
     /// Does the handshake.
@@ -268,103 +249,37 @@ impl Door {
             connection.peer_certificates().and_then(client_auth::described);
         let hello_retry = observed.has_retried()
             || negotiated.handshake == HandshakeKind::FullWithHelloRetryRequest;
-        let served = served(&negotiated, &choice, &current, hello_retry);
-        if let Err(difference) = as_decided(&served, &choice) {
-            tracing::error!(difference, "a handshake did not end as was decided");
-            handshaking.end(Outcome::Failed(format!("not as was decided: {difference}")));
-            return Err(io::Error::other("the handshake did not end as was decided"));
-        }
-        handshaking.end(Outcome::Served(served));
+        done(handshaking, &negotiated, &choice, &current, hello_retry)?;
         let watch = handshaking.watch(counts);
         Ok(Accepted { stream, negotiated, watch })
     }
-
-    pub(crate) fn report(
-        &self,
-        connection: u64,
-        peer: Option<SocketAddr>,
-        begun: Instant,
-        offer: &Option<Offer>,
-        outcome: Outcome,
-    ) {
-        let Some(observer) = &self.settings.observer else { return };
-        observer.handshake(&Handshake {
-            connection,
-            time_ms: system_clock(),
-            listener: self.settings.listener.clone(),
-            peer,
-            policy: self.settings.rules.policy.name.to_owned(),
-            mode: self.settings.rules.mode.name().to_owned(),
-            ja4: offer.as_ref().map(ja4::ja4),
-            offer: offer.clone(),
-            outcome,
-            micros: u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX),
-        });
-    }
-
-    fn configure(
-        &self,
-        certificates: Vec<ServerCertificate>,
-        clients: Option<ClientAuth>,
-    ) -> Result<Current, Error> {
-        let rules = &self.settings.rules;
-        let mut configs = HashMap::new();
-        let mut quic = HashMap::new();
-        for (index, certificate) in certificates.iter().enumerate() {
-            for version in rules.versions() {
-                for group in rules.groups() {
-                    if version == Version::Tls12 && group.strength.is_post_quantum() {
-                        continue;
-                    }
-                    let provider = decided(rules, version, group);
-                    let builder = ServerConfig::builder_with_provider(provider.clone())
-                        .with_protocol_versions(&[version.rustls()])?;
-                    let builder = match &clients {
-                        Some(clients) => {
-                            builder.with_client_cert_verifier(clients.verifier(provider)?)
-                        }
-                        None => builder.with_no_client_auth(),
-                    };
-                    let resolver = Arc::new(Always(certificate.key.clone()));
-                    let mut config = builder.with_cert_resolver(resolver);
-                    // The policy's order counts; the client's must not undo it.
-                    config.ignore_client_order = true;
-                    config.alpn_protocols = self.settings.protocols.clone();
-                    if clients.is_some() {
-                        // A resumed session carries the client's certificate of the first handshake, and nobody
-                        // looks whether it has expired or been revoked since.
-                        config.session_storage = Arc::new(NoServerSessionStorage {});
-                        config.send_tls13_tickets = 0;
-                    } else {
-                        // Common to all configurations, so that a session resumes whichever it meets.
-                        config.ticketer = self.tickets.clone();
-                        config.session_storage = self.sessions.clone();
-                    }
-                    if version == Version::Tls13 && !self.settings.quic_protocols.is_empty() {
-                        let mut config = config.clone();
-                        config.alpn_protocols = self.settings.quic_protocols.clone();
-                        quic.insert((group.code_point, index), Arc::new(config));
-                    }
-                    configs.insert((version, group.code_point, index), Arc::new(config));
-                }
-            }
-        }
-        let facts = certificates.iter().map(ServerCertificate::facts).collect();
-        Ok(Current { certificates, facts, clients, configs, quic })
-    }
 }
 
-impl Current {
-    fn config(&self, choice: &Choice) -> Option<Arc<ServerConfig>> {
-        self.configs.get(&(choice.version, choice.group.code_point, choice.certificate)).cloned()
-    }
+const TOO_LONG: &str = "took too long";
 
-    pub(crate) fn quic_config(&self, choice: &Choice) -> Option<Arc<ServerConfig>> {
-        self.quic.get(&(choice.group.code_point, choice.certificate)).cloned()
+fn done(
+    handshaking: &mut Handshaking,
+    negotiated: &Negotiated,
+    choice: &Choice,
+    current: &Current,
+    hello_retry: bool,
+) -> io::Result<()> {
+    let served = served(negotiated, choice, current, hello_retry);
+    if let Err(difference) = as_decided(&served, choice) {
+        tracing::error!(difference, "a handshake did not end as was decided");
+        handshaking.end(Outcome::Failed(format!("not as was decided: {difference}")));
+        return Err(io::Error::other("the handshake did not end as was decided"));
     }
+    handshaking.end(Outcome::Served(served));
+    Ok(())
 }
 
-pub(crate) fn served(negotiated: &Negotiated, choice: &Choice, current: &Current) -> Served {
+fn served(
+    negotiated: &Negotiated,
+    choice: &Choice,
+    current: &Current,
+    hello_retry: bool,
+) -> Served {
     let resumed = negotiated.handshake == HandshakeKind::Resumed;
     Served {
         version: negotiated.version.clone(),
@@ -379,30 +294,19 @@ pub(crate) fn served(negotiated: &Negotiated, choice: &Choice, current: &Current
     }
 }
 
-/// RFC 8446, section 6.2.
-pub(crate) const DECODE_ERROR: u8 = 50;
-
-/// Sends an alert, and waits for the client to read it.
-async fn refuse(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), alert: u8) {
-    let record = [21, 3, 3, 0, 2, 2, alert];
-    let telling = async {
-        if stream.write_all(&record).await.is_ok() {
-            farewell(stream).await;
-        }
-    };
-    let _ = timeout(limits::LAST_WORDS, telling).await;
-}
-
-/// Ends a connection so that the client reads the alert: what it has sent meanwhile is read, or the system would reset the
-/// connection and the alert be lost. A client of TLS 1.3 sends its first request together with its certificate.
-async fn farewell(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
-    let _ = stream.shutdown().await;
-    let mut buffer = [0; 4096];
-    let mut left = limits::MAX_HEAD;
-    while let Ok(read @ 1..) = stream.read(&mut buffer).await {
-        left = left.saturating_sub(read);
-        if left == 0 {
-            return;
-        }
+/// Guards the whole design: that what was decided is what rustls did. The error says what was not.
+fn as_decided(served: &Served, choice: &Choice) -> Result<(), &'static str> {
+    // A session of TLS 1.2 that is resumed has no key exchange.
+    let exchanges = !(served.resumed && served.group.is_none());
+    if served.version != choice.version.name() {
+        Err("the version")
+    } else if exchanges && served.group.as_deref() != Some(choice.group.name) {
+        Err("the group")
+    } else if served.suite != choice.suite.name {
+        Err("the cipher suite")
+    } else if served.hello_retry != choice.hello_retry {
+        Err("the HelloRetryRequest")
+    } else {
+        Ok(())
     }
 }

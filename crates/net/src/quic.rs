@@ -60,7 +60,6 @@ impl Default for Settings {
 pub struct Listener {
     server: s2n_quic::Server,
     address: SocketAddr,
-    door: Arc<Door>,
 }
 
 /// A connection whose handshake is done.
@@ -89,7 +88,7 @@ impl Listener {
             .with_recv_buffer_size(limits::QUIC_RECEIVE_BUFFER)?
             .build()?;
         let server = s2n_quic::Server::builder()
-            .with_tls(tls::Provider::new(door.clone(), load.clone()))
+            .with_tls(tls::Provider::new(door, load.clone()))
             .map_err(io::Error::other)?
             .with_io(socket)
             .map_err(io::Error::other)?
@@ -105,7 +104,7 @@ impl Listener {
             .map_err(io::Error::other)?
             .start()
             .map_err(io::Error::other)?;
-        Ok(Self { server, address, door })
+        Ok(Self { server, address })
     }
 
     /// Where it listens.
@@ -121,9 +120,8 @@ impl Listener {
             // Neither is absent from a connection whose handshake was ours.
             let Some(welcome) = welcome else { continue };
             let counts = connection.query_event_context(|counts: &Arc<Counts>| counts.clone());
-            let Welcome { number, peer, negotiated, place } = *welcome;
-            let observer = self.door.observer();
-            let watch = Watch::new(number, observer, counts.unwrap_or_default());
+            let Welcome { handshaking, peer, negotiated, place } = *welcome;
+            let watch = handshaking.watch(counts.unwrap_or_default());
             return Some(Accepted { connection, peer, negotiated, watch, place });
         }
     }

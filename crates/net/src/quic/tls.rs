@@ -9,11 +9,10 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Instant;
 
 use outlast_ledger::Outcome;
-use outlast_negotiate::offer::MAX_CLIENT_HELLO;
-use outlast_negotiate::{Choice, Decision, Offer, Transport, decide};
+use outlast_negotiate::offer::{MAX_CLIENT_HELLO, OfferError, check_second};
+use outlast_negotiate::{Choice, Offer, Transport};
 use rustls::quic::{KeyChange, ServerConnection, Version};
 use s2n_codec::EncoderValue;
 use s2n_quic_core::application::ServerName;
@@ -27,13 +26,12 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::keys::{OneRttKeys, PacketKeys, Suite, TAG_LEN, named};
 use super::load::{Going, Load};
-use crate::door::{Current, DECODE_ERROR, Door, served};
-use crate::watch::next_connection;
+use crate::door::{Door, Handshaking};
 use crate::{Negotiated, client_auth};
 
 /// What a handshake leaves for whoever accepts the connection.
 pub(super) struct Welcome {
-    pub(super) number: u64,
+    pub(super) handshaking: Handshaking,
     pub(super) peer: SocketAddr,
     pub(super) negotiated: Negotiated,
     pub(super) place: OwnedSemaphorePermit,
@@ -139,10 +137,12 @@ struct Hello {
 
 struct Decided {
     /// Tells the ledger.
-    report: Report,
+    handshaking: Option<Handshaking>,
     connection: ServerConnection,
     choice: Choice,
-    current: Arc<Current>,
+    /// The ClientHellos, from when another is asked for until it is there.
+    retry: Option<(Vec<u8>, Vec<u8>)>,
+    has_retried: bool,
     /// Which keys what is received and sent has next.
     receives: Level,
     sends: Level,
@@ -168,30 +168,6 @@ impl Level {
     }
 }
 
-/// Tells how a handshake ended, whichever way it does.
-struct Report {
-    door: Arc<Door>,
-    number: u64,
-    peer: SocketAddr,
-    begun: Instant,
-    offer: Option<Offer>,
-    is_open: bool,
-}
-
-impl Report {
-    fn tell(&mut self, outcome: Outcome) {
-        if std::mem::take(&mut self.is_open) {
-            self.door.report(self.number, Some(self.peer), self.begun, &self.offer, outcome);
-        }
-    }
-}
-
-impl Drop for Report {
-    fn drop(&mut self) {
-        self.tell(Outcome::Failed("the handshake was not finished".into()));
-    }
-}
-
 fn alert(code: u8) -> transport::Error {
     // RFC 9001, section 4.8
     tls::Error::new(code).into()
@@ -199,84 +175,75 @@ fn alert(code: u8) -> transport::Error {
 
 /// RFC 8446, section 6.2.
 const UNEXPECTED_MESSAGE: u8 = 10;
+const HANDSHAKE_FAILURE: u8 = 40;
 const INTERNAL_ERROR: u8 = 80;
 const MISSING_EXTENSION: u8 = 109;
 
-impl Session {
-    /// Reads on in the ClientHello; decides when it is whole.
-    fn hello<C: Context<Self>>(&mut self, context: &mut C) -> Poll<Result<(), transport::Error>> {
-        let State::Hello(hello) = &mut self.state else { return Poll::Ready(Ok(())) };
-        while let Some(bytes) = context.receive_initial(None) {
-            hello.received.extend_from_slice(&bytes);
-            if hello.received.len() > MAX_CLIENT_HELLO {
-                return Poll::Ready(Err(transport::Error::CRYPTO_BUFFER_EXCEEDED));
-            }
-        }
-        let Some([kind, a, b, c]) = hello.received.first_chunk::<4>() else { return Poll::Pending };
-        if *kind != 1 {
-            return Poll::Ready(Err(alert(UNEXPECTED_MESSAGE)));
-        }
-        let len = 4 + u32::from_be_bytes([0, *a, *b, *c]) as usize;
-        if len > MAX_CLIENT_HELLO {
-            return Poll::Ready(Err(transport::Error::CRYPTO_BUFFER_EXCEEDED));
-        }
-        if hello.received.len() < len {
-            return Poll::Pending;
-        }
-        let State::Hello(hello) = std::mem::replace(&mut self.state, State::Over) else {
-            return Poll::Pending;
-        };
-        self.decide(hello, len).map(|decided| self.state = State::Decided(Box::new(decided))).into()
-    }
+/// The answer to a ClientHello that is none.
+fn malformed(error: OfferError) -> transport::Error {
+    alert(error.alert().unwrap_or(HANDSHAKE_FAILURE))
+}
 
-    fn decide(&self, hello: Hello, len: usize) -> Result<Decided, transport::Error> {
+/// Appends what has come of a ClientHello. True when it is whole.
+fn collect<C: Context<Session>>(
+    hello: &mut Vec<u8>,
+    context: &mut C,
+) -> Result<bool, transport::Error> {
+    loop {
+        if let Some([kind, a, b, c]) = hello.first_chunk::<4>() {
+            let len = 4 + u32::from_be_bytes([0, *a, *b, *c]) as usize;
+            if *kind != 1 {
+                return Err(alert(UNEXPECTED_MESSAGE));
+            }
+            if len > MAX_CLIENT_HELLO {
+                return Err(transport::Error::CRYPTO_BUFFER_EXCEEDED);
+            }
+            if hello.len() == len {
+                return Ok(true);
+            }
+            if hello.len() > len {
+                // Nothing may follow before the server has answered.
+                return Err(alert(UNEXPECTED_MESSAGE));
+            }
+        }
+        match context.receive_initial(None) {
+            Some(bytes) => hello.extend_from_slice(&bytes),
+            None => return Ok(false),
+        }
+    }
+}
+
+impl Session {
+    fn decide(&self, hello: Hello) -> Result<Decided, transport::Error> {
         let Hello { received, parameters, going } = hello;
-        let message = received.get(..len).unwrap_or_default();
-        let parsed = Offer::parse(message, Transport::Quic);
-        let mut report = Report {
-            door: self.door.clone(),
-            number: next_connection(),
-            peer: self.peer,
-            begun: self.begun,
-            offer: parsed.ok(),
-            is_open: true,
-        };
-        let Some(offer) = &report.offer else {
-            report.tell(Outcome::Failed("no ClientHello that can be read".into()));
-            return Err(alert(DECODE_ERROR));
-        };
-        let current = self.door.current();
-        let choice = match decide(self.door.rules(), offer, &current.facts) {
-            Decision::Serve(choice) => choice,
-            Decision::Refuse(refusal) => {
-                report.tell(Outcome::Refused(refusal));
-                return Err(alert(refusal.alert()));
-            }
-        };
+        let mut handshaking = self.door.handshaking(Some(self.peer));
+        handshaking.heard();
+        let offer = Offer::parse(&received, Transport::Quic).map_err(|error| {
+            handshaking.end(Outcome::Failed(error.to_string()));
+            malformed(error)
+        })?;
+        let decision = self.door.quic(&offer);
+        handshaking.offered(offer);
+        let (choice, config) = decision.map_err(|refusal| {
+            handshaking.end(Outcome::Refused(refusal));
+            alert(refusal.alert())
+        })?;
         // Before any asymmetric cryptography.
-        let Some(place) = self.load.place() else {
-            report.tell(Outcome::Failed("there are too many connections".into()));
-            return Err(transport::Error::CONNECTION_REFUSED);
-        };
-        let connection = current
-            .quic_config(&choice)
-            .ok_or_else(|| "nothing is configured for QUIC".to_owned())
-            .and_then(|config| {
-                ServerConnection::new(config, Version::V1, parameters)
-                    .map_err(|error| error.to_string())
-            });
-        let connection = match connection {
-            Ok(connection) => connection,
-            Err(error) => {
-                report.tell(Outcome::Failed(error));
-                return Err(alert(INTERNAL_ERROR));
-            }
-        };
+        let place = self.load.place().ok_or_else(|| {
+            handshaking.end(Outcome::Failed("there are too many connections".into()));
+            transport::Error::CONNECTION_REFUSED
+        })?;
+        let connection =
+            ServerConnection::new(config, Version::V1, parameters).map_err(|error| {
+                handshaking.end(Outcome::Failed(error.to_string()));
+                alert(INTERNAL_ERROR)
+            })?;
         let mut decided = Decided {
-            report,
+            handshaking: Some(handshaking),
             connection,
             choice,
-            current,
+            retry: None,
+            has_retried: false,
             receives: Level::Initial,
             sends: Level::Initial,
             has_named_server: false,
@@ -284,32 +251,54 @@ impl Session {
             going,
         };
         decided.read(&received)?;
+        decided.retry = choice.hello_retry.then(|| (received, Vec::new()));
         Ok(decided)
     }
 }
 
 impl Decided {
+    fn end(&mut self, outcome: Outcome) {
+        if let Some(handshaking) = &mut self.handshaking {
+            handshaking.end(outcome);
+        }
+    }
+
     fn read(&mut self, bytes: &[u8]) -> Result<(), transport::Error> {
         self.connection.read_hs(bytes).map_err(|error| {
-            self.report.tell(Outcome::Failed(error.to_string()));
-            alert(self.connection.alert().map_or(INTERNAL_ERROR, u8::from))
+            let code = self.connection.alert().map_or(INTERNAL_ERROR, u8::from);
+            self.end(Outcome::Failed(error.to_string()));
+            alert(code)
         })
     }
 
     /// Reads, and writes what there is to be said. True when the handshake is done.
     fn advance<C: Context<Session>>(&mut self, context: &mut C) -> Result<bool, transport::Error> {
-        self.write(context)?;
         loop {
+            self.write(context)?;
+            if self.sends == Level::Application && !self.connection.is_handshaking() {
+                return Ok(true);
+            }
+            if let Some((first, mut second)) = self.retry.take() {
+                if !collect(&mut second, context)? {
+                    self.retry = Some((first, second));
+                    return Ok(false);
+                }
+                check_second(&first, &second, self.choice.group.code_point).map_err(|error| {
+                    self.end(Outcome::Failed(error.to_string()));
+                    malformed(error)
+                })?;
+                self.has_retried = true;
+                self.read(&second)?;
+                continue;
+            }
             let received = match self.receives {
                 Level::Initial => context.receive_initial(None),
                 Level::Handshake => context.receive_handshake(None),
                 Level::Application => context.receive_application(None),
             };
-            let Some(bytes) = received else { return Ok(false) };
-            self.read(&bytes)?;
-            self.write(context)?;
-            if self.sends == Level::Application && !self.connection.is_handshaking() {
-                return Ok(true);
+            match received {
+                Some(bytes) => self.read(&bytes)?,
+                None => return Ok(false),
             }
         }
     }
@@ -425,20 +414,9 @@ impl Session {
         let State::Decided(decided) = &mut self.state else { return Poll::Ready(Ok(())) };
         match decided.advance(context) {
             Ok(false) => Poll::Pending,
-            Ok(true) => {
-                let negotiated = decided.negotiated();
-                let outcome = served(&negotiated, &decided.choice, &decided.current);
-                let number = decided.report.number;
-                if let Some(place) = decided.place.take() {
-                    let peer = self.peer;
-                    context.on_tls_context(Box::new(Welcome { number, peer, negotiated, place }));
-                }
-                context.on_handshake_complete()?;
-                decided.report.tell(Outcome::Served(outcome));
-                Poll::Ready(context.on_tls_exporter_ready(self))
-            }
+            Ok(true) => Poll::Ready(self.finish(context)),
             Err(error) => {
-                decided.report.tell(Outcome::Failed(error.to_string()));
+                decided.end(Outcome::Failed(error.to_string()));
                 Poll::Ready(Err(error))
             }
         }

@@ -1,0 +1,296 @@
+//! HTTP/3 as served, with h3-quinn as client: the same answers and limits as over TCP.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::type_complexity,
+    reason = "a test may fail and print"
+)]
+
+#[path = "../../api/tests/common/mod.rs"]
+mod common;
+mod quic_support;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::{Buf, Bytes};
+use common::Fixture;
+use h3::client::SendRequest;
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use outlast_api::service::Service;
+use outlast_negotiate::Rules;
+use outlast_net::certificate::KINDS;
+use outlast_net::limits;
+use outlast_net::policy::Policy;
+use outlast_net::quic::{HTTP3, Settings};
+use outlast_net::server::{Server, system_clock};
+use quic_support::{World, client_config, connect, endpoint};
+use rustls::pki_types::ServerName;
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio_rustls::TlsConnector;
+
+type Client = SendRequest<h3_quinn::OpenStreams, Bytes>;
+
+struct Setting {
+    world: World,
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+/// Both doors, at the same port number where that is free.
+async fn serve(service: Service) -> Setting {
+    let world = World::new(Rules::default(), &KINDS[0], HTTP3);
+    let listener = world.listen(Settings::default());
+    let address = listener.address();
+    let tcp = TcpListener::bind(address).await.unwrap();
+    let (stop, stopped) = oneshot::channel();
+    let server = Server::new(Arc::new(service), world.door.clone(), system_clock)
+        .announcing_http3(address.port());
+    let server = Arc::new(server);
+    tokio::spawn(server.clone().run(tcp, std::future::pending()));
+    let task = tokio::spawn(server.run_http3(listener, async move {
+        let _ = stopped.await;
+    }));
+    Setting { world, address, stop: Some(stop), task }
+}
+
+async fn client(setting: &Setting) -> (Client, quinn::Endpoint) {
+    let endpoint = endpoint(setting.world.config(&Policy::default(), HTTP3));
+    let connection = connect(&endpoint, setting.address).await.unwrap();
+    let connection = h3_quinn::Connection::new(connection);
+    let (mut driver, send) = h3::client::new(connection).await.unwrap();
+    tokio::spawn(async move { std::future::poll_fn(|context| driver.poll_close(context)).await });
+    (send, endpoint)
+}
+
+type Answer = (StatusCode, http::HeaderMap, Vec<u8>);
+
+/// Sends in pieces of this size.
+async fn ask(
+    client: &mut Client,
+    request: Request<Vec<u8>>,
+    piece: usize,
+) -> Result<Answer, h3::error::StreamError> {
+    let (head, body) = request.into_parts();
+    let stream = client.send_request(Request::from_parts(head, ())).await?;
+    let (mut send, mut receive) = stream.split();
+    let sending = async {
+        for bytes in body.chunks(piece) {
+            send.send_data(Bytes::copy_from_slice(bytes)).await?;
+        }
+        send.finish().await
+    };
+    let receiving = async {
+        let (head, ()) = receive.recv_response().await?.into_parts();
+        let mut body = Vec::new();
+        while let Some(mut bytes) = receive.recv_data().await? {
+            body.extend_from_slice(&bytes.copy_to_bytes(bytes.remaining()));
+        }
+        Ok((head.status, head.headers, body))
+    };
+    // A server that answers early may stop the request.
+    let (_, answer) = tokio::join!(sending, receiving);
+    answer
+}
+
+/// With its host where HTTP/3 has it.
+fn over_http3(mut request: Request<Vec<u8>>) -> Request<Vec<u8>> {
+    let host = request.headers_mut().remove("host").unwrap();
+    let path = request.uri().path();
+    *request.uri_mut() = format!("https://{}{path}", host.to_str().unwrap()).parse().unwrap();
+    request
+}
+
+fn get(path: &str) -> Request<Vec<u8>> {
+    Request::get(format!("https://localhost{path}")).body(Vec::new()).unwrap()
+}
+
+fn fixture() -> Fixture {
+    let fixture = Fixture::new();
+    fixture.now.set(system_clock() / 1000);
+    fixture
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_and_answers_of_any_size_are_carried() {
+    let fixture = fixture();
+    for _ in 0..1000 {
+        fixture.kms("CreateKey", json!({})).unwrap();
+    }
+    let list = json!({ "Limit": 1000 }).to_string();
+    let list = over_http3(fixture.raw("kms", "TrentService.ListKeys", list.as_bytes()));
+    let import = json!({
+        "Certificate": "eA==",
+        "PrivateKey": "eA==",
+        "CertificateChain": common::b64(&vec![b'x'; 300_000]),
+    });
+    let import = import.to_string().into_bytes();
+    assert!(import.len() > 300_000);
+    let import = fixture.raw("acm", "CertificateManager.ImportCertificate", &import);
+    let store = fixture.store.clone();
+    let setting = serve(fixture.service).await;
+    let (mut client, _endpoint) = client(&setting).await;
+    let (status, headers, body) = ask(&mut client, list, 1).await.unwrap();
+    assert_eq!(status, 200);
+    assert!(headers.contains_key("x-amzn-requestid"));
+    assert!(body.len() > 100_000, "{} bytes", body.len());
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(body["Keys"].as_array().unwrap().len(), 1000);
+    // The signature is over the whole body: had anything been lost, that would be the error.
+    for piece in [7000, 400_000] {
+        let request = over_http3(import.clone());
+        let (status, _, body) = ask(&mut client, request, piece).await.unwrap();
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!((status.as_u16(), &body["__type"]), (400, &json!("ValidationException")));
+    }
+    let events = outlast_store::Store::events(store.as_ref(), 0, 100_000).unwrap();
+    let last: Value = serde_json::from_slice(&events.last().unwrap().body).unwrap();
+    let details = &last["tlsDetails"];
+    assert_eq!(details["tlsVersion"], "TLSv1.3", "{last}");
+    assert_eq!(details["keyExchange"], "X25519MLKEM768", "{last}");
+    assert_eq!(details["cipherSuite"], "TLS_AES_256_GCM_SHA384");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_requests_share_a_connection() {
+    let setting = serve(fixture().service).await;
+    let (client, _endpoint) = client(&setting).await;
+    let mut tasks = Vec::new();
+    // More than may be open at a time: the others wait for their turn.
+    for _ in 0..200 {
+        let mut client = client.clone();
+        tasks.push(tokio::spawn(async move { ask(&mut client, get("/readyz"), 1).await.unwrap() }));
+    }
+    for task in tasks {
+        let (status, headers, body) = task.await.unwrap();
+        assert_eq!((status.as_u16(), body.as_slice()), (200, &b"ok\n"[..]));
+        assert!(!headers.contains_key("alt-svc"), "they are here already");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_too_much_is_refused_and_the_connection_lives() {
+    let fixture = fixture();
+    let long = over_http3(fixture.raw("kms", "TrentService.ListKeys", &vec![b' '; 300_000]));
+    let unknown = {
+        let mut request = long.clone();
+        let value = request.headers()["authorization"].to_str().unwrap();
+        let value = value.replace(common::ACCESS_KEY, "AKIANOBODYKNOWSTHIS0");
+        request.headers_mut().insert("authorization", value.parse().unwrap());
+        *request.body_mut() = vec![b' '; 200_000];
+        request
+    };
+    let setting = serve(fixture.service).await;
+    let (mut client, _endpoint) = client(&setting).await;
+    // KMS takes 256 KiB.
+    let (status, ..) = ask(&mut client, long.clone(), 10_000).await.unwrap();
+    assert_eq!(status, 413);
+    let mut announced = long;
+    announced.headers_mut().insert("content-length", "300000".parse().unwrap());
+    let (status, ..) = ask(&mut client, announced, 10_000).await.unwrap();
+    assert_eq!(status, 413);
+    let (status, _, body) = ask(&mut client, unknown, 10_000).await.unwrap();
+    assert!(status == 400 || status == 403, "{status} {}", String::from_utf8_lossy(&body));
+    // A body of another length than was announced: it is not waited for, nor taken.
+    for announced in ["4", "9"] {
+        let mut request = get("/");
+        *request.method_mut() = Method::POST;
+        request.headers_mut().insert("content-length", announced.parse().unwrap());
+        request.headers_mut().insert("x-amz-target", "TrentService.ListKeys".parse().unwrap());
+        *request.body_mut() = b"{    }".to_vec();
+        match ask(&mut client, request, 10).await {
+            Ok((status, ..)) => assert!(status.is_client_error(), "{status}"),
+            Err(error) => println!("{error}"),
+        }
+    }
+    let (status, ..) = ask(&mut client, get("/healthz"), 1).await.unwrap();
+    assert_eq!(status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn heads_have_a_length_at_most() {
+    let setting = serve(fixture().service).await;
+    let endpoint = endpoint(setting.world.config(&Policy::default(), HTTP3));
+    // As a client of its own that has not read the server's settings.
+    let connection = connect(&endpoint, setting.address).await.unwrap();
+    let mut control = connection.open_uni().await.unwrap();
+    control.write_all(&[0, 4, 0]).await.unwrap();
+    // A HEADERS frame that says it has 16 MiB is not waited for.
+    let (mut send, mut receive) = connection.open_bi().await.unwrap();
+    send.write_all(&[1, 0x81, 0, 0, 0]).await.unwrap();
+    let begun = Instant::now();
+    let filling = async {
+        loop {
+            if let Err(error) = send.write_all(&[b'x'; 4096]).await {
+                return error;
+            }
+        }
+    };
+    let error = tokio::time::timeout(Duration::from_secs(5), filling).await.unwrap();
+    assert!(
+        matches!(error, quinn::WriteError::Stopped(code) if code == 0x107_u32.into()),
+        "{error}"
+    );
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    let _ = receive.read_to_end(1 << 20).await;
+    // The connection goes on.
+    let (mut client, _endpoint) = client(&setting).await;
+    let mut request = get("/healthz");
+    request.headers_mut().insert("x-long", "x".repeat(limits::MAX_HEAD - 1000).parse().unwrap());
+    let (status, ..) = ask(&mut client, request, 1).await.unwrap();
+    assert_eq!(status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_over_tcp_say_where_http3_is() {
+    let setting = serve(fixture().service).await;
+    let config = client_config(&Policy::default(), setting.world.roots.clone(), HTTP3);
+    let stream = TcpStream::connect(setting.address).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
+    let (mut client, connection) =
+        http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    for path in ["/healthz", "/acme/none/directory", "/nothing"] {
+        let request = Request::get(path).header("host", "localhost").body(Full::default()).unwrap();
+        let answer = client.send_request(request).await.unwrap();
+        let expected = format!("h3=\":{}\"; ma=86400", setting.address.port());
+        assert_eq!(answer.headers()["alt-svc"], expected.as_str(), "{path}");
+        answer.into_body().collect().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_stops_lets_open_requests_finish() {
+    let fixture = fixture();
+    let request = over_http3(fixture.raw("kms", "TrentService.ListKeys", b"{}"));
+    let mut setting = serve(fixture.service).await;
+    let (mut busy, _first) = client(&setting).await;
+    let (_idle, _second) = client(&setting).await;
+    let stream = busy.send_request(Request::from_parts(request.into_parts().0, ())).await.unwrap();
+    let (mut send, mut receive) = stream.split();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    setting.stop.take().unwrap().send(()).unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    // A new connection gets nothing done, the request that was open does.
+    assert!(!setting.task.is_finished());
+    send.send_data(Bytes::from_static(b"{}")).await.unwrap();
+    send.finish().await.unwrap();
+    let answer = receive.recv_response().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let mut body = Vec::new();
+    while let Some(mut bytes) = receive.recv_data().await.unwrap() {
+        body.extend_from_slice(&bytes.copy_to_bytes(bytes.remaining()));
+    }
+    assert!(serde_json::from_slice::<Value>(&body).is_ok());
+    let ended = tokio::time::timeout(Duration::from_secs(3), &mut setting.task).await;
+    ended.expect("the server stops once nothing is open").unwrap();
+}
