@@ -1,6 +1,7 @@
 //! What listeners report of connections.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use outlast_negotiate::{Offer, Refusal};
 use serde::{Deserialize, Serialize};
@@ -86,4 +87,17 @@ pub trait Observe: Send + Sync {
     fn handshake(&self, handshake: &Handshake);
     /// A connection ended.
     fn end(&self, end: &End);
+}
+
+/// Several observers as one, told in this order.
+pub struct Observers(pub Vec<Arc<dyn Observe>>);
+
+impl Observe for Observers {
+    fn handshake(&self, handshake: &Handshake) {
+        self.0.iter().for_each(|observer| observer.handshake(handshake));
+    }
+
+    fn end(&self, end: &End) {
+        self.0.iter().for_each(|observer| observer.end(end));
+    }
 }

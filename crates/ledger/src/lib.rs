@@ -4,4 +4,4 @@
 
 mod event;
 
-pub use event::{End, Handshake, Observe, Outcome, Served};
+pub use event::{End, Handshake, Observe, Observers, Outcome, Served};
