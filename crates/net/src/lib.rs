@@ -13,6 +13,7 @@ pub mod door;
 pub mod echo;
 pub mod fetch;
 pub mod limits;
+pub mod metrics;
 mod negotiated;
 pub mod observed;
 pub mod plain;

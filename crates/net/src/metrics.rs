@@ -1,0 +1,329 @@
+//! Numbers of what goes on: handshakes, connections, requests. Read by Prometheus ([`scrape`]) and pushed by OTLP
+//! ([`otlp`]); both read the same tables.
+//!
+//! No label holds anything that a peer has made up: values are names of rows of this program's tables, or names that the
+//! operator has given, and there is a bound on those, too ([`table`]).
+
+pub mod otlp;
+pub mod scrape;
+mod table;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::Histogram;
+use outlast_crypto::groups::Group;
+use outlast_crypto::versions::Version;
+use outlast_ledger::{End, Handshake, Observe, Outcome, Served};
+use outlast_negotiate::{Offer, Transport};
+
+use self::table::{Counter, Gauge, Instrument, Readable, Samples, Spread, Table, named};
+
+const LISTENER: [&str; 2] = ["listener", "transport"];
+
+static HANDSHAKES: Instrument<12> = Instrument {
+    name: "tls_handshakes",
+    help: "Handshakes that ended, well or not",
+    unit: None,
+    labels: [
+        "listener",
+        "transport",
+        "policy",
+        "mode",
+        "outcome",
+        "offered",
+        "version",
+        "group",
+        "post_quantum",
+        "hello_retry",
+        "resumed",
+        "certificate",
+    ],
+};
+
+static HANDSHAKE_SECONDS: Instrument<4> = Instrument {
+    name: "tls_handshake_duration",
+    help: "Time from a connection's first byte to the end of its handshake",
+    unit: Some("seconds"),
+    labels: ["listener", "transport", "outcome", "group"],
+};
+
+static OPEN: Instrument<2> = Instrument {
+    name: "tls_open_connections",
+    help: "Connections that are open after their handshake",
+    unit: None,
+    labels: LISTENER,
+};
+
+static RECEIVED: Instrument<2> = Instrument {
+    name: "tls_received",
+    help: "Bytes from clients, TLS and all, counted when a connection ends",
+    unit: Some("bytes"),
+    labels: LISTENER,
+};
+
+static SENT: Instrument<2> = Instrument {
+    name: "tls_sent",
+    help: "Bytes to clients, TLS and all, counted when a connection ends",
+    unit: Some("bytes"),
+    labels: LISTENER,
+};
+
+static REQUESTS: Instrument<3> = Instrument {
+    name: "api_requests",
+    help: "Requests that were answered",
+    unit: None,
+    labels: ["service", "operation", "status"],
+};
+
+static REQUEST_SECONDS: Instrument<2> = Instrument {
+    name: "api_request_duration",
+    help: "Time from a request's head to its answer",
+    unit: Some("seconds"),
+    labels: ["service", "operation"],
+};
+
+static LEDGER_DROPPED: Instrument<0> = Instrument {
+    name: "ledger_dropped_records",
+    help: "Reports that the ledger had no room for",
+    unit: None,
+    labels: [],
+};
+
+static BUILD: Instrument<1> = Instrument {
+    name: "build_info",
+    help: "The program that runs",
+    unit: None,
+    labels: ["version"],
+};
+
+static STARTED: Instrument<0> = Instrument {
+    name: "start_time",
+    help: "When the program began, since 1970",
+    unit: Some("seconds"),
+    labels: [],
+};
+
+/// Connections whose ends are waited for, in parts so that cores do not wait for each other.
+const SHARDS: usize = 16;
+
+type Connections = HashMap<u64, Arc<Listener>>;
+
+/// What a listener's connections count in.
+struct Listener {
+    open: Arc<Gauge>,
+    received: Arc<Counter>,
+    sent: Arc<Counter>,
+}
+
+/// The numbers.
+pub struct Metrics {
+    handshakes: Arc<Table<12, Counter>>,
+    handshake_seconds: Arc<Table<4, Spread>>,
+    open: Arc<Table<2, Gauge>>,
+    received: Arc<Table<2, Counter>>,
+    sent: Arc<Table<2, Counter>>,
+    requests: Arc<Table<3, Counter>>,
+    request_seconds: Arc<Table<2, Spread>>,
+    sources: RwLock<Vec<Arc<dyn Readable>>>,
+    connections: [Mutex<Connections>; SHARDS],
+    /// OTLP's own histograms: its library makes the distribution itself.
+    pushed: OnceLock<Pushed>,
+}
+
+struct Pushed {
+    handshake_seconds: Histogram<f64>,
+    request_seconds: Histogram<f64>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// Nothing is counted yet.
+    pub fn new() -> Self {
+        let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let build: Table<1, Gauge> = Table::new(&BUILD);
+        build.row([env!("CARGO_PKG_VERSION")]).add(1);
+        let start: Table<0, Gauge> = Table::new(&STARTED);
+        start.row([]).add(i64::try_from(started.as_secs()).unwrap_or(i64::MAX));
+        Self {
+            handshakes: Arc::new(Table::new(&HANDSHAKES)),
+            handshake_seconds: Arc::new(Table::new(&HANDSHAKE_SECONDS)),
+            open: Arc::new(Table::new(&OPEN)),
+            received: Arc::new(Table::new(&RECEIVED)),
+            sent: Arc::new(Table::new(&SENT)),
+            requests: Arc::new(Table::new(&REQUESTS)),
+            request_seconds: Arc::new(Table::new(&REQUEST_SECONDS)),
+            sources: RwLock::new(vec![Arc::new(build), Arc::new(start)]),
+            connections: std::array::from_fn(|_| Mutex::default()),
+            pushed: OnceLock::new(),
+        }
+    }
+
+    /// Adds the count of reports that the ledger had no room for.
+    pub fn watch_ledger(&self, dropped: impl Fn() -> u64 + Send + Sync + 'static) {
+        let source = Source { instrument: &LEDGER_DROPPED, read: Box::new(dropped) };
+        self.sources.write().unwrap_or_else(PoisonError::into_inner).push(Arc::new(source));
+    }
+
+    /// A request was answered. The names are those of this program's tables; absent where the request named none.
+    pub fn request(
+        &self,
+        service: Option<&'static str>,
+        operation: Option<&'static str>,
+        status: u16,
+        took: Duration,
+    ) {
+        let (service, operation) = (service.unwrap_or(NONE), operation.unwrap_or(NONE));
+        let class = match status {
+            200..300 => "2xx",
+            300..400 => "3xx",
+            400..500 => "4xx",
+            _ => "5xx",
+        };
+        self.requests.row([service, operation, class]).add(1);
+        self.request_seconds.row([service, operation]).record(took);
+        if let Some(pushed) = self.pushed.get() {
+            let labels = [KeyValue::new("service", service), KeyValue::new("operation", operation)];
+            pushed.request_seconds.record(took.as_secs_f64(), &labels);
+        }
+    }
+
+    /// Everything there is to read.
+    fn readables(&self) -> Vec<Arc<dyn Readable>> {
+        let mut all: Vec<Arc<dyn Readable>> = vec![
+            self.handshakes.clone(),
+            self.handshake_seconds.clone(),
+            self.open.clone(),
+            self.received.clone(),
+            self.sent.clone(),
+            self.requests.clone(),
+            self.request_seconds.clone(),
+        ];
+        all.extend(self.sources.read().unwrap_or_else(PoisonError::into_inner).iter().cloned());
+        all
+    }
+
+    fn connections(&self, connection: u64) -> &Mutex<Connections> {
+        &self.connections[(connection % SHARDS as u64) as usize]
+    }
+
+    fn opened(&self, connection: u64, labels: [&'static str; 2]) {
+        let listener = Listener {
+            open: self.open.row(labels),
+            received: self.received.row(labels),
+            sent: self.sent.row(labels),
+        };
+        listener.open.add(1);
+        let mut connections =
+            self.connections(connection).lock().unwrap_or_else(PoisonError::into_inner);
+        connections.insert(connection, Arc::new(listener));
+    }
+}
+
+impl Observe for Metrics {
+    fn handshake(&self, handshake: &Handshake) {
+        let took = Duration::from_micros(handshake.micros);
+        let listener = named(&handshake.listener);
+        let transport = handshake.offer.as_ref().map_or(NONE, |offer| match offer.transport {
+            Transport::Tcp => "tcp",
+            Transport::Quic => "quic",
+        });
+        let (outcome, outcome_class, served) = match &handshake.outcome {
+            Outcome::Served(served) => ("served", "served", Some(served)),
+            Outcome::Refused(refusal) => {
+                let name = format!("refused:{refusal:?}").to_ascii_lowercase();
+                (named(&name), "refused", None)
+            }
+            Outcome::Failed(_) => ("failed", "failed", None),
+        };
+        let group = served.map_or(NONE, group);
+        let flag = |read: fn(&Served) -> bool| served.map_or(NONE, |served| yes_no(read(served)));
+        let version = |served: &Served| Version::by_name(&served.version).map(Version::name);
+        let labels = [
+            listener,
+            transport,
+            named(&handshake.policy),
+            named(&handshake.mode),
+            outcome,
+            handshake.offer.as_ref().map_or(NONE, offered),
+            served.map_or(NONE, |served| version(served).unwrap_or(OTHER)),
+            group,
+            flag(|served| served.post_quantum),
+            flag(|served| served.hello_retry),
+            flag(|served| served.resumed),
+            served.and_then(|served| served.certificate.as_deref()).map_or(NONE, named),
+        ];
+        self.handshakes.row(labels).add(1);
+        self.handshake_seconds.row([listener, transport, outcome_class, group]).record(took);
+        if let Some(pushed) = self.pushed.get() {
+            let values = [listener, transport, outcome_class, group];
+            let pairs = HANDSHAKE_SECONDS.labels.iter().zip(values);
+            let labels: Vec<_> = pairs.map(|(name, value)| KeyValue::new(*name, value)).collect();
+            pushed.handshake_seconds.record(took.as_secs_f64(), &labels);
+        }
+        if served.is_some() {
+            self.opened(handshake.connection, [listener, transport]);
+        }
+    }
+
+    fn end(&self, end: &End) {
+        let found = self
+            .connections(end.connection)
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&end.connection);
+        let Some(listener) = found else { return };
+        listener.open.add(-1);
+        listener.received.add(end.received);
+        listener.sent.add(end.sent);
+    }
+}
+
+/// Where there is nothing to say.
+const NONE: &str = "none";
+
+/// What has no row.
+const OTHER: &str = "other";
+
+fn yes_no(value: bool) -> &'static str {
+    if value { "true" } else { "false" }
+}
+
+fn group(served: &Served) -> &'static str {
+    let Some(name) = &served.group else { return NONE };
+    Group::by_name(name).map_or(OTHER, |row| row.name)
+}
+
+/// Whether a client has offered a post-quantum group: one that got a classical connection all the same shows in the
+/// numbers.
+fn offered(offer: &Offer) -> &'static str {
+    let is_post_quantum =
+        |code: &u16| Group::by_code_point(*code).is_some_and(|row| row.strength.is_post_quantum());
+    if offer.groups.iter().any(is_post_quantum) { "post-quantum" } else { "classical" }
+}
+
+/// A count that another part keeps.
+struct Source {
+    instrument: &'static Instrument<0>,
+    read: Box<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl Readable for Source {
+    fn head(&self) -> table::Head {
+        self.instrument.head()
+    }
+
+    fn samples(&self) -> Samples {
+        Samples::Counts(vec![(Vec::new(), (self.read)())])
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+use super::*;
+use crate::limits;
+
+fn handshake(connection: u64, listener: &str, outcome: Outcome) -> Handshake {
+    Handshake {
+        connection,
+        time_ms: 0,
+        listener: listener.into(),
+        peer: None,
+        policy: "2026-11".into(),
+        mode: "prefer".into(),
+        offer: None,
+        ja4: None,
+        outcome,
+        micros: 1_500,
+    }
+}
+
+fn served(group: &str, certificate: &str) -> Outcome {
+    Outcome::Served(Served {
+        version: "TLSv1.3".into(),
+        suite: "TLS_AES_256_GCM_SHA384".into(),
+        group: Some(group.into()),
+        post_quantum: true,
+        hello_retry: false,
+        resumed: false,
+        scheme: None,
+        certificate: Some(certificate.into()),
+        client: None,
+    })
+}
+
+#[test]
+fn connections_are_open_until_they_end() {
+    let metrics = Arc::new(Metrics::new());
+    for connection in 1..=40 {
+        metrics.handshake(&handshake(connection, "a", served("X25519MLKEM768", "ecdsa-p256")));
+    }
+    for connection in 1..=30 {
+        metrics.end(&End { connection, time_ms: 0, principal: None, received: 2, sent: 3 });
+        // An end that comes twice, and one of nobody.
+        metrics.end(&End { connection, time_ms: 0, principal: None, received: 2, sent: 3 });
+    }
+    let page = scrape::page(&metrics);
+    for line in [
+        "outlast_tls_open_connections{listener=\"a\",transport=\"none\"} 10\n",
+        "outlast_tls_received_bytes_total{listener=\"a\",transport=\"none\"} 60\n",
+        "outlast_tls_sent_bytes_total{listener=\"a\",transport=\"none\"} 90\n",
+        "# EOF\n",
+    ] {
+        assert!(page.contains(line), "{line} is not in\n{page}");
+    }
+    assert!(metrics.connections.iter().all(|part| part.lock().unwrap().len() <= 1));
+}
+
+#[test]
+fn times_fall_in_their_buckets() {
+    let metrics = Arc::new(Metrics::new());
+    for (micros, times) in [(499, 1), (500, 1), (501, 1), (9_999_999, 1), (10_000_001, 2)] {
+        for _ in 0..times {
+            metrics.request(Some("s"), Some("o"), 200, Duration::from_micros(micros));
+        }
+    }
+    let page = scrape::page(&metrics);
+    let bucket = |le: &str| {
+        let start =
+            format!("outlast_api_request_duration_seconds_bucket{{le=\"{le}\",service=\"s\"");
+        let start = page.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| {
+            panic!("no bucket {le} in\n{page}");
+        });
+        start.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()
+    };
+    assert_eq!(bucket("0.0005"), 2);
+    assert_eq!(bucket("0.001"), 3);
+    assert_eq!(bucket("5.0"), 3);
+    assert_eq!(bucket("10.0"), 4);
+    assert_eq!(bucket("+Inf"), 6);
+}
+
+/// Whatever is reported, and whoever makes it up, the tables stay as large as they may be.
+#[test]
+fn labels_are_bounded() {
+    let metrics = Arc::new(Metrics::new());
+    for number in 0..20_000_u64 {
+        let name = format!("name-{number}");
+        let outcome = match number % 3 {
+            0 => served(&name, &name),
+            1 => Outcome::Failed(name.clone()),
+            _ => served("X25519MLKEM768", &name),
+        };
+        metrics.handshake(&handshake(number, &name, outcome));
+        metrics.end(&End {
+            connection: number,
+            time_ms: 0,
+            principal: Some(name),
+            received: 1,
+            sent: 1,
+        });
+    }
+    let page = scrape::page(&metrics);
+    let rows = |name: &str| page.lines().filter(|line| line.starts_with(name)).count();
+    let handshakes = rows("outlast_tls_handshakes_total{");
+    assert!(handshakes > 100 && handshakes <= limits::MAX_METRIC_ROWS + 1, "{handshakes} rows");
+    assert!(rows("outlast_tls_open_connections{") <= limits::MAX_METRIC_NAMES + 1);
+    // Groups that are not in the table and errors in words are no labels at all.
+    assert!(!page.contains("group=\"name-"), "a made-up group became a label");
+    assert!(page.contains("group=\"other\""));
+    // None is lost.
+    let total: u64 = page
+        .lines()
+        .filter(|line| line.starts_with("outlast_tls_handshakes_total{"))
+        .map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap())
+        .sum();
+    assert_eq!(total, 20_000);
+    // A long name is not kept.
+    assert_eq!(named(&"x".repeat(limits::MAX_METRIC_NAME + 1)), OTHER);
+}
+
+#[test]
+fn a_table_that_is_full_counts_on() {
+    static WIDE: Instrument<1> =
+        Instrument { name: "wide", help: "Wide", unit: None, labels: ["one"] };
+    let table: Table<1, Counter> = Table::new(&WIDE);
+    for number in 0..limits::MAX_METRIC_ROWS + 500 {
+        // The names are not those of `named`: its bound is another.
+        table.row([Box::leak(format!("n{number}").into_boxed_str())]).add(1);
+    }
+    let Samples::Counts(rows) = table.samples() else { panic!("not counts") };
+    assert_eq!(rows.len(), limits::MAX_METRIC_ROWS + 1);
+    assert!(rows.contains(&(vec![("one", OTHER)], 500)));
+}
