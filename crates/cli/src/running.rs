@@ -7,6 +7,7 @@ use std::time::Duration;
 use outlast_api::service::Sink;
 use outlast_domain::limits;
 use outlast_domain::settings::Settings;
+use outlast_ledger::{Observe, Observers};
 use outlast_net::acme::Validator;
 use outlast_net::certificate::Kind;
 use outlast_net::door::{self, Door};
@@ -18,6 +19,7 @@ use crate::buckets;
 use crate::client_ca::Clients;
 use crate::data::{self, Data};
 use crate::failure::Failure;
+use crate::metrics_options;
 use crate::tls::Tls;
 
 /// How often expired keys are erased and the certificate is looked at.
@@ -99,6 +101,8 @@ pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     /// Where plain HTTP listens.
     pub(crate) revocation: Option<SocketAddr>,
+    /// Where metrics are read.
+    pub(crate) metrics: Option<SocketAddr>,
     stop: tokio::sync::watch::Sender<bool>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -108,7 +112,8 @@ impl Running {
     pub(crate) async fn start_here(data: Data) -> Result<Self, Failure> {
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         let tls = Tls { names: data::default_names(), ..Tls::default() };
-        Self::start(data, any_port, tls, Revocation::default()).await
+        let metrics = metrics_options::Settings::default();
+        Self::start(data, any_port, tls, Revocation::default(), metrics).await
     }
 
     /// Starts a server on a data folder.
@@ -117,12 +122,15 @@ impl Running {
         listen: SocketAddr,
         tls: Tls,
         revocation: Revocation,
+        metrics: metrics_options::Settings,
     ) -> Result<Self, Failure> {
         let (listener, address) = listen_at(listen, "--listen")?;
         let plain = match revocation.listen.address(listen, address) {
             Some(at) => Some(listen_at(at, "--revocation-listen, or switch it off: off")?),
             None => None,
         };
+        let metrics = metrics.keep()?;
+        let metrics_address = metrics.as_ref().and_then(|metrics| metrics.address);
         let plain_address = plain.as_ref().map(|(_, address)| *address);
         let at = |scheme: &str, address: SocketAddr| {
             if address.ip().is_unspecified() {
@@ -143,9 +151,12 @@ impl Running {
         let Tls { rules, kind, names, clients } = tls;
         let certificate = data.certificate(kind, &names)?.certificate(kind);
         let auth = clients.as_ref().map(Clients::load).transpose()?;
+        let observers: Vec<Arc<dyn Observe>> =
+            metrics.iter().map(|kept| kept.metrics.clone() as Arc<dyn Observe>).collect();
         let settings = door::Settings {
             listener: "api".into(),
             rules,
+            observer: (!observers.is_empty()).then(|| Arc::new(Observers(observers)) as _),
             ..door::Settings::with_protocols(PROTOCOLS)
         };
         let door = Door::new(settings, vec![certificate], auth)
@@ -160,6 +171,7 @@ impl Running {
             let server = Arc::new(PlainServer::new(data.service.clone(), system_clock));
             tokio::spawn(server.run(listener, stopping(stopped.clone())))
         });
+        let metrics = metrics.map(|metrics| metrics.go(stopping(stopped.clone()))).transpose()?;
         let data = Arc::new(data);
         let chores = tokio::spawn(chores(data.clone(), server.clone(), kind, names));
         let checkpoints = tokio::spawn(checkpoints(data.clone()));
@@ -192,8 +204,11 @@ impl Running {
             }
             checkpoint(&data, true);
             drop(data);
+            if let Some(metrics) = metrics {
+                metrics.end().await;
+            }
         });
-        Ok(Self { address, revocation: plain_address, stop, task })
+        Ok(Self { address, revocation: plain_address, metrics: metrics_address, stop, task })
     }
 
     /// Stops it and waits until it has.
@@ -204,7 +219,7 @@ impl Running {
 }
 
 /// A listener, and where it is; `flag` says where else it could be.
-fn listen_at(at: SocketAddr, flag: &str) -> Result<(TcpListener, SocketAddr), Failure> {
+pub(crate) fn listen_at(at: SocketAddr, flag: &str) -> Result<(TcpListener, SocketAddr), Failure> {
     let bound = bind(at).and_then(|listener| Ok((listener.local_addr()?, listener)));
     let (address, listener) = bound.map_err(|error| {
         Failure::new(format!("{at}: {error}")).hint(format!("choose another address with {flag}"))

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::place::Place;
 use crate::root_key::Provider;
 use crate::running::{Listen, Revocation, Running};
-use crate::{acme, buckets, files, output, tls};
+use crate::{acme, buckets, files, metrics_options, output, tls};
 
 /// Arguments of `server`.
 #[derive(clap::Args)]
@@ -60,6 +60,8 @@ pub(crate) struct Arguments {
     log: Option<String>,
     #[command(flatten)]
     clients: client_ca::ClientArguments,
+    #[command(flatten)]
+    metrics: metrics_options::Flags,
 }
 
 /// `outlast.toml`. Unknown keys are errors.
@@ -85,6 +87,7 @@ pub(crate) struct File {
     client_ca: Option<PathBuf>,
     client_auth: Option<String>,
     client_crls: Option<Vec<PathBuf>>,
+    metrics_listen: Option<String>,
     /// Where the root key is.
     pub(crate) root_key: Option<String>,
     /// Where the records are.
@@ -150,6 +153,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         tls_names: file.tls_names,
     };
     let tls = arguments.tls.or(from_file).choose(listen, clients)?;
+    let metrics = metrics_options::Settings::choose(arguments.metrics, file.metrics_listen)?;
     let data = Data::open(&place, &provider)?;
     raise_open_files();
     let runtime = tokio::runtime::Runtime::new()
@@ -161,13 +165,16 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         };
         let mut terminate = receive(SignalKind::terminate())?;
         let mut interrupt = receive(SignalKind::interrupt())?;
-        let running = Running::start(data, listen, tls, revocation).await?;
+        let running = Running::start(data, listen, tls, revocation, metrics).await?;
         if let Err(failure) = data::update_profile(&arguments.data, running.address) {
             tracing::warn!(error = failure.message(), "the AWS profile was not brought up to date");
         }
         output::line(&format!("listening on https://{}", running.address));
         if let Some(address) = running.revocation {
             output::line(&format!("revocation on http://{address}"));
+        }
+        if let Some(address) = running.metrics {
+            output::line(&format!("metrics on http://{address}/metrics"));
         }
         tokio::select! {
             _ = terminate.recv() => {}

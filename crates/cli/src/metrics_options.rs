@@ -1,0 +1,244 @@
+//! Metrics of a server: where Prometheus reads them, and where OpenTelemetry's variables say that they are pushed to.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_net::client::Connector;
+use outlast_net::metrics::otlp::{self, Push};
+use outlast_net::metrics::{Metrics, scrape};
+use outlast_net::policy::Policy;
+use tokio::task::JoinHandle;
+
+use crate::failure::Failure;
+use crate::running::listen_at;
+use crate::trust;
+
+/// Flags of `server`; the settings file has the same.
+#[derive(clap::Args, Default)]
+#[group(id = "metrics")]
+pub(crate) struct Flags {
+    /// Address and port where Prometheus reads /metrics over plain HTTP, such as 127.0.0.1:9464, or off
+    /// [default: off]. Metrics are also pushed by OTLP where OTEL_EXPORTER_OTLP_ENDPOINT says.
+    #[arg(long, env = "OUTLAST_METRICS_LISTEN", value_name = "ADDRESS|off")]
+    pub(crate) metrics_listen: Option<String>,
+}
+
+/// What flags, settings file and environment say together.
+#[derive(Default)]
+pub(crate) struct Settings {
+    listen: Option<SocketAddr>,
+    push: Option<PushSettings>,
+}
+
+#[derive(Debug, PartialEq)]
+struct PushSettings {
+    endpoint: String,
+    certificates: Option<PathBuf>,
+    interval: Duration,
+    timeout: Duration,
+}
+
+/// Metrics that are kept, and the ways that they go.
+pub(crate) struct Kept {
+    /// Where they are counted.
+    pub(crate) metrics: Arc<Metrics>,
+    /// Where they are read.
+    pub(crate) address: Option<SocketAddr>,
+    settings: Option<PushSettings>,
+    listener: Option<tokio::net::TcpListener>,
+}
+
+/// As long as metrics go out.
+pub(crate) struct Going {
+    push: Option<Push>,
+    serving: Option<JoinHandle<()>>,
+}
+
+impl Settings {
+    /// What flags and file say together, and the environment.
+    pub(crate) fn choose(flags: Flags, file: Option<String>) -> Result<Self, Failure> {
+        let listen = match flags.metrics_listen.or(file).as_deref() {
+            None | Some("off") => None,
+            Some(text) => Some(text.parse().map_err(|_| {
+                Failure::new(format!("{text} is no address with a port"))
+                    .hint("give --metrics-listen something like 127.0.0.1:9464, or off")
+            })?),
+        };
+        Ok(Self { listen, push: push_settings(|name| std::env::var(name).ok())? })
+    }
+
+    /// Where they are counted, if anybody is to see them. Takes the address, so that it is known early if it is taken.
+    pub(crate) fn keep(self) -> Result<Option<Kept>, Failure> {
+        if self.listen.is_none() && self.push.is_none() {
+            return Ok(None);
+        }
+        let at = self.listen.map(|at| listen_at(at, "--metrics-listen")).transpose()?;
+        let address = at.as_ref().map(|(_, address)| *address);
+        let listener = at.map(|(listener, _)| listener);
+        Ok(Some(Kept { metrics: Arc::default(), address, settings: self.push, listener }))
+    }
+}
+
+impl Kept {
+    /// Lets them go out until `stop` is ready. What else is counted must be known by now.
+    pub(crate) fn go(
+        self,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<Going, Failure> {
+        let push = self.settings.map(|settings| settings.start(&self.metrics)).transpose()?;
+        let serving =
+            self.listener.map(|listener| tokio::spawn(scrape::serve(self.metrics, listener, stop)));
+        Ok(Going { push, serving })
+    }
+}
+
+impl Going {
+    /// Waits for the listener's end, and pushes a last time.
+    pub(crate) async fn end(self) {
+        if let Some(serving) = self.serving {
+            let _ = serving.await;
+        }
+        if let Some(push) = self.push {
+            push.stop().await;
+        }
+    }
+}
+
+impl PushSettings {
+    fn start(self, metrics: &Arc<Metrics>) -> Result<Push, Failure> {
+        let unusable = |reason: String| {
+            Failure::new(format!("metrics cannot be pushed to {}: {reason}", self.endpoint))
+        };
+        let connector = match &self.certificates {
+            Some(path) => Some(
+                Connector::new(&Policy::default(), &trust::load(path)?)
+                    .map_err(|error| unusable(error.to_string()))?,
+            ),
+            None if self.endpoint.starts_with("https://") => {
+                return Err(unusable("it is not said which certificates to trust".into())
+                    .hint("set OTEL_EXPORTER_OTLP_CERTIFICATE to a PEM file"));
+            }
+            None => None,
+        };
+        let settings = otlp::Settings {
+            endpoint: self.endpoint.clone(),
+            connector,
+            interval: self.interval,
+            timeout: self.timeout,
+        };
+        Push::start(metrics, settings).map_err(unusable)
+    }
+}
+
+/// Reads OpenTelemetry's variables: the specification's "SDK environment variables" and "OTLP exporter". Unlike there,
+/// nothing is pushed unless one of them says so.
+fn push_settings(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<PushSettings>, Failure> {
+    // An empty value is like none, says the specification.
+    let variable = |name: &str| lookup(name).filter(|value| !value.trim().is_empty());
+    // What is said of metrics goes before what is said of everything.
+    let exporter = |name: &str| {
+        [format!("OTEL_EXPORTER_OTLP_METRICS_{name}"), format!("OTEL_EXPORTER_OTLP_{name}")]
+            .into_iter()
+            .find_map(|name| variable(&name).map(|value| (name, value)))
+    };
+    if variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+        return Ok(None);
+    }
+    let is_wanted = match variable("OTEL_METRICS_EXPORTER").as_deref() {
+        Some("none") => return Ok(None),
+        Some("otlp") => true,
+        Some(other) => {
+            return Err(Failure::new(format!("OTEL_METRICS_EXPORTER is {other}"))
+                .hint("otlp and none are known; for Prometheus there is --metrics-listen"));
+        }
+        None => false,
+    };
+    let endpoint = match exporter("ENDPOINT") {
+        Some((name, value)) if name.contains("_METRICS_") => value,
+        Some((_, value)) => format!("{}/v1/metrics", value.trim_end_matches('/')),
+        None if is_wanted => "http://localhost:4318/v1/metrics".into(),
+        None => return Ok(None),
+    };
+    if let Some((name, value)) = exporter("PROTOCOL").filter(|(_, value)| value != "http/protobuf")
+    {
+        return Err(Failure::new(format!("{name} is {value}, which is not spoken here")).hint(
+            "set it to http/protobuf, and the endpoint to the collector's port for HTTP, 4318",
+        ));
+    }
+    let milliseconds = |name: String, value: String| match value.parse() {
+        Ok(number @ 1..=86_400_000) => Ok(Duration::from_millis(number)),
+        _ => Err(Failure::new(format!("{name} is {value}, which is no number of milliseconds"))),
+    };
+    let interval = variable("OTEL_METRIC_EXPORT_INTERVAL")
+        .map(|value| milliseconds("OTEL_METRIC_EXPORT_INTERVAL".into(), value));
+    let timeout = exporter("TIMEOUT").map(|(name, value)| milliseconds(name, value));
+    Ok(Some(PushSettings {
+        endpoint,
+        certificates: exporter("CERTIFICATE").map(|(_, value)| value.into()),
+        interval: interval.transpose()?.unwrap_or(Duration::from_secs(60)),
+        timeout: timeout.transpose()?.unwrap_or(Duration::from_secs(10)),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Result<Option<PushSettings>, String> {
+        let value = |name: &str| variables.iter().find(|row| row.0 == name).map(|row| row.1.into());
+        push_settings(value).map_err(|failure| failure.message().to_owned())
+    }
+
+    #[test]
+    fn the_environment_says_where_metrics_go() {
+        let endpoint = |variables: &[(&str, &str)]| {
+            read(variables).unwrap().map_or_else(|| "-".into(), |found| found.endpoint)
+        };
+        let all = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318/");
+        let own = ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "https://m/x");
+        assert_eq!(endpoint(&[]), "-");
+        assert_eq!(endpoint(&[all]), "http://c:4318/v1/metrics");
+        assert_eq!(endpoint(&[all, own]), "https://m/x");
+        assert_eq!(endpoint(&[all, ("OTEL_SDK_DISABLED", "True")]), "-");
+        assert_eq!(endpoint(&[all, ("OTEL_SDK_DISABLED", "no")]), "http://c:4318/v1/metrics");
+        assert_eq!(endpoint(&[all, ("OTEL_METRICS_EXPORTER", "none")]), "-");
+        let exporter = ("OTEL_METRICS_EXPORTER", "otlp");
+        assert_eq!(endpoint(&[exporter]), "http://localhost:4318/v1/metrics");
+        assert_eq!(endpoint(&[("OTEL_EXPORTER_OTLP_ENDPOINT", " ")]), "-");
+        let found = read(&[
+            all,
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+            ("OTEL_METRIC_EXPORT_INTERVAL", "1500"),
+            ("OTEL_EXPORTER_OTLP_TIMEOUT", "1"),
+            ("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "2500"),
+            ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/ca.pem"),
+        ]);
+        assert_eq!(
+            found.unwrap().unwrap(),
+            PushSettings {
+                endpoint: "http://c:4318/v1/metrics".into(),
+                certificates: Some("/ca.pem".into()),
+                interval: Duration::from_millis(1_500),
+                timeout: Duration::from_millis(2_500),
+            }
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_said() {
+        let all = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4317");
+        for (name, value) in [
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+            ("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "http/json"),
+            ("OTEL_METRIC_EXPORT_INTERVAL", "0"),
+            ("OTEL_METRIC_EXPORT_INTERVAL", "soon"),
+            ("OTEL_EXPORTER_OTLP_TIMEOUT", "-1"),
+            ("OTEL_METRICS_EXPORTER", "prometheus"),
+        ] {
+            let message = read(&[all, (name, value)]).unwrap_err();
+            assert!(message.contains(name) && message.contains(value), "{message}");
+        }
+    }
+}
