@@ -179,6 +179,11 @@ impl Route {
         })
     }
 
+    /// What the service is called in signatures, and the operation once it is resolved.
+    pub fn names(&self) -> (&'static str, &'static str) {
+        (self.service.signing_name, self.row.name)
+    }
+
     /// Largest body that the operation takes, in bytes.
     pub fn max_body(&self) -> usize {
         self.service.max_body

@@ -161,7 +161,9 @@ impl Running {
         };
         let door = Door::new(settings, vec![certificate], auth)
             .map_err(|error| Failure::new(format!("TLS cannot be configured: {error}")))?;
-        let server = Arc::new(Server::new(data.service.clone(), Arc::new(door), system_clock));
+        let server = Server::new(data.service.clone(), Arc::new(door), system_clock)
+            .counting(metrics.as_ref().map(|kept| kept.metrics.clone()));
+        let server = Arc::new(server);
         let (stop, stopped) = tokio::sync::watch::channel(false);
         let stopping = |mut stopped: tokio::sync::watch::Receiver<bool>| async move {
             // If whoever could say so is gone, that is the end, too.

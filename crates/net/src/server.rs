@@ -26,6 +26,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::timeout;
 
 use crate::door::{Accepted, Door};
+use crate::metrics::Metrics;
 use crate::watch::Watch;
 use crate::{Negotiated, limits};
 
@@ -53,6 +54,15 @@ pub struct Server {
     bodies: Semaphore,
     /// Where HTTP/3 is, in the words of `Alt-Svc`.
     http3: Option<HeaderValue>,
+    /// Where requests are counted.
+    metrics: Option<Arc<Metrics>>,
+}
+
+/// What a request asked for, by the names of the tables.
+#[derive(Default, Clone, Copy)]
+struct Asked {
+    service: Option<&'static str>,
+    operation: Option<&'static str>,
 }
 
 /// What requests carry, over any version of HTTP.
@@ -158,7 +168,14 @@ impl Server {
     /// A server.
     pub fn new(service: Arc<Service>, door: Arc<Door>, clock: Clock) -> Self {
         let bodies = Semaphore::new(limits::BODY_BUDGET_KIB as usize);
-        Self { service, door, clock, bodies, http3: None }
+        Self { service, door, clock, bodies, http3: None, metrics: None }
+    }
+
+    /// Counts requests there.
+    #[must_use]
+    pub fn counting(mut self, metrics: Option<Arc<Metrics>>) -> Self {
+        self.metrics = metrics;
+        self
     }
 
     /// Says in each answer over TCP that HTTP/3 is at this port of the same host (RFC 7838).
@@ -310,6 +327,24 @@ pub(crate) async fn discard(mut body: impl Content) {
     let _ = timeout(limits::DISCARD, reading).await;
 }
 
+fn http_answer(response: Response, request_id: &str) -> http::Response<Full<Bytes>> {
+    let mut out = http::Response::new(Full::new(Bytes::from(response.body)));
+    *out.status_mut() =
+        StatusCode::from_u16(response.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = out.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(response.content_type));
+    if let Ok(id) = HeaderValue::from_str(request_id) {
+        headers.insert("x-amzn-requestid", id);
+    }
+    if response.is_cbor {
+        headers.insert("smithy-protocol", HeaderValue::from_static("rpc-v2-cbor"));
+    }
+    if let Some(code) = response.error {
+        headers.insert("x-amzn-errortype", HeaderValue::from_static(code));
+    }
+    out
+}
+
 impl Connection {
     pub(crate) fn new(
         server: Arc<Server>,
@@ -331,29 +366,29 @@ impl Connection {
         request: http::Request<impl Content>,
     ) -> http::Response<Full<Bytes>> {
         let _busy = self.activity.begin();
+        let begun = Instant::now();
         let request_id = ids::uuid().unwrap_or_default();
-        if outlast_api::acme::is_path(request.uri().path()) {
-            return self.acme(request, &request_id).await;
+        let mut asked = Asked::default();
+        let answer = if outlast_api::acme::is_path(request.uri().path()) {
+            asked.service = Some("acme");
+            self.acme(request, &request_id).await
+        } else {
+            let response = self.respond(request, &request_id, &mut asked).await;
+            http_answer(response, &request_id)
+        };
+        if let Some(metrics) = &self.server.metrics {
+            let status = answer.status().as_u16();
+            metrics.request(asked.service, asked.operation, status, begun.elapsed());
         }
-        let response = self.respond(request, &request_id).await;
-        let mut out = http::Response::new(Full::new(Bytes::from(response.body)));
-        *out.status_mut() =
-            StatusCode::from_u16(response.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let headers = out.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(response.content_type));
-        if let Ok(id) = HeaderValue::from_str(&request_id) {
-            headers.insert("x-amzn-requestid", id);
-        }
-        if response.is_cbor {
-            headers.insert("smithy-protocol", HeaderValue::from_static("rpc-v2-cbor"));
-        }
-        if let Some(code) = response.error {
-            headers.insert("x-amzn-errortype", HeaderValue::from_static(code));
-        }
-        out
+        answer
     }
 
-    async fn respond(&self, request: http::Request<impl Content>, request_id: &str) -> Response {
+    async fn respond(
+        &self,
+        request: http::Request<impl Content>,
+        request_id: &str,
+        asked: &mut Asked,
+    ) -> Response {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
         if head.method == Method::GET && matches!(path, "/healthz" | "/readyz") {
@@ -363,6 +398,7 @@ impl Connection {
             Ok(route) => route,
             Err(response) => return response,
         };
+        asked.service = Some(route.names().0);
         let max = route.max_body();
         let announced = head
             .headers
@@ -417,6 +453,7 @@ impl Connection {
             Ok(route) => route,
             Err(response) => return response,
         };
+        asked.operation = Some(route.names().1);
         for _ in 0..MAX_ATTEMPTS {
             let step = self.aside(route.is_slow(&body), || service.prepare(route, &request));
             match step {

@@ -189,7 +189,10 @@ impl fmt::Debug for Collector {
 
 impl Collector {
     fn new(settings: &Settings) -> Result<Self, String> {
-        let uri: Uri = settings.endpoint.parse().map_err(|_| "it is not a URL".to_owned())?;
+        let uri: Uri = settings
+            .endpoint
+            .parse()
+            .map_err(|_| "it is no URL such as http://host:4318".to_owned())?;
         let (port, connector) = match (uri.scheme_str(), &settings.connector) {
             (Some("https"), Some(connector)) => (443, Some(connector.clone())),
             (Some("https"), None) => return Err("there is nothing to trust it by".into()),
