@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# go127.sh DEST: Go 1.27, which has ML-DSA, and its programs of certificates:
+# go127.sh DEST: Go 1.27, which has ML-DSA, and its programs of certificates and connections:
 #   DEST/bin/pki-check    of tests/interop/pki/go
+#   DEST/bin/endpoints    of tests/interop/endpoints/go
 #   DEST/bin/go           the toolchain itself, from Go's module cache
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 here=$(dirname "$(readlink -f "$0")")
 . "$here/lib-go.sh"
-project=$(cd "$here/../pki/go" && pwd -P)
-mapfile -t sources < <(find "$project" -type f \( -name '*.go' -o -name 'go.*' \) | sort)
+pki=$(cd "$here/../pki/go" && pwd -P)
+endpoints=$(cd "$here/../endpoints/go" && pwd -P)
+mapfile -t sources < <(find "$pki" "$endpoints" -type f \( -name '*.go' -o -name 'go.*' \) | sort)
 
 begin "${1:-}" "$here/lib.sh" "$here/lib-go.sh" "${sources[@]}"
 
@@ -22,6 +24,10 @@ root=$(cd "$work" && "$go" env GOROOT) && [ -x "$root/bin/go" ] || die "$toolcha
 mkdir "$dest/bin"
 printf '#!/bin/sh\nexport GOTOOLCHAIN=local GOROOT="%s"\nexec "%s/bin/go" "$@"\n' "$root" "$root" >"$dest/bin/go"
 chmod 755 "$dest/bin/go"
-run_logged "$work/log" "$dest/bin/go" build -C "$project" \
-    -mod=readonly -trimpath -buildvcs=false -o "$dest/bin/pki-check" . || die "Go could not build $project"
+build() {
+    run_logged "$work/log" "$dest/bin/go" build -C "$1" \
+        -mod=readonly -trimpath -buildvcs=false -o "$dest/bin/$2" . || die "Go could not build $1"
+}
+build "$pki" pki-check
+build "$endpoints" endpoints
 finish

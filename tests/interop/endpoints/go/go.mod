@@ -1,0 +1,3 @@
+module outlast/endpoints
+
+go 1.27
