@@ -140,8 +140,12 @@ fn text<'a>(case: &'a Value, name: &str) -> Result<&'a str, Failure> {
 struct Names(String);
 
 impl VerifyHostNameCallback for Names {
+    /// Asked for each name in the certificate; a wildcard stands for one label (RFC 9525, section 6.3).
     fn verify_host_name(&self, name: &str) -> bool {
-        name.eq_ignore_ascii_case(&self.0)
+        let below = |parent: &str| {
+            self.0.split_once('.').is_some_and(|(_, rest)| rest.eq_ignore_ascii_case(parent))
+        };
+        name.eq_ignore_ascii_case(&self.0) || name.strip_prefix("*.").is_some_and(below)
     }
 }
 
