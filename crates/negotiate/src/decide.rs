@@ -112,7 +112,11 @@ fn serve(
     let version = version(rules, offer)?;
     let (group, hello_retry) = group(rules, offer, version)?;
     let mut refusal = Refusal::Scheme;
-    for (certificate, facts) in certificates.iter().enumerate() {
+    // A chain whose signatures the client does not name comes last, but it comes: many clients name less than they take, and
+    // they can judge it themselves (RFC 8446, section 4.4.2.2).
+    let (named, unnamed): (Vec<_>, Vec<_>) =
+        certificates.iter().enumerate().partition(|(_, facts)| names_chain(offer, facts));
+    for (certificate, facts) in named.into_iter().chain(unnamed) {
         let Some(scheme) = scheme(rules, offer, version, facts) else { continue };
         let suite = rules.suites(version).find(|row| {
             offer.suites.contains(&row.code_point)
@@ -197,25 +201,21 @@ fn group(
     }
 }
 
-/// The scheme that signs the handshake with this certificate, if the client takes that and the chain.
+/// Whether the client says that it takes the chain's signatures, as far as they matter for the choice: those of ML-DSA.
+fn names_chain(offer: &Offer, facts: &CertificateFacts) -> bool {
+    let for_chain = offer.certificate_schemes.as_ref().unwrap_or(&offer.schemes);
+    let is_ml_dsa =
+        |code: &u16| Scheme::by_code_point(*code).is_some_and(|scheme| scheme.kind == Kind::MlDsa);
+    facts.chain.iter().all(|code| !is_ml_dsa(code) || for_chain.contains(code))
+}
+
+/// The scheme that signs the handshake with this certificate, if the client takes that.
 fn scheme(
     rules: &Rules,
     offer: &Offer,
     version: Version,
     facts: &CertificateFacts,
 ) -> Option<&'static Scheme> {
-    let for_chain = offer.certificate_schemes.as_ref().unwrap_or(&offer.schemes);
-    // What signs certificates is weighed only where it matters for the choice: many clients name less than they take.
-    let needs_ml_dsa =
-        |code: &u16| Scheme::by_code_point(*code).is_some_and(|scheme| scheme.kind == Kind::MlDsa);
-    if facts.chain.iter().any(|code| needs_ml_dsa(code) && !for_chain.contains(code)) {
-        return None;
-    }
-    let is_allowed =
-        |code: &u16| rules.certificate_schemes().any(|allowed| allowed.code_point == *code);
-    if !facts.chain.iter().all(is_allowed) {
-        return None;
-    }
     facts
         .schemes
         .iter()
