@@ -1,41 +1,25 @@
-//! The clients: rustls in this process, OpenSSL's `s_client`, and the programs of `tests/interop/endpoints`.
+//! Clients that are processes: OpenSSL's `s_client`, and the programs of `tests/interop/endpoints`.
 
 use std::collections::HashMap;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 
 use outlast_crypto::groups::Group;
 use outlast_crypto::suites::{SUITES, Suite};
 use outlast_crypto::versions::Version;
-use outlast_net::{HandshakeKind, Negotiated};
-use rustls::client::{
-    ClientSessionStore, Resumption, Tls12ClientSessionValue, Tls13ClientSessionValue,
-};
-use rustls::crypto::{
-    ActiveKeyExchange, CompletedKeyExchange, CryptoProvider, SharedSecret, SupportedKxGroup,
-    aws_lc_rs,
-};
-use rustls::ffdhe_groups::FfdheGroup;
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, Error, NamedGroup, ProtocolVersion};
 use serde_json::{Value, json};
-use tokio::io::AsyncReadExt;
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 
 use crate::common::peers::openssl;
 use crate::common::{run, stderr, stdout};
-use crate::matrix::{Report, Stack, group};
-use crate::world::World;
+use crate::matrix::{Report, Stack};
 
-const TLS13_SUITES: &[&str] =
+pub const TLS13_SUITES: &[&str] =
     &["TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"];
 
 /// Every suite that there is a row for.
-const ALL_SUITES: &[&str] = &[
+pub const ALL_SUITES: &[&str] = &[
     "TLS_AES_256_GCM_SHA384",
     "TLS_AES_128_GCM_SHA256",
     "TLS_CHACHA20_POLY1305_SHA256",
@@ -47,7 +31,7 @@ const ALL_SUITES: &[&str] = &[
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
 ];
 
-const ALL_SCHEMES: &[&str] = &[
+pub const ALL_SCHEMES: &[&str] = &[
     "mldsa65",
     "mldsa87",
     "mldsa44",
@@ -56,13 +40,6 @@ const ALL_SCHEMES: &[&str] = &[
     "ed25519",
     "rsa_pss_rsae_sha256",
 ];
-
-pub const RUSTLS: Stack = Stack {
-    name: "rustls, TCP",
-    suites: ALL_SUITES,
-    schemes: ALL_SCHEMES,
-    certificate_schemes: None,
-};
 
 pub const OPENSSL: Stack = Stack {
     name: "OpenSSL 3.5.7, TCP",
@@ -77,158 +54,6 @@ pub const GO: Stack = Stack {
     schemes: ALL_SCHEMES,
     certificate_schemes: None,
 };
-
-/// Decides which share the client sends, and remembers nothing.
-#[derive(Debug)]
-struct Hint(NamedGroup);
-
-impl ClientSessionStore for Hint {
-    fn set_kx_hint(&self, _: ServerName<'static>, _: NamedGroup) {}
-    fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
-        Some(self.0)
-    }
-    fn set_tls12_session(&self, _: ServerName<'static>, _: Tls12ClientSessionValue) {}
-    fn tls12_session(&self, _: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
-        None
-    }
-    fn remove_tls12_session(&self, _: &ServerName<'static>) {}
-    fn insert_tls13_ticket(&self, _: ServerName<'static>, _: Tls13ClientSessionValue) {}
-    fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
-        None
-    }
-}
-
-/// A group that is offered and never used: of a draft before the standard.
-#[derive(Debug)]
-struct Draft;
-
-const DRAFT: u16 = 0x6399;
-
-impl SupportedKxGroup for Draft {
-    fn start(&self) -> Result<Box<dyn ActiveKeyExchange>, Error> {
-        Ok(Box::new(DraftShare(vec![0x5a; 32 + 1184])))
-    }
-    fn ffdhe_group(&self) -> Option<FfdheGroup<'static>> {
-        None
-    }
-    fn name(&self) -> NamedGroup {
-        NamedGroup::Unknown(DRAFT)
-    }
-    fn usable_for_version(&self, version: ProtocolVersion) -> bool {
-        version == ProtocolVersion::TLSv1_3
-    }
-    fn start_and_complete(&self, _: &[u8]) -> Result<CompletedKeyExchange, Error> {
-        Err(Error::General("a draft".into()))
-    }
-}
-
-struct DraftShare(Vec<u8>);
-
-impl ActiveKeyExchange for DraftShare {
-    fn complete(self: Box<Self>, _: &[u8]) -> Result<SharedSecret, Error> {
-        Err(Error::General("a draft".into()))
-    }
-    fn pub_key(&self) -> &[u8] {
-        &self.0
-    }
-    fn group(&self) -> NamedGroup {
-        NamedGroup::Unknown(DRAFT)
-    }
-    fn ffdhe_group(&self) -> Option<FfdheGroup<'static>> {
-        None
-    }
-}
-
-/// What a rustls client sends shares of, if told to begin with `share`: a hybrid brings its curve along, if the client has
-/// that, too.
-pub fn rustls_shares(groups: &[&'static str], share: &'static str) -> Vec<&'static str> {
-    let halves = [
-        ("X25519MLKEM768", "x25519"),
-        ("SecP256r1MLKEM768", "secp256r1"),
-        ("SecP384r1MLKEM1024", "secp384r1"),
-    ];
-    let half = halves.iter().find(|row| row.0 == share).map(|row| row.1);
-    [Some(share), half.filter(|half| groups.contains(half))].into_iter().flatten().collect()
-}
-
-/// A rustls client with these groups, which sends a share of `share`.
-pub fn rustls_config(
-    world: &World,
-    versions: &[Version],
-    groups: &[&str],
-    share: &str,
-) -> ClientConfig {
-    let rows = groups.iter().map(|name| match Group::by_name(name) {
-        Some(row) => row.key_exchange,
-        None => &Draft,
-    });
-    let provider = CryptoProvider {
-        kx_groups: rows.collect(),
-        cipher_suites: SUITES.iter().map(|row| row.suite).collect(),
-        ..aws_lc_rs::default_provider()
-    };
-    let versions: Vec<_> = versions.iter().map(|version| version.rustls()).collect();
-    let mut config = ClientConfig::builder_with_provider(Arc::new(provider))
-        .with_protocol_versions(&versions)
-        .unwrap()
-        .with_root_certificates(world.roots.clone())
-        .with_no_client_auth();
-    config.resumption = Resumption::store(Arc::new(Hint(group(share).into())));
-    config
-}
-
-/// Connects, and reads until the server ends.
-pub async fn rustls(address: SocketAddr, name: &str, config: ClientConfig) -> Report {
-    let connect = async {
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
-        let server = ServerName::try_from(name.to_owned()).unwrap();
-        let mut stream = TlsConnector::from(Arc::new(config)).connect(server, stream).await?;
-        stream.read_to_end(&mut Vec::new()).await?;
-        Ok::<_, std::io::Error>(Negotiated::of(stream.get_ref().1))
-    };
-    match connect.await {
-        Ok(negotiated) => report(&negotiated),
-        Err(error) => {
-            let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
-            failure(inner, &error.to_string())
-        }
-    }
-}
-
-/// From what rustls says of a connection.
-pub fn report(negotiated: &Negotiated) -> Report {
-    Report {
-        ok: true,
-        version: Some(negotiated.version.clone()),
-        group: negotiated.group.clone(),
-        hello_retry: Some(negotiated.handshake == HandshakeKind::FullWithHelloRetryRequest),
-        suite: Some(negotiated.cipher_suite.clone()),
-        resumed: Some(negotiated.handshake == HandshakeKind::Resumed),
-        ..Report::default()
-    }
-}
-
-/// From how a handshake of rustls failed.
-pub fn failure(error: Option<&Error>, text: &str) -> Report {
-    let alert = match error {
-        Some(Error::AlertReceived(alert)) => alert.as_str().map(snake_case),
-        _ => None,
-    };
-    Report { error: Some(text.to_owned()), alert, ..Report::default() }
-}
-
-/// `HandshakeFailure` is `handshake_failure` to IANA.
-fn snake_case(name: &str) -> String {
-    let mut out = String::new();
-    for letter in name.chars() {
-        if letter.is_ascii_uppercase() && !out.is_empty() {
-            out.push('_');
-        }
-        out.push(letter.to_ascii_lowercase());
-    }
-    out
-}
 
 /// `openssl s_client`; `-ign_eof` lets it read until the server ends.
 pub fn s_client(peer: &Path, address: SocketAddr, name: &str, ca: &Path, extra: &[&str]) -> Report {
@@ -341,6 +166,7 @@ impl Program {
                 let mut report: Report =
                     serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"));
                 report.group = report.group.map(|name| iana_group(&name));
+                report.suite = report.suite.map(|name| iana_suite(&name));
                 (report.id, report)
             })
             .collect();

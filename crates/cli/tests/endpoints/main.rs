@@ -15,7 +15,10 @@
 mod common;
 
 mod clients;
+mod in_process;
 mod matrix;
+mod s2n;
+mod scenes;
 mod world;
 
 use std::net::SocketAddr;
@@ -29,8 +32,9 @@ use outlast_negotiate::catalogue::POLICIES;
 use outlast_negotiate::{Decision, Mode, Offer, Rules, Transport};
 use serde_json::json;
 
-use clients::{GO, OPENSSL, Program, RUSTLS, rustls, rustls_config, rustls_shares, s_client};
+use clients::{GO, OPENSSL, Program, s_client};
 use common::peers::peer;
+use in_process::{QUINN, RUSTLS, quinn, rustls, rustls_config, rustls_shares, traced_config};
 use matrix::{Report, Tally, agree, orders};
 use world::{DOMAIN, Listener, World};
 
@@ -41,17 +45,20 @@ const PROCESSES: usize = 4;
 
 const BOTH: &[Version] = &[Version::Tls13, Version::Tls12];
 
-/// A listener for every policy of the catalogue in every mode that leaves it a group, the default policy first.
+/// Every policy of the catalogue in every mode that leaves it a group, the default policy first.
+fn all_rules() -> impl Iterator<Item = Rules> {
+    let modes = [Mode::Prefer, Mode::Require, Mode::Allow, Mode::Off];
+    POLICIES
+        .iter()
+        .flat_map(move |policy| modes.map(|mode| Rules { policy, mode }))
+        .filter(|rules| rules.groups().next().is_some() && rules.versions().next().is_some())
+}
+
+/// A TCP listener for each.
 async fn listeners(world: &World) -> Vec<Arc<Listener>> {
     let mut out = Vec::new();
-    for policy in POLICIES {
-        for mode in [Mode::Prefer, Mode::Require, Mode::Allow, Mode::Off] {
-            let rules = Rules { policy, mode };
-            if rules.groups().next().is_some() {
-                let kind = World::kind_for(&rules);
-                out.push(Arc::new(world.listen(rules, &[kind]).await));
-            }
-        }
+    for rules in all_rules() {
+        out.push(Arc::new(world.listen(rules, &[World::kind_for(&rules)]).await));
     }
     out
 }
@@ -77,8 +84,8 @@ impl Case {
     }
 }
 
-/// For each listener the cases with a share of each group: all of the long ones for the first, which is the default policy
-/// as it is by default, and for each of the others a part of the short ones, another each time.
+/// All of the long cases for the first listener, which is the default policy as it is by default, and for each of the others
+/// a part of the short ones, another each time.
 fn spread<T: Clone>(
     listeners: &[Arc<Listener>],
     long: &[T],
@@ -95,18 +102,20 @@ fn spread<T: Clone>(
     out
 }
 
+/// All orders of one to `max` groups, each with a share of each.
+fn orders_and_shares(max: usize) -> Vec<(Vec<&'static str>, &'static str)> {
+    let names: Vec<_> = GROUPS.iter().map(|row| row.name).collect();
+    orders(&names, max)
+        .into_iter()
+        .flat_map(|groups| groups.clone().into_iter().map(move |share| (groups.clone(), share)))
+        .collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn rustls_clients_get_what_the_policy_says() {
     let world = World::new();
     let listeners = listeners(&world).await;
-    let names: Vec<_> = GROUPS.iter().map(|row| row.name).collect();
-    let with_shares = |orders: Vec<Vec<&'static str>>| {
-        orders
-            .into_iter()
-            .flat_map(|groups| groups.clone().into_iter().map(move |share| (groups.clone(), share)))
-            .collect::<Vec<_>>()
-    };
-    let (long, short) = (with_shares(orders(&names, 3)), with_shares(orders(&names, 2)));
+    let (long, short) = (orders_and_shares(3), orders_and_shares(2));
     let cases = spread(&listeners, &long, &short, 3);
     let world = &world;
     let outcomes = futures_util::stream::iter(cases.into_iter().enumerate())
@@ -131,10 +140,44 @@ async fn rustls_clients_get_what_the_policy_says() {
     tally.settle();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn quic_clients_get_what_the_policy_says() {
+    let world = World::new();
+    let tls13 = |rules: &Rules| rules.versions().any(|version| version == Version::Tls13);
+    let listeners: Vec<_> = all_rules()
+        .filter(tls13)
+        .map(|rules| Arc::new(world.listen_quic(rules, &[World::kind_for(&rules)])))
+        .collect();
+    let (long, short) = (orders_and_shares(3), orders_and_shares(2));
+    let long: Vec<_> = long.into_iter().step_by(3).collect();
+    let cases = spread(&listeners, &long, &short, 7);
+    let endpoint = quinn::Endpoint::client(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let (world, endpoint) = (&world, &endpoint);
+    let outcomes = futures_util::stream::iter(cases.into_iter().enumerate())
+        .map(|(id, (listener, (groups, share)))| async move {
+            let shares = rustls_shares(&groups, share);
+            let known = QUINN.offer(Transport::Quic, &BOTH[..1], &groups, &shares);
+            let case = Case::new(&listener, id, known, &format!("{groups:?}, share of {share}"));
+            let config = traced_config(world, &groups, share);
+            let report = quinn(endpoint, listener.address, &case.name, config).await;
+            let outcome = case.judge(&report).await;
+            (case.label, outcome)
+        })
+        .buffer_unordered(AT_ONCE)
+        .collect::<Vec<_>>()
+        .await;
+    let mut tally = Tally::default();
+    for (label, outcome) in outcomes {
+        tally.add(QUINN.name, &label, outcome);
+    }
+    assert!(tally.cases(QUINN.name) >= 300);
+    tally.settle();
+}
+
 /// What OpenSSL's `-groups` can say: the text, the groups, and those of which a share is sent.
 fn openssl_groups() -> Vec<(String, Vec<&'static str>, Vec<&'static str>)> {
     // One that no policy has is among them.
-    let names: Vec<_> = GROUPS.iter().map(|row| row.name).chain(["secp521r1"]).collect();
+    let names: Vec<_> = GROUPS.iter().map(|row| row.name).chain(["ffdhe2048"]).collect();
     let mut out = Vec::new();
     for (index, groups) in orders(&names, 3).into_iter().enumerate() {
         let starred = |marks: &[bool], separator: &str| {

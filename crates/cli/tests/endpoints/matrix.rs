@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use outlast_crypto::groups::Group;
-use outlast_crypto::schemes::Scheme;
+use outlast_crypto::schemes::{Kind, Scheme};
 use outlast_crypto::suites::Suite;
 use outlast_crypto::versions::Version;
 use outlast_ledger::{Handshake, Outcome};
@@ -81,7 +81,11 @@ impl Stack {
                 .collect(),
             groups: codes(groups),
             shares: is_13.then(|| codes(shares)),
-            schemes: schemes(self.schemes),
+            // Those of ML-DSA are for TLS 1.3; not everybody leaves them out when that is not offered.
+            schemes: schemes(self.schemes)
+                .into_iter()
+                .filter(|code| is_13 || Scheme::by_code_point(*code).unwrap().kind != Kind::MlDsa)
+                .collect(),
             certificate_schemes: self.certificate_schemes.map(schemes),
             sni: None,
             protocols: Vec::new(),

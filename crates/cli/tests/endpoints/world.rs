@@ -2,17 +2,19 @@
 //! for, so that many clients can come at once.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
 use outlast_crypto::schemes::{Kind, Scheme};
 use outlast_ledger::{End, Handshake, Observe};
 use outlast_negotiate::Rules;
 use outlast_negotiate::decide::CertificateFacts;
 use outlast_net::client_auth::ClientAuth;
 use outlast_net::door::{Door, ServerCertificate, Settings};
+use outlast_net::quic;
 use outlast_net::server::system_clock;
 use rustls::RootCertStore;
 use rustls::crypto::aws_lc_rs;
@@ -31,6 +33,9 @@ pub const KINDS: &[(&str, &str, &str)] = &[
     ("ml-dsa-65", "ML_DSA_65", "mldsa65"),
     ("ml-dsa-87", "ML_DSA_87", "mldsa87"),
 ];
+
+/// ALPN name of what is spoken over QUIC here.
+pub const PROTOCOL: &[u8] = b"matrix";
 
 /// The names below which each client has its own.
 pub const DOMAIN: &str = "matrix.test";
@@ -134,11 +139,41 @@ impl World {
                 tokio::spawn(async move {
                     let Ok(accepted) = door.accept(stream, Some(peer)).await else { return };
                     let mut stream = accepted.stream;
-                    // Something to read, and an end: what clients see after the handshake, tickets before it.
-                    let _ = stream.write_all(b"outlast\n").await;
+                    // Something to read, with the tickets before it, and an end.
+                    let _ = stream.write_all(b"x").await;
                     let _ = stream.shutdown().await;
                     let rest = async { while let Ok(1..) = stream.read(&mut [0; 512]).await {} };
                     let _ = tokio::time::timeout(PATIENCE, rest).await;
+                });
+            }
+        });
+        Listener { address, rules, facts: kinds.iter().map(|kind| facts(kind)).collect(), recorder }
+    }
+
+    /// A QUIC listener, which says something on each stream that the client opens.
+    pub fn listen_quic(&self, rules: Rules, kinds: &[&str]) -> Listener {
+        let recorder = Arc::new(Recorder::default());
+        let settings = Settings {
+            listener: "matrix".into(),
+            rules,
+            quic_protocols: vec![PROTOCOL.to_vec()],
+            observer: Some(recorder.clone()),
+            ..Settings::default()
+        };
+        let certificates = kinds.iter().map(|kind| self.leaves[kind].clone()).collect();
+        let door = Arc::new(Door::new(settings, certificates, None).unwrap());
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut listener = quic::Listener::start(door, socket, quic::Settings::default()).unwrap();
+        let address = listener.address();
+        tokio::spawn(async move {
+            while let Some(mut accepted) = listener.accept().await {
+                tokio::spawn(async move {
+                    let connection = &mut accepted.connection;
+                    while let Ok(Some(mut stream)) = connection.accept_bidirectional_stream().await
+                    {
+                        let _ = stream.send(Bytes::from_static(b"x")).await;
+                        let _ = stream.finish();
+                    }
                 });
             }
         });
