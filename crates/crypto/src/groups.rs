@@ -1,9 +1,10 @@
-//! TLS 1.3 key-exchange groups as rows.
+//! Key-exchange groups of TLS as rows.
 //!
-//! The order of the table is Outlast's preference: hybrids first. A row's rustls object does the work;
-//! the one that rustls lacks is composed from two that it has, in [`hybrid`].
+//! The order of the table is Outlast's preference: hybrids first. A row's rustls object does the work. Of the two that
+//! rustls lacks one is composed from two that it has, in [`hybrid`], and one is AWS-LC's, in [`p521`].
 
 pub mod hybrid;
+pub mod p521;
 
 use rustls::crypto::SupportedKxGroup;
 use rustls::crypto::aws_lc_rs::kx_group;
@@ -39,6 +40,9 @@ pub struct Group {
     pub client_share_len: usize,
     /// Length in bytes of the server's key share.
     pub server_share_len: usize,
+    /// Whether FIPS 140-3 allows it: SP 800-56A (revision 3) for curves, FIPS 203 for ML-KEM, SP 800-56C (revision 2,
+    /// section 2) with SP 800-227 (section 4.6) for hybrids, in which one allowed part is enough: RFC 10024 puts it first.
+    pub fips: bool,
     /// The implementation.
     pub key_exchange: &'static dyn SupportedKxGroup,
 }
@@ -52,6 +56,7 @@ pub static GROUPS: &[Group] = &[
         strength: Strength::Hybrid,
         client_share_len: 1184 + 32,
         server_share_len: 1088 + 32,
+        fips: true,
         key_exchange: kx_group::X25519MLKEM768,
     },
     Group {
@@ -60,6 +65,7 @@ pub static GROUPS: &[Group] = &[
         strength: Strength::Hybrid,
         client_share_len: 65 + 1184,
         server_share_len: 65 + 1088,
+        fips: true,
         key_exchange: kx_group::SECP256R1MLKEM768,
     },
     Group {
@@ -68,6 +74,7 @@ pub static GROUPS: &[Group] = &[
         strength: Strength::Hybrid,
         client_share_len: 97 + 1568,
         server_share_len: 97 + 1568,
+        fips: true,
         key_exchange: &hybrid::SECP384R1_MLKEM1024,
     },
     Group {
@@ -76,6 +83,7 @@ pub static GROUPS: &[Group] = &[
         strength: Strength::PostQuantum,
         client_share_len: 1568,
         server_share_len: 1568,
+        fips: true,
         key_exchange: kx_group::MLKEM1024,
     },
     Group {
@@ -84,6 +92,7 @@ pub static GROUPS: &[Group] = &[
         strength: Strength::PostQuantum,
         client_share_len: 1184,
         server_share_len: 1088,
+        fips: true,
         key_exchange: kx_group::MLKEM768,
     },
     Group {
@@ -92,6 +101,7 @@ pub static GROUPS: &[Group] = &[
         strength: Strength::Classical,
         client_share_len: 32,
         server_share_len: 32,
+        fips: false,
         key_exchange: kx_group::X25519,
     },
     Group {
@@ -100,6 +110,7 @@ pub static GROUPS: &[Group] = &[
         strength: Strength::Classical,
         client_share_len: 65,
         server_share_len: 65,
+        fips: true,
         key_exchange: kx_group::SECP256R1,
     },
     Group {
@@ -108,7 +119,17 @@ pub static GROUPS: &[Group] = &[
         strength: Strength::Classical,
         client_share_len: 97,
         server_share_len: 97,
+        fips: true,
         key_exchange: kx_group::SECP384R1,
+    },
+    Group {
+        name: "secp521r1",
+        code_point: 0x0019,
+        strength: Strength::Classical,
+        client_share_len: 133,
+        server_share_len: 133,
+        fips: true,
+        key_exchange: &p521::SECP521R1,
     },
 ];
 
@@ -161,6 +182,36 @@ mod tests {
             }
             let client = row.key_exchange.start().unwrap();
             assert!(client.complete(&vec![4; row.server_share_len - 1]).is_err());
+        }
+    }
+
+    #[test]
+    fn a_point_in_another_form_is_refused() {
+        for row in GROUPS.iter().filter(|row| row.name.starts_with("secp")) {
+            let share = row.key_exchange.start().unwrap().pub_key().to_vec();
+            // Compressed (SEC 1, 2.3.3), hybrid-encoded, and not on the curve.
+            let compressed =
+                [&[2 + (share[share.len() - 1] & 1)], &share[1..share.len().div_ceil(2)]].concat();
+            let mut hybrid = share.clone();
+            hybrid[0] = 6 + (share[share.len() - 1] & 1);
+            let mut off_curve = share.clone();
+            *off_curve.last_mut().unwrap() ^= 1;
+            for bad in [compressed, hybrid, off_curve] {
+                assert!(
+                    row.key_exchange.start_and_complete(&bad).is_err(),
+                    "{} took {bad:x?}",
+                    row.name
+                );
+                assert!(row.key_exchange.start().unwrap().complete(&bad).is_err(), "{}", row.name);
+            }
+        }
+    }
+
+    #[test]
+    fn fips_is_what_the_row_says_where_the_module_is_one() {
+        let module = aws_lc_rs::try_fips_mode().is_ok();
+        for row in GROUPS {
+            assert_eq!(row.key_exchange.fips(), row.fips && module, "{}", row.name);
         }
     }
 

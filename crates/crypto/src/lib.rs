@@ -1,7 +1,7 @@
 //! Algorithms as tables, and the few primitives they need.
 //!
 //! Every algorithm that Outlast can use is one row: [`groups::GROUPS`] for TLS key exchange, [`suites::SUITES`] and
-//! [`schemes::SCHEMES`] for the rest of a TLS handshake,
+//! [`schemes::SCHEMES`] for the rest of a TLS handshake, [`ssh::ALGORITHMS`] for names in SSH,
 //! [`keys::KEY_SPECS`] for key types, [`signatures::SIGNATURES`] for signature algorithms,
 //! [`wrap::WRAPPING`] for the wrapping of imported keys and [`digests::DIGESTS`] for message digests. A row
 //! carries its names, code points, lengths and its behaviour; nobody else names an algorithm.
@@ -23,6 +23,7 @@ pub mod random;
 pub mod schemes;
 pub mod secret;
 pub mod signatures;
+pub mod ssh;
 pub mod suites;
 pub mod versions;
 pub mod wrap;

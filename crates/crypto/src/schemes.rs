@@ -1,6 +1,8 @@
 //! Signature schemes of TLS as rows.
 //!
 //! Sources: RFC 8446 (section 4.2.3), draft-ietf-tls-mldsa (0x0904 to 0x0906 in IANA's registry "TLS SignatureScheme").
+//! The schemes for RSA keys that say themselves that they are for PSS (`rsa_pss_pss_sha256` and the like) have no row:
+//! rustls can neither sign nor verify them. Nor have those with SHA-1 or SHA-224.
 
 /// What a scheme signs with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,5 +78,15 @@ mod tests {
                 .replace("secp521r1", "nistp521");
             assert_eq!(plain(rustls_name), ours);
         }
+    }
+
+    #[test]
+    fn every_row_can_be_verified() {
+        let provider = rustls::crypto::aws_lc_rs::default_provider();
+        let known = provider.signature_verification_algorithms.supported_schemes();
+        for row in SCHEMES {
+            assert!(known.contains(&row.code_point.into()), "{}", row.name);
+        }
+        assert_eq!(known.len(), SCHEMES.len(), "rustls verifies more than there are rows for");
     }
 }

@@ -147,6 +147,10 @@ mod tests {
             assert_eq!(name, row.name);
             let is_13 = row.suite.tls13().is_some();
             assert_eq!(is_13, row.version == Version::Tls13, "{}", row.name);
+            let is_fips = row.suite.fips();
+            assert_eq!(is_fips, row.fips && aws_lc_rs::try_fips_mode().is_ok(), "{}", row.name);
         }
+        let all = rustls::crypto::aws_lc_rs::ALL_CIPHER_SUITES;
+        assert_eq!(all.len(), SUITES.len(), "rustls has more than there are rows for");
     }
 }
