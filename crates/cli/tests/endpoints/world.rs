@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use outlast_crypto::schemes::{Kind, Scheme};
+use outlast_crypto::schemes::Scheme;
 use outlast_ledger::{End, Handshake, Observe};
 use outlast_negotiate::Rules;
 use outlast_negotiate::decide::CertificateFacts;
@@ -192,7 +192,8 @@ impl World {
 pub fn facts(kind: &str) -> CertificateFacts {
     let scheme = KINDS.iter().find(|row| row.0 == kind).unwrap().2;
     let scheme = Scheme::by_name(scheme).unwrap();
-    let chain = if scheme.kind == Kind::MlDsa { vec![scheme.code_point] } else { Vec::new() };
+    // The root's key is of the same type.
+    let chain = vec![scheme.code_point];
     CertificateFacts { kind: kind.to_owned(), schemes: vec![scheme.code_point], chain }
 }
 
