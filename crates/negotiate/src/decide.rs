@@ -216,6 +216,11 @@ fn scheme(
     version: Version,
     facts: &CertificateFacts,
 ) -> Option<&'static Scheme> {
+    let is_allowed =
+        |code: &u16| rules.certificate_schemes().any(|allowed| allowed.code_point == *code);
+    if !facts.chain.iter().all(is_allowed) {
+        return None;
+    }
     facts
         .schemes
         .iter()

@@ -41,6 +41,9 @@ pub const ALL_SCHEMES: &[&str] = &[
     "rsa_pss_rsae_sha256",
 ];
 
+pub const CLASSICAL_SCHEMES: &[&str] =
+    &["ecdsa_secp256r1_sha256", "ecdsa_secp384r1_sha384", "rsa_pss_rsae_sha256"];
+
 pub const OPENSSL: Stack = Stack {
     name: "OpenSSL 3.5.7, TCP",
     suites: ALL_SUITES,
@@ -52,7 +55,7 @@ pub const GO: Stack = Stack {
     name: "Go 1.27, TCP",
     suites: ALL_SUITES,
     schemes: ALL_SCHEMES,
-    certificate_schemes: None,
+    certificate_schemes: Some(CLASSICAL_SCHEMES),
 };
 
 /// `openssl s_client`; `-ign_eof` lets it read until the server ends.

@@ -6,7 +6,7 @@ use outlast_crypto::versions::Version;
 use outlast_negotiate::Transport;
 use serde_json::json;
 
-use crate::clients::{ALL_SUITES, Program, TLS13_SUITES};
+use crate::clients::{ALL_SUITES, CLASSICAL_SCHEMES, Program, TLS13_SUITES};
 use crate::common::peers::peer;
 use crate::matrix::{Stack, Tally};
 use crate::world::World;
@@ -32,9 +32,6 @@ struct Policy {
 
 const NEWEST: &[Version] = &[Version::Tls13];
 const OLD: &[Version] = &[Version::Tls12];
-
-const CLASSICAL_SCHEMES: &[&str] =
-    &["ecdsa_secp256r1_sha256", "ecdsa_secp384r1_sha384", "rsa_pss_rsae_sha256"];
 
 const PQ_SCHEMES: &[&str] = &[
     "mldsa44",

@@ -1,6 +1,7 @@
 //! Single scenes with real clients: refusals, old drafts, certificates of ML-DSA, client certificates, resumption.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use outlast_crypto::versions::Version;
 use outlast_ledger::Outcome;
@@ -35,6 +36,13 @@ async fn run(program: Program, lines: Vec<Value>) -> Vec<Report> {
 /// Go 1.27, if it is installed.
 fn go() -> Option<Program> {
     Some(Program::new(peer("go127")?.join("bin/endpoints"), &[]))
+}
+
+/// The folder of the machine's own OpenSSL, if that is older than ML-KEM.
+fn old_openssl() -> Option<PathBuf> {
+    let output = std::process::Command::new("/usr/bin/openssl").arg("version").output().ok()?;
+    let is_old = String::from_utf8_lossy(&output.stdout).starts_with("OpenSSL 3.0.");
+    is_old.then(|| PathBuf::from("/usr"))
 }
 
 /// Shows 2 of the endpoints: classical first, and a classical share only, ends hybrid.
@@ -289,4 +297,60 @@ async fn resumed(listener: &Listener, name: &str, count: usize, expected: bool, 
     assert_eq!(served.resumed, expected, "{name}");
     assert_eq!(served.group.as_deref(), Some("X25519MLKEM768"), "{name}");
     assert_eq!(served.scheme.is_none(), expected, "{name}");
+}
+
+/// Two certificates at once: each client is shown the one that it can verify.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_certificates_each_client_is_shown_its_own() {
+    let (Some(openssl), Some(go), Some(s2n)) = (peer("openssl"), go(), s2n()) else { return };
+    let world = World::new();
+    let listener = world.listen(Rules::default(), &["ml-dsa-65", "ecdsa-p256"]).await;
+    let name = |who: &str| format!("{who}.{DOMAIN}");
+    let address = listener.address;
+    let config =
+        |versions| rustls_config(&world, versions, &["X25519MLKEM768", "x25519"], "x25519");
+    let mut shown = Vec::new();
+    shown.push(("rustls", rustls(address, &name("rustls"), config(BOTH)).await, "ml-dsa-65"));
+    shown.push((
+        "rustls12",
+        rustls(address, &name("rustls12"), config(&BOTH[1..])).await,
+        "ecdsa-p256",
+    ));
+    let scenes: [(&str, &[&str], &str); 3] = [
+        ("openssl", &[], "ml-dsa-65"),
+        ("openssl12", &["-tls1_2"], "ecdsa-p256"),
+        ("openssl-ecdsa", &["-sigalgs", "ECDSA+SHA256"], "ecdsa-p256"),
+    ];
+    for (who, extra, expected) in scenes {
+        let extra = extra.iter().map(|text| (*text).to_owned()).collect();
+        shown.push((
+            who,
+            in_thread(&openssl, address, &name(who), &world.ca, extra).await,
+            expected,
+        ));
+    }
+    if let Some(old) = old_openssl() {
+        let report = in_thread(&old, address, &name("openssl-old"), &world.ca, Vec::new()).await;
+        shown.push(("openssl-old", report, "ecdsa-p256"));
+    }
+    let case = |who: &str| line(&world, &listener, &name(who));
+    let mut newest = case("go13");
+    newest["version"] = json!("TLSv1.3");
+    // Go takes ML-DSA, but leaves it out of `signature_algorithms_cert`.
+    let expected = [("go", "ecdsa-p256"), ("go13", "ecdsa-p256")];
+    for ((who, expected), report) in expected.into_iter().zip(go.run(&[case("go"), newest])) {
+        shown.push((who, report, expected));
+    }
+    let policies = [("s2n-pq", "default_pq", "ml-dsa-65"), ("s2n", "default", "ecdsa-p256")];
+    for (who, policy, expected) in policies {
+        let mut case = case(who);
+        case["policy"] = json!(policy);
+        shown.push((who, s2n.run(&[case]).remove(0), expected));
+    }
+    for (who, report, expected) in shown {
+        assert!(report.ok, "{who}: {report:?}");
+        let recorded = listener.recorded(&name(who), 1).await.unwrap();
+        let Outcome::Served(served) = recorded.outcome else { panic!("{who}") };
+        assert_eq!(served.certificate.as_deref(), Some(expected), "{who}");
+    }
 }
