@@ -46,7 +46,7 @@ const PEERS: &[&str] = &[
     "certbot",
     "caddy",
     "moto",
-    "s2n",
+    "nginx",
 ];
 
 /// Installs the peers below `target/peers`, and PostgreSQL where it is missing.
