@@ -5,6 +5,7 @@
 //! any endpoint and tells what was negotiated; [`client_auth`] verifies the certificates of clients, and [`fetch`] gets
 //! CRLs and OCSP responses over plain HTTP.
 
+mod accept;
 pub mod acme;
 pub mod certificate;
 pub mod client;

@@ -1,6 +1,5 @@
 //! HTTPS: accepts connections, reads requests within limits, and answers when the answer is durable.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -25,6 +24,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::timeout;
 
+use crate::accept::Handshakes;
 use crate::door::{Accepted, Door};
 use crate::metrics::Metrics;
 use crate::watch::Watch;
@@ -133,34 +133,6 @@ impl Drop for Busy {
     fn drop(&mut self) {
         self.0.touch();
         self.0.open.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// The connections that have not done their handshake, oldest first.
-#[derive(Default)]
-struct Handshakes(VecDeque<oneshot::Sender<()>>);
-
-impl Handshakes {
-    /// Adds one, in the place of the oldest if there are too many. What it gives tells that it must close.
-    fn begin(&mut self) -> oneshot::Receiver<()> {
-        if self.0.len() >= limits::MAX_HANDSHAKES {
-            // Those whose other end is gone are through.
-            self.0.retain(|open| !open.is_closed());
-        }
-        if self.0.len() >= limits::MAX_HANDSHAKES {
-            self.close_oldest();
-        }
-        let (close, closed) = oneshot::channel();
-        self.0.push_back(close);
-        closed
-    }
-
-    fn close_oldest(&mut self) {
-        while let Some(oldest) = self.0.pop_front() {
-            if oldest.send(()).is_ok() {
-                return;
-            }
-        }
     }
 }
 
