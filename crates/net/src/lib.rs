@@ -1,8 +1,9 @@
 //! The only sockets: the HTTPS server, and the client connection that the command line uses.
 //!
 //! [`door`] is where a connection gets its key exchange; [`server`] speaks HTTP behind it; [`certificate`]
-//! keeps the service's own TLS chain; [`quic`] does both over UDP; [`plain`] serves CRLs and OCSP; [`s3`] writes to buckets; [`client`] connects to
-//! any endpoint and tells what was negotiated; [`client_auth`] verifies the certificates of clients, and [`fetch`] gets
+//! keeps the service's own TLS chain; [`plain`] serves CRLs and OCSP; [`s3`] writes to buckets; [`client`] connects to
+//! any endpoint and tells what was negotiated; [`proxy`] is the door in front of any
+//! other server; [`client_auth`] verifies the certificates of clients, and [`fetch`] gets
 //! CRLs and OCSP responses over plain HTTP.
 
 mod accept;
@@ -19,7 +20,7 @@ mod negotiated;
 pub mod observed;
 pub mod plain;
 pub mod policy;
-pub mod quic;
+pub mod proxy;
 pub mod s3;
 pub mod server;
 pub mod watch;

@@ -76,35 +76,29 @@ pub const MAX_QUESTIONS: usize = 512;
 pub const SIGNING_WAIT: Duration = Duration::from_secs(2);
 /// How long it may take to write an object to a bucket.
 pub const OBJECT: Duration = Duration::from_secs(20);
-/// Rows of one table of metrics; what would be further ones is counted in one.
-pub const MAX_METRIC_ROWS: usize = 2_000;
-/// Names in labels of metrics that are the operator's, such as those of listeners.
-pub const MAX_METRIC_NAMES: usize = 512;
-/// Bytes of such a name.
-pub const MAX_METRIC_NAME: usize = 128;
-/// Connections at a time to the listener for metrics; further ones are closed at once.
-pub const MAX_METRIC_CONNECTIONS: usize = 64;
-/// Bytes of the head of a request for metrics.
-pub const MAX_METRIC_HEAD: usize = 16 * 1024;
-/// How long the last push of metrics may take.
-pub const LAST_PUSH: Duration = Duration::from_secs(5);
-/// Handshakes at a time over QUIC above which a client must show first, by Retry, that it is where it says.
-pub const RETRY_ABOVE: usize = 128;
-/// Bytes that a peer may send on a QUIC connection before they are read.
-pub const QUIC_WINDOW: u64 = 1024 * 1024;
-/// The same on one stream.
-pub const QUIC_STREAM_WINDOW: u64 = 256 * 1024;
-/// Bytes that are held for a QUIC stream until its peer has them.
-pub const QUIC_SEND_BUFFER: u32 = 256 * 1024;
-/// Unidirectional streams that a peer may have open: HTTP/3 has three, and some that mean nothing.
-pub const UNIDIRECTIONAL_STREAMS: u64 = 8;
-/// Heads of requests that are read at a time on one HTTP/3 connection; each may be of [`MAX_HEAD`].
-pub const HEADS_AT_A_TIME: usize = 4;
-/// How long the head of a request over HTTP/3 may take once its stream is open.
-pub const STREAM_HEAD: Duration = Duration::from_secs(15);
-/// Bytes of datagrams that wait to be read, on a QUIC listener's socket.
-pub const QUIC_RECEIVE_BUFFER: usize = 2 * 1024 * 1024;
-/// How long clients may remember that there is HTTP/3.
-pub const ALT_SVC: Duration = Duration::from_secs(86_400);
-/// How often it is looked, while stopping, whether an HTTP/3 connection has requests left.
-pub const STOPPING: Duration = Duration::from_millis(20);
+/// Bytes of a PROXY protocol header; a certificate may be in it.
+pub const MAX_PROXY_HEADER: usize = 16 * 1024;
+/// How long such a header may take to come, before the TLS handshake begins.
+pub const PROXY_HEADER: Duration = Duration::from_secs(5);
+/// Connections at a time through a proxy's listener, unless it is told otherwise.
+pub const MAX_PROXIED: usize = 16_384;
+/// How long a proxied connection may be without a byte in either direction, unless the listener is told otherwise.
+pub const PROXY_IDLE: Duration = Duration::from_secs(3600);
+/// How long a backend may take to accept a connection, unless the listener is told otherwise.
+pub const BACKEND_CONNECT: Duration = Duration::from_secs(5);
+/// How long a backend may take to answer a request over HTTP, unless the listener is told otherwise.
+pub const BACKEND_ANSWER: Duration = Duration::from_secs(60);
+/// Bytes that are moved between client and backend at a time, and held only while they move.
+pub const PIECE: usize = 128 * 1024;
+/// Such buffers that are kept for later.
+pub const SPARE_PIECES: usize = 64;
+/// Connections to one backend that are kept for the next request over HTTP.
+pub const SPARE_BACKEND_CONNECTIONS: usize = 64;
+/// How long such a connection is kept.
+pub const SPARE_BACKEND_IDLE: Duration = Duration::from_secs(30);
+/// Streams at a time on one HTTP/2 connection to a proxy.
+pub const MAX_PROXY_STREAMS: u32 = 128;
+/// Requests that a PostgreSQL client may make before its session begins: one for GSSAPI, one for TLS.
+pub const MAX_POSTGRES_REQUESTS: usize = 2;
+/// For how long a server behind that did not accept a connection is tried after the others only.
+pub const BACKEND_REST: Duration = Duration::from_secs(10);

@@ -1,0 +1,198 @@
+//! The door in front of anything: listeners that speak TLS as the service does, and pass on what is within.
+//!
+//! [`protocol`] is the PROXY protocol; the other parts are private to it.
+
+mod backend;
+mod headers;
+mod health;
+mod http;
+mod listener;
+mod pieces;
+mod postgres;
+pub mod protocol;
+mod pump;
+mod upstream_tls;
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use self::listener::{Common, Finish, Route};
+
+pub use self::backend::{Address, BALANCES, Backend, Balance, Connecting, server_name};
+pub use self::health::HealthCheck;
+pub use self::listener::{PROTOCOLS, Protocol, Settings};
+pub use self::upstream_tls::{Tell, UpstreamSettings, UpstreamTls};
+
+/// Connections that wait to be accepted; the kernel may allow fewer.
+const BACKLOG: u32 = 4096;
+
+/// Why listeners cannot be as they are set up.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProxyError {
+    /// Two of them are at one place.
+    #[error("two listeners are at {0}")]
+    Twice(SocketAddr),
+    /// There is nothing to pass connections on to.
+    #[error("listener {0} has no server behind it")]
+    NoBackend(String),
+    /// The place cannot be had.
+    #[error("{address}: {error}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        error: io::Error,
+    },
+}
+
+/// What a listener is known by from one configuration to the next: its place, or its name where the system chooses the port.
+type Key = (SocketAddr, Option<String>);
+
+fn key(settings: &Settings) -> Key {
+    (settings.listen, (settings.listen.port() == 0).then(|| settings.name.clone()))
+}
+
+/// A listener that runs.
+struct Running {
+    address: SocketAddr,
+    route: Arc<RwLock<Arc<Route>>>,
+    closing: watch::Sender<bool>,
+    checks: Vec<AbortHandle>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.closing.send(true);
+        self.checks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+/// Listeners that run in this process.
+pub struct Proxy {
+    listeners: HashMap<Key, Running>,
+    finish: watch::Sender<Finish>,
+    open: mpsc::Sender<()>,
+    /// Has an end when nothing is open any more.
+    all_closed: mpsc::Receiver<()>,
+}
+
+impl Proxy {
+    /// Starts listeners: all of them, or none.
+    pub fn start(list: Vec<Settings>) -> Result<Self, ProxyError> {
+        let (open, all_closed) = mpsc::channel(1);
+        let (finish, _) = watch::channel(Finish::default());
+        let mut proxy = Self { listeners: HashMap::new(), finish, open, all_closed };
+        proxy.reload(list)?;
+        Ok(proxy)
+    }
+
+    /// Takes other settings for the next connections: listeners are added, changed and closed. Those that are open go on as
+    /// they began. If that cannot be, all stays as it is.
+    pub fn reload(&mut self, list: Vec<Settings>) -> Result<(), ProxyError> {
+        let mut seen = HashSet::new();
+        let mut bound = HashMap::new();
+        for settings in &list {
+            if settings.backends.is_empty() {
+                return Err(ProxyError::NoBackend(settings.name.clone()));
+            }
+            if !seen.insert(key(settings)) {
+                return Err(ProxyError::Twice(settings.listen));
+            }
+            if !self.listeners.contains_key(&key(settings)) {
+                let address = settings.listen;
+                let listener =
+                    bind(address).map_err(|error| ProxyError::Listen { address, error })?;
+                bound.insert(key(settings), listener);
+            }
+        }
+        // From here on nothing fails.
+        self.listeners.retain(|key, _| seen.contains(key));
+        for settings in list {
+            let key = key(&settings);
+            if let Some((listener, address)) = bound.remove(&key) {
+                let running = self.open(settings, listener, address);
+                self.listeners.insert(key, running);
+            } else if let Some(running) = self.listeners.get_mut(&key) {
+                running.replace(settings);
+            }
+        }
+        Ok(())
+    }
+
+    fn open(&self, settings: Settings, listener: TcpListener, address: SocketAddr) -> Running {
+        let route = Arc::new(Route::new(settings, None));
+        let checks = check(&route);
+        let route = Arc::new(RwLock::new(route));
+        let (closing, closed) = watch::channel(false);
+        let common = Common {
+            route: route.clone(),
+            finish: self.finish.subscribe(),
+            open: self.open.clone(),
+        };
+        tokio::spawn(listener::accept(listener, common, closed));
+        Running { address, route, closing, checks }
+    }
+
+    /// The listeners' names and where they are, in the order of the addresses.
+    pub fn addresses(&self) -> Vec<(String, SocketAddr)> {
+        let told = |running: &Running| {
+            let route = running.route.read().unwrap_or_else(PoisonError::into_inner);
+            (route.settings.name.clone(), running.address)
+        };
+        let mut all: Vec<_> = self.listeners.values().map(told).collect();
+        all.sort_by_key(|(_, address)| *address);
+        all
+    }
+
+    /// Accepts nothing more, lets what is open end by itself for as long as `grace`, and cuts off the rest.
+    pub async fn stop(self, grace: Duration) {
+        let Self { listeners, finish, open, mut all_closed } = self;
+        let _ = finish.send(Finish::Near);
+        drop((listeners, open));
+        if timeout(grace, all_closed.recv()).await.is_err() {
+            let _ = finish.send(Finish::Now);
+            let _ = timeout(crate::limits::LAST_WORDS, all_closed.recv()).await;
+        }
+    }
+}
+
+impl Running {
+    fn replace(&mut self, settings: Settings) {
+        let mut current = self.route.write().unwrap_or_else(PoisonError::into_inner);
+        let route = Arc::new(Route::new(settings, Some(&current)));
+        let checks = check(&route);
+        std::mem::replace(&mut self.checks, checks).iter().for_each(AbortHandle::abort);
+        *current = route;
+    }
+}
+
+/// Begins to ask the servers behind how they are.
+fn check(route: &Arc<Route>) -> Vec<AbortHandle> {
+    let Some(health) = &route.settings.health else { return Vec::new() };
+    let watch = |target: &Arc<backend::Target>| {
+        let name = route.settings.name.clone();
+        let watching = health::watch(route.backends.clone(), target.clone(), health.clone(), name);
+        tokio::spawn(watching).abort_handle()
+    };
+    route.backends.targets.iter().map(watch).collect()
+}
+
+fn bind(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    // Taken over by each connection: a client that is gone without a word is noticed.
+    socket.set_keepalive(true)?;
+    socket.bind(address)?;
+    let listener = socket.listen(BACKLOG)?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
+}

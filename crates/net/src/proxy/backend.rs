@@ -1,0 +1,273 @@
+//! The servers behind a listener: which one is next, and connections to it.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustls::pki_types::ServerName;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
+
+use super::http::Spare;
+use super::pieces::{Transport, Wide};
+use super::protocol::{self, Announcement, Version};
+use super::{postgres, upstream_tls::UpstreamTls};
+use crate::limits;
+
+/// Where a server behind is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// Name or address, and port.
+    Tcp(String, u16),
+    /// A socket in the file system.
+    Unix(PathBuf),
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp(host, port) => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// A server behind.
+#[derive(Clone)]
+pub struct Backend {
+    /// Where it is.
+    pub address: Address,
+    /// How TLS is spoken with it, if it is.
+    pub tls: Option<Arc<UpstreamTls>>,
+}
+
+/// How a server is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Balance {
+    /// One after the other.
+    #[default]
+    RoundRobin,
+    /// The one with the fewest connections.
+    LeastConnections,
+}
+
+/// Every way with its name.
+pub const BALANCES: &[(&str, Balance)] =
+    &[("round-robin", Balance::RoundRobin), ("least-connections", Balance::LeastConnections)];
+
+/// How connections to servers are made.
+#[derive(Debug, Clone)]
+pub struct Connecting {
+    /// How a server is chosen.
+    pub balance: Balance,
+    /// How long one may take to accept, TLS included.
+    pub timeout: Duration,
+    /// Whether each connection begins with a PROXY protocol header.
+    pub announce: Option<Version>,
+    /// Whether PostgreSQL's request for TLS comes before TLS.
+    pub postgres: bool,
+}
+
+impl Default for Connecting {
+    fn default() -> Self {
+        Self {
+            balance: Balance::default(),
+            timeout: limits::BACKEND_CONNECT,
+            announce: None,
+            postgres: false,
+        }
+    }
+}
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum Unavailable {
+    /// None is known to be well.
+    #[error("no server behind is well")]
+    NoneWell,
+    /// None accepted in time; the last one's reason.
+    #[error("{address} did not accept in time")]
+    TimedOut {
+        /// The last one tried.
+        address: Address,
+    },
+    /// None accepted; the last one's reason.
+    #[error("{address}: {error}")]
+    Refused {
+        /// The last one tried.
+        address: Address,
+        /// Its reason.
+        error: io::Error,
+    },
+}
+
+/// A server and how it is doing.
+pub(crate) struct Target {
+    pub(crate) backend: Backend,
+    /// What the health checks say.
+    pub(crate) well: AtomicBool,
+    /// Connections or requests at it.
+    open: AtomicUsize,
+    /// When it last failed to accept: for a while, others go first.
+    failed: Mutex<Option<Instant>>,
+    /// Connections for the next request.
+    pub(crate) spare: Spare,
+}
+
+/// Counts one more connection at a server until it is dropped.
+pub(crate) struct Lease(pub(crate) Arc<Target>);
+
+impl Lease {
+    fn new(target: Arc<Target>) -> Self {
+        target.open.fetch_add(1, Ordering::Relaxed);
+        Self(target)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Target {
+    fn rests(&self) -> bool {
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.is_some_and(|since| since.elapsed() < limits::BACKEND_REST)
+    }
+
+    fn remember(&self, failed: bool) {
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failed.then(Instant::now);
+    }
+}
+
+/// The servers behind a listener.
+pub(crate) struct Backends {
+    pub(crate) targets: Vec<Arc<Target>>,
+    pub(crate) connecting: Connecting,
+    next: AtomicUsize,
+}
+
+impl Backends {
+    /// What was known of a server under earlier settings is still believed.
+    pub(crate) fn new(list: Vec<Backend>, connecting: Connecting, before: Option<&Self>) -> Self {
+        let was_well = |address: &Address| {
+            let known = before.into_iter().flat_map(|before| &before.targets);
+            known
+                .filter(|target| target.backend.address == *address)
+                .all(|target| target.well.load(Ordering::Relaxed))
+        };
+        let targets = list.into_iter().map(|backend| {
+            Arc::new(Target {
+                well: AtomicBool::new(was_well(&backend.address)),
+                open: AtomicUsize::new(0),
+                failed: Mutex::default(),
+                spare: Spare::default(),
+                backend,
+            })
+        });
+        Self { targets: targets.collect(), connecting, next: AtomicUsize::new(0) }
+    }
+
+    /// Those that are well, in the order in which they are to be tried.
+    pub(crate) fn order(&self) -> Vec<Arc<Target>> {
+        let len = self.targets.len().max(1);
+        let first = self.next.fetch_add(1, Ordering::Relaxed) % len;
+        let (before, from) = self.targets.split_at(first.min(self.targets.len()));
+        let mut order: Vec<_> = from.iter().chain(before).cloned().collect();
+        order.retain(|target| target.well.load(Ordering::Relaxed));
+        if self.connecting.balance == Balance::LeastConnections {
+            order.sort_by_key(|target| target.open.load(Ordering::Relaxed));
+        }
+        order.sort_by_key(|target| target.rests());
+        order
+    }
+
+    /// A connection to the first server that accepts.
+    pub(crate) async fn connect(
+        &self,
+        announcement: &Announcement,
+    ) -> Result<(Box<dyn Transport>, Lease), Unavailable> {
+        let mut last = Unavailable::NoneWell;
+        for target in self.order() {
+            let lease = Lease::new(target);
+            match self.connect_to(&lease.0, announcement).await {
+                Ok(stream) => return Ok((stream, lease)),
+                Err(error) => {
+                    tracing::warn!(%error, "a server behind did not accept a connection");
+                    last = error;
+                }
+            }
+        }
+        Err(last)
+    }
+
+    /// A connection to this server.
+    pub(crate) async fn connect_to(
+        &self,
+        target: &Target,
+        announcement: &Announcement,
+    ) -> Result<Box<dyn Transport>, Unavailable> {
+        let header = self.connecting.announce.map(|version| protocol::write(version, announcement));
+        let address = || target.backend.address.clone();
+        let opening = Box::pin(self.open(target, header));
+        let outcome = match timeout(self.connecting.timeout, opening).await {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(error)) => Err(Unavailable::Refused { address: address(), error }),
+            Err(_) => Err(Unavailable::TimedOut { address: address() }),
+        };
+        target.remember(outcome.is_err());
+        outcome
+    }
+
+    async fn open(
+        &self,
+        target: &Target,
+        header: Option<Vec<u8>>,
+    ) -> io::Result<Box<dyn Transport>> {
+        let Backend { address, tls } = &target.backend;
+        match address {
+            Address::Tcp(host, port) => {
+                let stream = TcpStream::connect((host.as_str(), *port)).await?;
+                stream.set_nodelay(true)?;
+                self.begin(stream, header, tls.as_deref()).await
+            }
+            Address::Unix(path) => {
+                let stream = UnixStream::connect(path).await?;
+                self.begin(stream, header, tls.as_deref()).await
+            }
+        }
+    }
+
+    /// The header, PostgreSQL's request and TLS, as far as there are to be any.
+    async fn begin(
+        &self,
+        mut stream: impl Transport + 'static,
+        header: Option<Vec<u8>>,
+        tls: Option<&UpstreamTls>,
+    ) -> io::Result<Box<dyn Transport>> {
+        if let Some(header) = header {
+            stream.write_all(&header).await?;
+        }
+        let Some(tls) = tls else { return Ok(Box::new(stream)) };
+        if self.connecting.postgres {
+            postgres::ask_for_tls(&mut stream).await?;
+        }
+        Ok(Box::new(tls.connect(Wide::new(stream)).await?))
+    }
+
+    /// A place at this server for one request.
+    pub(crate) fn lease(&self, target: Arc<Target>) -> Lease {
+        Lease::new(target)
+    }
+}
+
+/// The name that a server's certificate must be for.
+pub fn server_name(host: &str) -> Result<ServerName<'static>, String> {
+    ServerName::try_from(host.to_owned())
+        .map_err(|_| format!("{host} is not a host name or address"))
+}

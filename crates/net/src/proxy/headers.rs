@@ -1,0 +1,232 @@
+//! What a request says when it leaves for the server behind, and an answer when it leaves for the client.
+//!
+//! Functions on heads; nothing here reads or writes a socket.
+
+use std::net::IpAddr;
+
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, COOKIE, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, TE,
+    TRAILER, TRANSFER_ENCODING, UPGRADE, VIA,
+};
+use http::uri::{Authority, PathAndQuery, Uri};
+use http::{Method, StatusCode, Version, request};
+
+use crate::Negotiated;
+
+/// Fields that concern one connection only (RFC 9110, section 7.6.1), beside those that `Connection` names.
+const HOP_BY_HOP: [HeaderName; 8] = [
+    CONNECTION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    HeaderName::from_static("proxy-authenticate"),
+];
+
+/// Beginnings of names of fields with which proxies speak of the client. Some servers take `_` for `-`.
+const OF_PROXIES: [&str; 4] = ["x-forwarded-", "x-real-ip", "x-client-cert", "x-ssl-client-"];
+
+/// Beginning of the names of the fields that tell what was negotiated.
+const OF_TLS: &str = "x-outlast-tls-";
+
+/// The client and its connection, for the server behind.
+pub(crate) struct Origin<'a> {
+    /// Where the client is.
+    pub(crate) client: Option<IpAddr>,
+    /// Whether what it says of clients before it is believed.
+    pub(crate) trusted: bool,
+    /// Whether the fields that proxies add are kept as they are, and none is added.
+    pub(crate) transparent: bool,
+    /// What was negotiated; none if the connection is not TLS.
+    pub(crate) tls: Option<&'a Negotiated>,
+    /// Whether the server behind is told of that.
+    pub(crate) tls_headers: bool,
+}
+
+/// Makes a client's request one that can be sent on. The error is what the client is answered.
+pub(crate) fn outward(head: &mut request::Parts, origin: &Origin<'_>) -> Result<(), StatusCode> {
+    // It asks for a tunnel to anywhere.
+    if head.method == Method::CONNECT {
+        return Err(StatusCode::METHOD_NOT_ALLOWED);
+    }
+    // RFC 9112, section 6.1: an attempt to smuggle a request, or as good as one.
+    if head.headers.contains_key(TRANSFER_ENCODING)
+        && (head.headers.contains_key(CONTENT_LENGTH) || head.version == Version::HTTP_10)
+    {
+        return Err(StatusCode::BAD_REQUEST);
+    }
+    let host = host(head)?;
+    let via = if head.version >= Version::HTTP_2 { "2.0 outlast" } else { "1.1 outlast" };
+    let upgrade = upgrade(head.version, &head.headers);
+    let keep_trailers = names(&head.headers, &TE, "trailers");
+    remove_hop_by_hop(&mut head.headers);
+    if keep_trailers {
+        head.headers.insert(TE, HeaderValue::from_static("trailers"));
+        head.headers.append(CONNECTION, HeaderValue::from_static("te"));
+    }
+    if let Some(protocol) = upgrade {
+        head.headers.append(CONNECTION, HeaderValue::from_static("upgrade"));
+        head.headers.insert(UPGRADE, protocol);
+    }
+    join_cookies(&mut head.headers);
+    remove(&mut head.headers, |name| name.starts_with(OF_TLS));
+    if !origin.transparent {
+        forwarded(&mut head.headers, origin, &host);
+        head.headers.append(VIA, HeaderValue::from_static(via));
+    }
+    if let (true, Some(tls)) = (origin.tls_headers, origin.tls) {
+        tell_of_tls(&mut head.headers, tls);
+    }
+    head.headers.insert(HOST, host);
+    let root = || PathAndQuery::from_static("/");
+    head.uri = Uri::from(head.uri.path_and_query().cloned().unwrap_or_else(root));
+    head.version = Version::HTTP_11;
+    Ok(())
+}
+
+/// Makes a server's answer one that can be sent on.
+pub(crate) fn homeward(headers: &mut HeaderMap, switching: bool) {
+    let upgrade = headers.get(UPGRADE).cloned().filter(|_| switching);
+    remove_hop_by_hop(headers);
+    if let Some(protocol) = upgrade {
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, protocol);
+    }
+}
+
+/// The protocol that an HTTP/1.1 client asks to switch to (RFC 9110, section 7.8).
+pub(crate) fn upgrade(version: Version, headers: &HeaderMap) -> Option<HeaderValue> {
+    let asks = version == Version::HTTP_11 && names(headers, &CONNECTION, "upgrade");
+    // To HTTP/2 nobody switches any more (RFC 9113, section 3.1), and the server behind shall not start.
+    headers
+        .get(UPGRADE)
+        .filter(|value| asks && !value.as_bytes().eq_ignore_ascii_case(b"h2c"))
+        .cloned()
+}
+
+/// Whose name the request is for: that in the target goes before the field (RFC 9112, section 3.2.2).
+fn host(head: &request::Parts) -> Result<HeaderValue, StatusCode> {
+    let mut fields = head.headers.get_all(HOST).iter();
+    let field = fields.next();
+    // RFC 9112, section 3.2.
+    if fields.next().is_some() {
+        return Err(StatusCode::BAD_REQUEST);
+    }
+    if let Some(authority) = head.uri.authority() {
+        // RFC 9110, section 4.2.4: who has a user's name in it wants to deceive.
+        let odd = authority.as_str().contains('@');
+        let value = HeaderValue::from_str(authority.as_str());
+        return value.ok().filter(|_| !odd).ok_or(StatusCode::BAD_REQUEST);
+    }
+    match field {
+        Some(value) if value.is_empty() || Authority::try_from(value.as_bytes()).is_ok() => {
+            Ok(value.clone())
+        }
+        None if head.version <= Version::HTTP_10 => Ok(HeaderValue::from_static("")),
+        Some(_) | None => Err(StatusCode::BAD_REQUEST),
+    }
+}
+
+/// Whether a field with a list has this element.
+fn names(headers: &HeaderMap, field: &HeaderName, element: &str) -> bool {
+    elements(headers, field).any(|found| found.eq_ignore_ascii_case(element))
+}
+
+fn elements<'a>(headers: &'a HeaderMap, field: &HeaderName) -> impl Iterator<Item = &'a str> {
+    let values = headers.get_all(field).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim)
+}
+
+fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> =
+        elements(headers, &CONNECTION).filter_map(|name| name.parse().ok()).collect();
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        // What a request is for, and where it ends, is not for a client to take away.
+        if *name != HOST && *name != CONTENT_LENGTH {
+            headers.remove(name);
+        }
+    }
+}
+
+fn remove(headers: &mut HeaderMap, which: impl Fn(&str) -> bool) {
+    let matches = |name: &&HeaderName| which(&name.as_str().replace('_', "-"));
+    let names: Vec<HeaderName> = headers.keys().filter(matches).cloned().collect();
+    for name in names {
+        headers.remove(name);
+    }
+}
+
+/// HTTP/2 may send a cookie in several fields; HTTP/1.1 has one (RFC 9113, section 8.2.3).
+fn join_cookies(headers: &mut HeaderMap) {
+    let crumbs: Vec<_> = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if crumbs.len() > 1
+        && let Ok(whole) = HeaderValue::from_bytes(&crumbs.join(&b"; "[..]))
+    {
+        headers.insert(COOKIE, whole);
+    }
+}
+
+/// `X-Forwarded-*` and `Forwarded` (RFC 7239).
+fn forwarded(headers: &mut HeaderMap, origin: &Origin<'_>, host: &HeaderValue) {
+    if !origin.trusted {
+        remove(headers, |name| {
+            name == FORWARDED.as_str() || OF_PROXIES.iter().any(|of| name.starts_with(of))
+        });
+    }
+    let scheme = if origin.tls.is_some() { "https" } else { "http" };
+    let client = origin.client.map_or("unknown".into(), |client| client.to_canonical().to_string());
+    append(headers, HeaderName::from_static("x-forwarded-for"), &client);
+    for (name, value) in [
+        ("x-forwarded-proto", HeaderValue::from_static(scheme)),
+        ("x-forwarded-host", host.clone()),
+    ] {
+        let field = HeaderName::from_static(name);
+        if !headers.contains_key(&field) {
+            headers.insert(field, value);
+        }
+    }
+    // RFC 7239, section 6: an address of IPv6 is in brackets, and a colon needs quotes.
+    let node = if client.contains(':') { format!("\"[{client}]\"") } else { client };
+    let mut element = format!("for={node};proto={scheme}");
+    if let Some(host) = host.to_str().ok().filter(|host| !host.is_empty()) {
+        element.push_str(&format!(";host=\"{host}\""));
+    }
+    append(headers, FORWARDED, &element);
+}
+
+/// Adds an element to a field with a list, as one line.
+fn append(headers: &mut HeaderMap, name: HeaderName, element: &str) {
+    let before: Vec<_> = headers.get_all(&name).iter().map(HeaderValue::as_bytes).collect();
+    let mut all = before.join(&b", "[..]);
+    if !all.is_empty() {
+        all.extend(b", ");
+    }
+    all.extend(element.as_bytes());
+    if let Ok(value) = HeaderValue::from_bytes(&all) {
+        headers.insert(name, value);
+    }
+}
+
+fn tell_of_tls(headers: &mut HeaderMap, tls: &Negotiated) {
+    let client = tls.client_certificate.as_ref();
+    let rows = [
+        ("x-outlast-tls-version", Some(tls.version.as_str())),
+        ("x-outlast-tls-cipher", Some(tls.cipher_suite.as_str())),
+        ("x-outlast-tls-group", tls.group.as_deref()),
+        ("x-outlast-tls-post-quantum", Some(if tls.post_quantum { "true" } else { "false" })),
+        ("x-outlast-tls-client-subject", client.map(|shown| shown.subject.as_str())),
+        ("x-outlast-tls-client-serial", client.map(|shown| shown.serial_number.as_str())),
+        ("x-outlast-tls-client-issuer", client.map(|shown| shown.issuer.as_str())),
+    ];
+    for (name, text) in rows {
+        // A name may have letters that a field cannot: they are left as UTF-8, which `HeaderValue` takes.
+        if let Some(Ok(value)) = text.map(|text| HeaderValue::from_bytes(text.as_bytes())) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! Whether the servers behind are well, asked from time to time.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::Empty;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::time::timeout;
+
+use super::backend::{Backends, Target};
+use super::protocol::Announcement;
+
+/// How it is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HealthCheck {
+    /// A path that must be answered over HTTP with 200 to 399; else it is enough to be accepted.
+    pub path: Option<String>,
+    /// What `Host` says then; else the server's own name.
+    pub host: Option<String>,
+    /// From one question to the next.
+    pub interval: Duration,
+    /// How long an answer may take.
+    pub timeout: Duration,
+    /// Good answers in a row after which a server is well again.
+    pub rise: u32,
+    /// Bad ones after which it is not.
+    pub fall: u32,
+}
+
+impl Default for HealthCheck {
+    fn default() -> Self {
+        Self {
+            path: None,
+            host: None,
+            interval: Duration::from_secs(5),
+            timeout: Duration::from_secs(2),
+            rise: 2,
+            fall: 3,
+        }
+    }
+}
+
+/// Counts answers in a row that say something else than is known.
+#[derive(Debug, Default)]
+struct Count(u32);
+
+impl Count {
+    /// Whether what is known is to be changed.
+    fn changes(&mut self, check: &HealthCheck, known: bool, answer: bool) -> bool {
+        if known == answer {
+            self.0 = 0;
+            return false;
+        }
+        self.0 += 1;
+        if self.0 < if answer { check.rise } else { check.fall } {
+            return false;
+        }
+        self.0 = 0;
+        true
+    }
+}
+
+/// Asks one server, again and again. Never ends.
+pub(crate) async fn watch(
+    backends: Arc<Backends>,
+    target: Arc<Target>,
+    check: HealthCheck,
+    listener: String,
+) {
+    let mut count = Count::default();
+    loop {
+        let answer = timeout(check.timeout, ask(&backends, &target, &check)).await;
+        let answer = answer.unwrap_or_else(|_| Err("there was no answer in time".into()));
+        let known = target.well.load(Ordering::Relaxed);
+        if count.changes(&check, known, answer.is_ok()) {
+            target.well.store(answer.is_ok(), Ordering::Relaxed);
+            let address = &target.backend.address;
+            match answer {
+                Ok(()) => tracing::info!(listener, %address, "a server behind is well again"),
+                Err(reason) => {
+                    tracing::warn!(listener, %address, reason, "a server behind is not well");
+                }
+            }
+        }
+        tokio::time::sleep(check.interval).await;
+    }
+}
+
+async fn ask(backends: &Backends, target: &Target, check: &HealthCheck) -> Result<(), String> {
+    // Without addresses, a PROXY protocol header says that this is the proxy itself.
+    let itself = Announcement::default();
+    let connecting = backends.connect_to(target, &itself);
+    let stream = connecting.await.map_err(|error| error.to_string())?;
+    let Some(path) = &check.path else { return Ok(()) };
+    let text = |error: hyper::Error| error.to_string();
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(text)?;
+    let host = check.host.clone().unwrap_or_else(|| match &target.backend.address {
+        super::Address::Unix(_) => "localhost".into(),
+        address @ super::Address::Tcp(..) => address.to_string(),
+    });
+    let request = Request::get(path.as_str())
+        .header(http::header::HOST, host)
+        .header(http::header::USER_AGENT, "outlast-health")
+        .header(http::header::CONNECTION, "close")
+        .body(Empty::<Bytes>::new())
+        .map_err(|error| error.to_string())?;
+    // Both end here: the connection with this function.
+    tokio::select! {
+        outcome = connection => Err(outcome.map_or_else(text, |()| "it closed the connection".into())),
+        response = sender.send_request(request) => match response.map_err(text)?.status() {
+            status if status.is_success() || status.is_redirection() => Ok(()),
+            status => Err(format!("it answered {status}")),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_takes_answers_in_a_row() {
+        let check = HealthCheck { rise: 2, fall: 3, ..HealthCheck::default() };
+        let mut count = Count::default();
+        let mut known = true;
+        let mut story = String::new();
+        for answer in "xx.xxxx.x.x..".chars() {
+            if count.changes(&check, known, answer == '.') {
+                known = !known;
+            }
+            story.push(if known { '.' } else { 'x' });
+        }
+        assert_eq!(story, ".....xxxxxxx.");
+    }
+}

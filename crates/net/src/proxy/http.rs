@@ -1,0 +1,389 @@
+//! HTTP through the proxy: HTTP/1.1 or HTTP/2 in front, HTTP/1.1 over kept connections behind.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{Either, Full};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::service::service_fn;
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::time::{Sleep, sleep};
+
+use super::backend::{Lease, Target, Unavailable};
+use super::headers::{self, Origin};
+use super::listener::{Finish, Front};
+use super::pieces::Transport;
+use super::pump::pump;
+use crate::limits;
+use crate::observed::Counts;
+use crate::server::{Activity, Busy};
+
+/// Connections to a server that wait for the next request, with when they began to.
+#[derive(Default)]
+pub(crate) struct Spare(Mutex<Vec<(SendRequest<Paced>, Instant)>>);
+
+impl Spare {
+    /// The one that was used last, if it is still good.
+    fn take(&self) -> Option<SendRequest<Paced>> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|(sender, since)| {
+            sender.is_ready() && since.elapsed() < limits::SPARE_BACKEND_IDLE
+        });
+        kept.pop().map(|(sender, _)| sender)
+    }
+
+    fn keep(&self, sender: SendRequest<Paced>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < limits::SPARE_BACKEND_CONNECTIONS {
+            kept.push((sender, Instant::now()));
+        }
+    }
+}
+
+/// A body that must go on, and what is held until it has ended.
+pub(crate) struct Paced {
+    body: Option<Incoming>,
+    limit: Duration,
+    stalled: Option<Pin<Box<Sleep>>>,
+    /// Told of each piece.
+    progress: Option<Arc<Activity>>,
+    _held: Option<(Busy, Lease)>,
+}
+
+impl Paced {
+    fn new(body: Incoming, limit: Duration) -> Self {
+        Self { body: Some(body), limit, stalled: None, progress: None, _held: None }
+    }
+
+    fn empty() -> Self {
+        Self { body: None, limit: Duration::ZERO, stalled: None, progress: None, _held: None }
+    }
+}
+
+impl Body for Paced {
+    type Data = Bytes;
+    type Error = Box<dyn std::error::Error + Send + Sync>;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let this = &mut *self;
+        let Some(body) = &mut this.body else { return Poll::Ready(None) };
+        if let Poll::Ready(frame) = Pin::new(body).poll_frame(context) {
+            this.stalled = None;
+            if let Some(progress) = &this.progress {
+                progress.touch();
+            }
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        let limit = this.limit;
+        let stalled = this.stalled.get_or_insert_with(|| Box::pin(sleep(limit)));
+        ready!(stalled.as_mut().poll(context));
+        Poll::Ready(Some(Err("the body stopped coming".into())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+    }
+}
+
+type Answer = Response<Either<Paced, Full<Bytes>>>;
+
+/// Why there is no answer of a server, and what the client is told.
+struct Failed(StatusCode, &'static str);
+
+impl From<Unavailable> for Failed {
+    fn from(error: Unavailable) -> Self {
+        match error {
+            Unavailable::NoneWell => {
+                Self(StatusCode::SERVICE_UNAVAILABLE, "no server behind this one is well")
+            }
+            Unavailable::TimedOut { .. } => Self(
+                StatusCode::GATEWAY_TIMEOUT,
+                "the server behind this one did not answer in time",
+            ),
+            Unavailable::Refused { .. } => {
+                Self(StatusCode::BAD_GATEWAY, "the server behind this one cannot be reached")
+            }
+        }
+    }
+}
+
+const BROKE_OFF: Failed =
+    Failed(StatusCode::BAD_GATEWAY, "the server behind this one broke off without an answer");
+const TOO_LATE: Failed =
+    Failed(StatusCode::GATEWAY_TIMEOUT, "the server behind this one did not answer in time");
+
+/// Serves a client until it goes, is idle for too long, or the listener stops. `counts` are its bytes, if they are known.
+pub(crate) async fn serve(
+    stream: impl Transport + 'static,
+    is_h2: bool,
+    counts: Option<Arc<Counts>>,
+    front: Arc<Front>,
+) {
+    let activity = Arc::new(Activity::new());
+    let service = {
+        let (front, activity) = (front.clone(), activity.clone());
+        service_fn(move |request| {
+            let answering = answer(front.clone(), activity.begin(), request);
+            async move { Ok::<_, Infallible>(answering.await) }
+        })
+    };
+    let builder = auto::Builder::new(TokioExecutor::new());
+    // By ALPN, not by the first bytes: a client that sends none would be waited for without a limit.
+    let mut builder = if is_h2 { builder.http2_only() } else { builder.http1_only() };
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits::REQUEST_HEAD)
+        .half_close(true)
+        .max_buf_size(limits::MAX_HEAD * 2);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(limits::REQUEST_HEAD)
+        .adaptive_window(true)
+        .max_header_list_size(u32::try_from(limits::MAX_HEAD).unwrap_or(u32::MAX))
+        .max_concurrent_streams(limits::MAX_PROXY_STREAMS);
+    let serving = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let mut serving = Box::pin(serving);
+    let mut finish = front.finish.clone();
+    tokio::select! {
+        outcome = serving.as_mut() => {
+            if let Err(error) = outcome {
+                tracing::debug!(peer = ?front.peer, %error, "a connection ended with an error");
+            }
+            return;
+        }
+        () = activity.idle(limits::REQUEST_HEAD) => {
+            tracing::debug!(peer = ?front.peer, "an idle connection was closed");
+            return;
+        }
+        () = stuck(counts, front.route.settings.answer + limits::REQUEST_HEAD) => {
+            tracing::debug!(peer = ?front.peer, "a client that takes nothing was closed");
+            return;
+        }
+        () = Finish::begins(&mut finish) => {}
+    }
+    serving.as_mut().graceful_shutdown();
+    let _ = serving.await;
+}
+
+/// Ends when no byte has come or gone for so long: a client that asks for much and reads nothing.
+async fn stuck(counts: Option<Arc<Counts>>, limit: Duration) {
+    let Some(counts) = counts else { return std::future::pending().await };
+    let moved = || (counts.received.load(Ordering::Relaxed), counts.sent.load(Ordering::Relaxed));
+    let mut last = moved();
+    loop {
+        sleep(limit).await;
+        let now = moved();
+        if now == last {
+            return;
+        }
+        last = now;
+    }
+}
+
+async fn answer(front: Arc<Front>, busy: Busy, mut request: Request<Incoming>) -> Answer {
+    let switch = headers::upgrade(request.version(), request.headers())
+        .map(|_| hyper::upgrade::on(&mut request));
+    let (mut head, body) = request.into_parts();
+    let route = &front.route;
+    let origin = Origin {
+        client: front.peer.map(|peer| peer.ip()),
+        trusted: front.direct.is_some_and(|peer| route.trusts(peer.ip())),
+        transparent: route.settings.transparent,
+        tls: front.negotiated.as_ref(),
+        tls_headers: route.settings.tls_headers,
+    };
+    if let Err(status) = headers::outward(&mut head, &origin) {
+        return told(&Failed(status, "the request cannot be passed on"));
+    }
+    let progress = Arc::new(Activity::new());
+    let mut body = Paced::new(body, limits::REQUEST_HEAD);
+    body.progress = Some(progress.clone());
+    match exchange(&front, Request::from_parts(head, body), &progress).await {
+        Ok((response, lease)) => homeward(front, response, switch, busy, lease),
+        Err(failed) => told(&failed),
+    }
+}
+
+/// The first answer that a server gives.
+async fn exchange(
+    front: &Front,
+    mut request: Request<Paced>,
+    progress: &Activity,
+) -> Result<(Response<Incoming>, Lease), Failed> {
+    let backends = &front.route.backends;
+    // Each connection that begins with the client's address is that client's.
+    let pooled = backends.connecting.announce.is_none();
+    let limit = front.route.settings.answer;
+    let mut last = Failed::from(Unavailable::NoneWell);
+    for target in backends.order() {
+        let lease = backends.lease(target.clone());
+        // A server may close a kept connection just when it is used again. What is safe to be said twice, is.
+        let again = replay(&request);
+        if let Some(mut sender) = pooled.then(|| target.spare.take()).flatten() {
+            match send(&mut sender, request, progress, limit).await {
+                Ok(response) => return Ok((keep(&target, sender, response, true), lease)),
+                Err(Unsent::Late) => return Err(TOO_LATE),
+                Err(Unsent::Back(unsent)) => request = *unsent,
+                Err(Unsent::Lost) => request = again.ok_or(BROKE_OFF)?,
+            }
+        }
+        let stream = match backends.connect_to(&target, &front.announcement).await {
+            Ok(stream) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "a server behind did not accept a connection");
+                last = error.into();
+                continue;
+            }
+        };
+        let (mut sender, connection) =
+            http1::Builder::new().handshake(TokioIo::new(stream)).await.map_err(|_| BROKE_OFF)?;
+        tokio::spawn(async move {
+            // What goes wrong reaches the request.
+            let _ = connection.with_upgrades().await;
+        });
+        match send(&mut sender, request, progress, limit).await {
+            Ok(response) => return Ok((keep(&target, sender, response, pooled), lease)),
+            Err(Unsent::Late) => return Err(TOO_LATE),
+            Err(Unsent::Lost) => return Err(BROKE_OFF),
+            Err(Unsent::Back(unsent)) => (request, last) = (*unsent, BROKE_OFF),
+        }
+    }
+    Err(last)
+}
+
+/// The same request once more, if it changes nothing and has no body (RFC 9110, section 9.2.2).
+fn replay(request: &Request<Paced>) -> Option<Request<Paced>> {
+    let safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    if !safe || !request.body().is_end_stream() {
+        return None;
+    }
+    let mut again = Request::new(Paced::empty());
+    *again.method_mut() = request.method().clone();
+    *again.uri_mut() = request.uri().clone();
+    *again.headers_mut() = request.headers().clone();
+    Some(again)
+}
+
+enum Unsent {
+    /// Nothing of it has left.
+    Back(Box<Request<Paced>>),
+    /// It may have arrived.
+    Lost,
+    /// There was no answer in time.
+    Late,
+}
+
+async fn send(
+    sender: &mut SendRequest<Paced>,
+    request: Request<Paced>,
+    progress: &Activity,
+    limit: Duration,
+) -> Result<Response<Incoming>, Unsent> {
+    progress.touch();
+    let sending = async {
+        if sender.ready().await.is_err() {
+            return Err(Unsent::Back(Box::new(request)));
+        }
+        sender.try_send_request(request).await.map_err(|mut error| match error.take_message() {
+            Some(request) => Unsent::Back(Box::new(request)),
+            None => Unsent::Lost,
+        })
+    };
+    let sending = std::pin::pin!(sending);
+    tokio::select! {
+        outcome = sending => outcome,
+        // A long body may take its time, as long as it moves.
+        () = progress.idle(limit) => Err(Unsent::Late),
+    }
+}
+
+/// Keeps the connection for later, when it is done with this answer.
+fn keep(
+    target: &Arc<Target>,
+    mut sender: SendRequest<Paced>,
+    response: Response<Incoming>,
+    pooled: bool,
+) -> Response<Incoming> {
+    if pooled && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        let target = Arc::downgrade(target);
+        tokio::spawn(async move {
+            if sender.ready().await.is_ok()
+                && let Some(target) = target.upgrade()
+            {
+                target.spare.keep(sender);
+            }
+        });
+    }
+    response
+}
+
+fn homeward(
+    front: Arc<Front>,
+    mut response: Response<Incoming>,
+    switch: Option<OnUpgrade>,
+    busy: Busy,
+    lease: Lease,
+) -> Answer {
+    let switching = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    headers::homeward(response.headers_mut(), switching);
+    *response.version_mut() = http::Version::HTTP_11;
+    let idle = front.route.settings.idle;
+    if switching {
+        let Some(client) = switch else {
+            // Nobody has asked for it.
+            return told(&BROKE_OFF);
+        };
+        let server = hyper::upgrade::on(&mut response);
+        tokio::spawn(async move {
+            let _held = (busy, lease);
+            if let (Ok(client), Ok(server)) = tokio::join!(client, server) {
+                let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
+                let mut finish = front.finish.clone();
+                tokio::select! {
+                    _ = pump(&mut client, &mut server, idle) => {}
+                    () = Finish::cuts(&mut finish) => {}
+                }
+            }
+            drop(front);
+        });
+        return response.map(|_| Either::Right(Full::default()));
+    }
+    response.map(|body| {
+        let mut body = Paced::new(body, idle.min(front.route.settings.answer));
+        body._held = Some((busy, lease));
+        Either::Left(body)
+    })
+}
+
+impl Transport for TokioIo<Upgraded> {
+    fn reset(&self) {}
+}
+
+fn told(failed: &Failed) -> Answer {
+    let Failed(status, text) = failed;
+    let body = format!("{}: {text}\n", status.as_str());
+    let mut response = Response::new(Either::Right(Full::new(Bytes::from(body))));
+    *response.status_mut() = *status;
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, plain);
+    response
+}

@@ -1,0 +1,164 @@
+//! Bytes in both directions between a client and a server, each end of a direction passed on as what it was.
+//!
+//! An end that is announced (close_notify, FIN) becomes an announced end on the other side, and the other direction goes on. An
+//! end that is not, such as a TLS connection that breaks off, becomes a reset: the receiver must not take what it has for
+//! the whole (RFC 8446, section 6.1).
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::pieces::{Piece, Transport};
+use crate::limits;
+
+/// How an exchange ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// Both directions were ended by their senders.
+    Well,
+    /// The client broke off.
+    Client(io::Error),
+    /// The server behind did.
+    Server(io::Error),
+    /// Nothing was said for too long.
+    Idle,
+}
+
+enum State {
+    Moving,
+    Ending,
+    Ended,
+    /// The receiver takes no more. It may still have something to say, so the other direction goes on.
+    Refused,
+}
+
+/// One direction.
+struct Direction {
+    state: State,
+    piece: Piece,
+    unflushed: bool,
+}
+
+impl Direction {
+    fn new() -> Self {
+        Self { state: State::Moving, piece: Piece::default(), unflushed: false }
+    }
+
+    /// Goes on until it has to wait, or has ended; the error is that of the sender. `moved` is set when something happened.
+    fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        from: &mut dyn Transport,
+        to: &mut dyn Transport,
+        moved: &mut bool,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            let step: io::Result<()> = match self.state {
+                State::Moving if self.piece.is_empty() => {
+                    match self.piece.poll_fill(context, Pin::new(&mut *from)) {
+                        Poll::Ready(Ok(0)) => {
+                            self.state = State::Ending;
+                            Ok(())
+                        }
+                        Poll::Ready(Ok(_)) => Ok(()),
+                        Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                        Poll::Pending if !self.unflushed => return Poll::Pending,
+                        Poll::Pending => {
+                            let flushed = ready!(Pin::new(&mut *to).poll_flush(context));
+                            self.unflushed = false;
+                            if flushed.is_ok() {
+                                return Poll::Pending;
+                            }
+                            flushed
+                        }
+                    }
+                }
+                State::Moving => {
+                    let bytes = self.piece.waiting();
+                    match ready!(Pin::new(&mut *to).poll_write(context, bytes)) {
+                        Ok(0) => Err(io::ErrorKind::WriteZero.into()),
+                        Ok(written) => {
+                            self.piece.take(written);
+                            self.unflushed = true;
+                            Ok(())
+                        }
+                        Err(error) => Err(error),
+                    }
+                }
+                State::Ending => {
+                    let ended = ready!(Pin::new(&mut *to).poll_shutdown(context));
+                    self.state = State::Ended;
+                    ended
+                }
+                State::Ended | State::Refused => return Poll::Ready(Ok(())),
+            };
+            *moved = true;
+            if step.is_err() {
+                self.state = State::Refused;
+                self.piece = Piece::default();
+            }
+        }
+    }
+}
+
+/// Moves bytes until both directions have ended, one side has broken off, or neither has moved for `idle`.
+pub(crate) async fn pump(
+    client: &mut dyn Transport,
+    server: &mut dyn Transport,
+    idle: Duration,
+) -> Ended {
+    let (mut up, mut down) = (Direction::new(), Direction::new());
+    let mut last = Instant::now();
+    let mut timer = Box::pin(sleep_until(last + idle));
+    let ended = poll_fn(|context| {
+        let mut moved = false;
+        let upward = up.poll(context, client, server, &mut moved);
+        if let Poll::Ready(Err(error)) = upward {
+            return Poll::Ready(Ended::Client(error));
+        }
+        let downward = down.poll(context, server, client, &mut moved);
+        if let Poll::Ready(Err(error)) = downward {
+            return Poll::Ready(Ended::Server(error));
+        }
+        if upward.is_ready() && downward.is_ready() {
+            return Poll::Ready(Ended::Well);
+        }
+        if moved {
+            last = Instant::now();
+        }
+        // The timer is not set anew with each byte: when it fires, it looks whether there was one.
+        while timer.as_mut().poll(context).is_ready() {
+            if last.elapsed() >= idle {
+                return Poll::Ready(Ended::Idle);
+            }
+            timer.as_mut().reset(last + idle);
+        }
+        Poll::Pending
+    })
+    .await;
+    match (&ended, &up.state, &down.state) {
+        // The server has ended well and takes no more. What the client still sends must be read, or the system would reset
+        // its connection, and what the server said be lost.
+        (Ended::Well, State::Refused, State::Ended) => {
+            let _ = timeout(limits::LAST_WORDS, discard(client)).await;
+        }
+        (Ended::Well, _, State::Refused) | (Ended::Client(_), ..) => server.reset(),
+        (Ended::Well, State::Refused, _) | (Ended::Server(_), ..) => client.reset(),
+        (Ended::Well, ..) => {}
+        (Ended::Idle, ..) => {
+            client.reset();
+            server.reset();
+        }
+    }
+    ended
+}
+
+async fn discard(client: &mut dyn Transport) {
+    let mut buffer = vec![0; 4096];
+    while let Ok(1..) = client.read(&mut buffer).await {}
+}
