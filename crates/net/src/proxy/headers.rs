@@ -51,7 +51,8 @@ pub(crate) fn outward(head: &mut request::Parts, origin: &Origin<'_>) -> Result<
     if head.method == Method::CONNECT {
         return Err(StatusCode::METHOD_NOT_ALLOWED);
     }
-    // RFC 9112, section 6.1: an attempt to smuggle a request, or as good as one.
+    // RFC 9112, section 6.1: an attempt to smuggle a request, or as good as one. hyper has refused what cannot be read, and
+    // taken away a length that does not count.
     if head.headers.contains_key(TRANSFER_ENCODING)
         && (head.headers.contains_key(CONTENT_LENGTH) || head.version == Version::HTTP_10)
     {

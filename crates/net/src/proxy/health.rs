@@ -108,13 +108,16 @@ async fn ask(backends: &Backends, target: &Target, check: &HealthCheck) -> Resul
         .header(http::header::CONNECTION, "close")
         .body(Empty::<Bytes>::new())
         .map_err(|error| error.to_string())?;
+    let mut response = std::pin::pin!(sender.send_request(request));
     // Both end here: the connection with this function.
-    tokio::select! {
-        outcome = connection => Err(outcome.map_or_else(text, |()| "it closed the connection".into())),
-        response = sender.send_request(request) => match response.map_err(text)?.status() {
-            status if status.is_success() || status.is_redirection() => Ok(()),
-            status => Err(format!("it answered {status}")),
-        },
+    let response = tokio::select! {
+        response = &mut response => response,
+        // It may have brought the answer and be closed.
+        _ = connection => response.await,
+    };
+    match response.map_err(text)?.status() {
+        status if status.is_success() || status.is_redirection() => Ok(()),
+        status => Err(format!("it answered {status}")),
     }
 }
 
