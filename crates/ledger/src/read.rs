@@ -1,0 +1,128 @@
+//! Reads a ledger's segments line by line. What cannot be used is passed over and counted.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::limits::MAX_LINE;
+use crate::line::{Line, LineError};
+use crate::segments::{self, Segment};
+
+/// What was passed over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Skipped {
+    /// Last lines of segments that have no end: the process died while it wrote, or is writing.
+    pub torn: u64,
+    /// Lines that are malformed or too long.
+    pub malformed: u64,
+    /// Lines of a newer version of the format.
+    pub newer: u64,
+}
+
+/// The lines of a ledger, one after the other.
+pub struct Reader {
+    segments: std::vec::IntoIter<Segment>,
+    current: Option<BufReader<File>>,
+    buffer: Vec<u8>,
+    /// What was passed over so far.
+    pub skipped: Skipped,
+    /// Bytes that were read so far.
+    pub read: u64,
+    /// Bytes that there are.
+    pub total: u64,
+}
+
+impl Reader {
+    /// Reads the segments of a folder that may hold events between these times, milliseconds since 1970.
+    pub fn open(folder: &Path, since_ms: Option<i64>, until_ms: Option<i64>) -> io::Result<Self> {
+        let mut segments = segments::list(folder)?;
+        // A line is written a moment after its event, and a clock may be set.
+        let first = since_ms.map_or(i64::MIN, |since| segments::day_of(since) - 1);
+        segments.retain(|segment| segment.day >= first);
+        // An end may come long after its handshake, so later segments of the same processes are read, too.
+        if let Some(until) = until_ms {
+            let last = segments::day_of(until) + 1;
+            let mut began = std::collections::HashSet::new();
+            for segment in segments.iter().filter(|segment| segment.day <= last) {
+                began.insert(segment.process.clone());
+            }
+            segments.retain(|segment| began.contains(&segment.process));
+        }
+        let total = segments.iter().map(|segment| segment.len).sum();
+        Ok(Self {
+            segments: segments.into_iter(),
+            current: None,
+            buffer: Vec::new(),
+            skipped: Skipped::default(),
+            read: 0,
+            total,
+        })
+    }
+
+    fn next_line(&mut self) -> io::Result<Option<Line>> {
+        loop {
+            let Some(current) = &mut self.current else {
+                let Some(segment) = self.segments.next() else { return Ok(None) };
+                // It may have been removed meanwhile.
+                self.current = match File::open(&segment.path) {
+                    Ok(file) => Some(BufReader::with_capacity(1 << 16, file)),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                    Err(error) => return Err(error),
+                };
+                continue;
+            };
+            let (taken, ended) = take_line(current, &mut self.buffer)?;
+            self.read += taken;
+            if taken == 0 {
+                self.current = None;
+                continue;
+            }
+            if !ended {
+                self.skipped.torn += 1;
+                continue;
+            }
+            match Line::parse(&self.buffer) {
+                Ok(line) => return Ok(Some(line)),
+                Err(LineError::Newer(_)) => self.skipped.newer += 1,
+                Err(LineError::TooLong | LineError::Malformed(_)) => self.skipped.malformed += 1,
+            }
+        }
+    }
+}
+
+impl Iterator for Reader {
+    type Item = io::Result<Line>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_line().transpose()
+    }
+}
+
+/// Reads up to the end of a line; of one that is too long only the beginning is kept. Gives the bytes that were read, and
+/// whether the line has an end.
+fn take_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<(u64, bool)> {
+    line.clear();
+    let mut taken = 0;
+    loop {
+        let bytes = match reader.fill_buf() {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if bytes.is_empty() {
+            return Ok((taken, false));
+        }
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let len = end.map_or(bytes.len(), |end| end + 1);
+        // With one more than a line may have it is seen to be too long.
+        let room = (MAX_LINE + 1).saturating_sub(line.len());
+        line.extend_from_slice(bytes.get(..end.unwrap_or(len).min(room)).unwrap_or_default());
+        reader.consume(len);
+        taken += len as u64;
+        if end.is_some() {
+            return Ok((taken, true));
+        }
+    }
+}

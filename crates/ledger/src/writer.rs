@@ -1,0 +1,393 @@
+//! Writes the ledger: whoever reports appends to a queue in memory, and one thread writes the queue to disk.
+//!
+//! The ledger is evidence, but not the audit trail: lines are handed to the system within a second and synced when a
+//! segment is full, and nothing ever waits for that. What does not fit into the queue, or cannot be written, is lost and
+//! counted, and the count is written as soon as that is possible again.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::event::{End, Handshake, Observe};
+use crate::limits::{KEEP_DAYS, MAX_QUEUE, SEGMENT_BYTES, TOTAL_BYTES};
+use crate::line::{Line, encode_end, encode_handshake};
+use crate::segments;
+
+/// Lines wait for company for so long.
+const DELAY: Duration = Duration::from_millis(250);
+/// How often it is looked for segments that are too old, even if nobody connects.
+const PRUNE: Duration = Duration::from_secs(3600);
+
+/// How a ledger is written.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Bytes of a segment, after which the next is begun. A new day begins one, too.
+    pub segment_bytes: u64,
+    /// Bytes of all segments of the folder, those of other processes included: the oldest go first.
+    pub total_bytes: u64,
+    /// Days for which segments are kept.
+    pub keep_days: u32,
+    /// Bytes of lines that may wait to be written.
+    pub queue_bytes: usize,
+    /// The time, milliseconds since 1970.
+    pub clock: fn() -> i64,
+}
+
+impl Options {
+    /// The usual limits.
+    pub fn new(clock: fn() -> i64) -> Self {
+        Self {
+            segment_bytes: SEGMENT_BYTES,
+            total_bytes: TOTAL_BYTES,
+            keep_days: KEEP_DAYS,
+            queue_bytes: MAX_QUEUE,
+            clock,
+        }
+    }
+}
+
+/// An open ledger. What was reported is written when it is dropped.
+pub struct Ledger {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    /// There is something to do.
+    wake: Condvar,
+    /// Something was done.
+    done: Condvar,
+    lost: AtomicU64,
+    queue_bytes: usize,
+}
+
+#[derive(Default)]
+struct Queue {
+    bytes: Vec<u8>,
+    lines: u64,
+    /// Lines that did not fit, and have not been noted yet.
+    dropped: u64,
+    /// Batches that were taken and that are done.
+    taken: u64,
+    written: u64,
+    hurry: bool,
+    stop: bool,
+}
+
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, line: &[u8]) {
+        let mut queue = self.queue();
+        if queue.bytes.len() + line.len() > self.queue_bytes {
+            queue.dropped += 1;
+            self.lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        // The thread sleeps without a limit while there is nothing, and for a moment once there is.
+        let wake = queue.lines == 0 || (!queue.hurry && queue.bytes.len() > self.queue_bytes / 4);
+        queue.hurry |= queue.bytes.len() > self.queue_bytes / 4;
+        queue.bytes.extend_from_slice(line);
+        queue.lines += 1;
+        drop(queue);
+        if wake {
+            self.wake.notify_one();
+        }
+    }
+}
+
+impl Ledger {
+    /// Opens a ledger in a folder, which is made if it is missing, and removes what is too old there.
+    pub fn open(folder: &Path, options: Options) -> io::Result<Self> {
+        let disk = Folder { path: folder.to_owned(), options: options.clone() };
+        // What cannot be written at all is better known at once.
+        disk.prepare()?;
+        Self::start(Box::new(disk), options)
+    }
+
+    fn start(disk: Box<dyn Disk>, options: Options) -> io::Result<Self> {
+        let random = outlast_crypto::random::bytes::<6>().map_err(io::Error::other)?;
+        let process: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let shared = Arc::new(Shared {
+            queue: Mutex::default(),
+            wake: Condvar::new(),
+            done: Condvar::new(),
+            lost: AtomicU64::new(0),
+            queue_bytes: options.queue_bytes,
+        });
+        let writer = Writer {
+            shared: shared.clone(),
+            disk,
+            options,
+            process,
+            sequence: 0,
+            segment: None,
+            unnoted: 0,
+            failing: false,
+        };
+        let thread =
+            std::thread::Builder::new().name("ledger".into()).spawn(move || writer.run())?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Waits until all that was reported is written, or lost.
+    pub fn flush(&self) {
+        let mut queue = self.shared.queue();
+        let batch = queue.taken + u64::from(queue.lines > 0 || queue.dropped > 0);
+        queue.hurry = true;
+        self.shared.wake.notify_one();
+        while queue.written < batch && !queue.stop {
+            queue = self.shared.done.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// How many events were lost since the ledger was opened.
+    pub fn lost(&self) -> u64 {
+        self.shared.lost.load(Ordering::Relaxed)
+    }
+
+    fn push(&self, encode: impl FnOnce(&mut Vec<u8>)) {
+        thread_local! {
+            static LINE: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
+        }
+        LINE.with_borrow_mut(|line| {
+            line.clear();
+            encode(line);
+            self.shared.push(line);
+        });
+    }
+}
+
+impl Observe for Ledger {
+    fn handshake(&self, handshake: &Handshake) {
+        self.push(|line| encode_handshake(handshake, line));
+    }
+
+    fn end(&self, end: &End) {
+        self.push(|line| encode_end(end, line));
+    }
+}
+
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        self.shared.queue().stop = true;
+        self.shared.wake.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What segments are on: a folder, or in tests something that fails.
+trait Disk: Send {
+    fn create(&self, day: i64, process: &str, sequence: u32) -> io::Result<Box<dyn Append>>;
+    fn prune(&self, today: i64) -> io::Result<usize>;
+}
+
+/// A segment that is being written.
+trait Append: Send {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Takes back what is beyond `len`.
+    fn cut(&mut self, len: u64) -> io::Result<()>;
+    fn sync(&mut self);
+    /// Whether somebody has removed it: what is written to it nobody will find.
+    fn is_gone(&self) -> bool;
+}
+
+struct Folder {
+    path: PathBuf,
+    options: Options,
+}
+
+impl Folder {
+    fn prepare(&self) -> io::Result<()> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path)?;
+        let probe = self.path.join(format!(".probe-{}", std::process::id()));
+        File::create(&probe)?;
+        std::fs::remove_file(&probe)?;
+        self.prune(segments::day_of((self.options.clock)())).map(|_| ())
+    }
+}
+
+impl Disk for Folder {
+    fn create(&self, day: i64, process: &str, sequence: u32) -> io::Result<Box<dyn Append>> {
+        let (_, file) = segments::create(&self.path, day, process, sequence)?;
+        Ok(Box::new(file))
+    }
+
+    fn prune(&self, today: i64) -> io::Result<usize> {
+        segments::prune(&self.path, today, self.options.keep_days, self.options.total_bytes)
+    }
+}
+
+impl Append for File {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)
+    }
+
+    fn cut(&mut self, len: u64) -> io::Result<()> {
+        self.set_len(len)
+    }
+
+    fn sync(&mut self) {
+        let _ = self.sync_data();
+    }
+
+    fn is_gone(&self) -> bool {
+        self.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
+    }
+}
+
+struct Writer {
+    shared: Arc<Shared>,
+    disk: Box<dyn Disk>,
+    options: Options,
+    process: String,
+    sequence: u32,
+    segment: Option<Open>,
+    /// Lines that were lost and are not noted yet.
+    unnoted: u64,
+    failing: bool,
+}
+
+struct Open {
+    file: Box<dyn Append>,
+    day: i64,
+    len: u64,
+}
+
+impl Writer {
+    fn run(mut self) {
+        let mut batch = Vec::new();
+        loop {
+            let (lines, stop) = self.take(&mut batch);
+            if lines > 0 || self.unnoted > 0 {
+                self.write(&batch, lines);
+            }
+            let mut queue = self.shared.queue();
+            queue.written = queue.taken;
+            drop(queue);
+            self.shared.done.notify_all();
+            if stop {
+                if let Some(mut segment) = self.segment.take() {
+                    segment.file.sync();
+                }
+                return;
+            }
+            if lines == 0 {
+                self.prune();
+            }
+        }
+    }
+
+    /// Waits for lines, for an hour at most, and takes them all.
+    fn take(&mut self, batch: &mut Vec<u8>) -> (u64, bool) {
+        batch.clear();
+        // A burst must not hold its memory forever.
+        batch.shrink_to(1 << 16);
+        let mut queue = self.shared.queue();
+        let idle = |queue: &mut Queue| {
+            queue.lines == 0 && queue.dropped == 0 && !queue.stop && !queue.hurry
+        };
+        let waited = self.shared.wake.wait_timeout_while(queue, PRUNE, idle);
+        queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let calm = |queue: &mut Queue| queue.lines > 0 && !queue.stop && !queue.hurry;
+        let waited = self.shared.wake.wait_timeout_while(queue, DELAY, calm);
+        queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        std::mem::swap(&mut queue.bytes, batch);
+        let lines = std::mem::take(&mut queue.lines);
+        self.unnoted += std::mem::take(&mut queue.dropped);
+        queue.hurry = false;
+        queue.taken += 1;
+        (lines, queue.stop)
+    }
+
+    fn write(&mut self, batch: &[u8], lines: u64) {
+        let now_ms = (self.options.clock)();
+        match self.try_write(batch, now_ms) {
+            Ok(()) => {
+                if self.failing {
+                    tracing::info!("the ledger can be written again");
+                }
+                self.failing = false;
+                self.unnoted = 0;
+            }
+            Err(error) => {
+                self.unnoted += lines;
+                self.shared.lost.fetch_add(lines, Ordering::Relaxed);
+                if !self.failing {
+                    tracing::error!(%error, "the ledger cannot be written: what is lost is counted");
+                }
+                self.failing = true;
+            }
+        }
+    }
+
+    fn try_write(&mut self, batch: &[u8], now_ms: i64) -> io::Result<()> {
+        let day = segments::day_of(now_ms);
+        let mut note = Vec::new();
+        if self.unnoted > 0 {
+            Line::Dropped { time_ms: now_ms, count: self.unnoted }.encode(&mut note);
+        }
+        let full = self.options.segment_bytes;
+        let ended = |open: &Open| open.day != day || open.len >= full || open.file.is_gone();
+        if self.segment.as_ref().is_some_and(ended) {
+            if let Some(mut before) = self.segment.take() {
+                before.file.sync();
+            }
+            // The lock is free now, and what was just ended counts, too.
+            self.prune();
+        }
+        let open = match &mut self.segment {
+            Some(open) => open,
+            None => {
+                // Numbers are not used again: a segment that could not be written may be there.
+                self.sequence = self.sequence.saturating_add(1);
+                let file = self.disk.create(day, &self.process, self.sequence)?;
+                self.segment.insert(Open { file, day, len: 0 })
+            }
+        };
+        if open.len == 0 {
+            let mut line = Vec::new();
+            Line::Open { time_ms: now_ms, process: self.process.clone() }.encode(&mut line);
+            open.append(&line)?;
+        }
+        if note.is_empty() {
+            return open.append(batch);
+        }
+        note.extend_from_slice(batch);
+        open.append(&note)
+    }
+
+    fn prune(&self) {
+        let today = segments::day_of((self.options.clock)());
+        match self.disk.prune(today) {
+            Ok(0) => {}
+            Ok(removed) => tracing::debug!(removed, "old segments of the ledger were removed"),
+            Err(error) => tracing::debug!(%error, "the ledger's segments cannot be listed"),
+        }
+    }
+}
+
+impl Open {
+    /// Appends all or nothing, as far as the disk allows.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if let Err(error) = self.file.append(bytes) {
+            let _ = self.file.cut(self.len);
+            return Err(error);
+        }
+        self.len += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
