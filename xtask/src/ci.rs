@@ -46,6 +46,7 @@ const PEERS: &[&str] = &[
     "certbot",
     "caddy",
     "moto",
+    "s2n",
     "nginx",
 ];
 

@@ -63,6 +63,8 @@ pub struct Prepared {
     pub transaction: Transaction,
     /// The answer.
     pub response: Response,
+    /// ARN of the account's session of its binding's role; none without an account.
+    pub principal: Option<String>,
     /// Whether there is a target to look at then.
     pub has_job: bool,
 }
@@ -360,9 +362,11 @@ impl Service {
             };
             events.push(event.to_json());
         }
+        let principal = call.account.as_ref().map(|account| acme::principal_of(account).arn());
         let prepared = match outcome {
             Ok(reply) => Prepared {
                 transaction: call.work.into_transaction(events),
+                principal,
                 has_job: reply.has_job,
                 response: respond(reply, headers),
             },
@@ -372,7 +376,7 @@ impl Service {
                 transaction.writes.push((nonce_place, Some(nonce_record)));
                 let mut response = refusal(&error);
                 response.headers.extend(headers);
-                Prepared { transaction, response, has_job: false }
+                Prepared { transaction, response, principal, has_job: false }
             }
         };
         Ok(Step::Commit(Box::new(prepared)))

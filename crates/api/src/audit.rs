@@ -14,7 +14,7 @@ use crate::wire::ApiError;
 const MAX_TEXT: usize = 1024;
 
 /// What the connection negotiated.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsDetails {
     /// `TLSv1.3`
     pub version: String,
@@ -22,6 +22,10 @@ pub struct TlsDetails {
     pub cipher_suite: String,
     /// IANA name of the key-exchange group; on a resumed TLS 1.2 session there is none.
     pub key_exchange: Option<String>,
+    /// Whether that group resists a quantum computer.
+    pub post_quantum: bool,
+    /// `full`, `full-with-hello-retry-request` or `resumed`.
+    pub handshake: &'static str,
     /// The client's certificate, where it has shown one.
     pub client_certificate: Option<ClientCertificate>,
 }
@@ -148,6 +152,9 @@ impl Event<'_> {
                 "cipherSuite": tls.cipher_suite,
                 "clientProvidedHostHeader": capped(self.host),
                 "keyExchange": tls.key_exchange,
+                // CloudTrail has no more; what follows is ours.
+                "postQuantum": tls.post_quantum,
+                "handshake": tls.handshake,
             });
             if let Some(client) = &tls.client_certificate {
                 event["tlsDetails"]["clientCertificate"] = json!({

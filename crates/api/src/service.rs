@@ -116,6 +116,8 @@ pub struct Prepared {
     pub transaction: Transaction,
     /// The response.
     pub response: Response,
+    /// ARN of who called; of a session that of its role.
+    pub principal: String,
     route: Route,
 }
 
@@ -432,6 +434,8 @@ impl Service {
                 }
             }
         }
+        let caller = &call.caller.principal;
+        let principal = caller.role_arn().unwrap_or_else(|| caller.arn());
         let error = outcome.as_ref().err();
         if let Some(error) = error.filter(|error| error.fault.is_some()) {
             return Err(refused(&call.work, route, error.clone()));
@@ -474,7 +478,7 @@ impl Service {
                 (call.work.into_refusal(vec![event]), route.refusal(&error, request.request_id))
             }
         };
-        Ok(Prepared { transaction, response, route })
+        Ok(Prepared { transaction, response, principal, route })
     }
 }
 

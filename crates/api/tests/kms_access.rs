@@ -396,7 +396,7 @@ fn aliases_tags_addresses_and_connections_can_be_demanded() {
             version: "TLSv1.3".into(),
             cipher_suite: "TLS_AES_256_GCM_SHA384".into(),
             key_exchange: group.map(str::to_owned),
-            client_certificate: None,
+            ..TlsDetails::default()
         }),
         ..quantum.clone()
     };

@@ -12,6 +12,7 @@ mod digest;
 mod endpoint;
 mod failure;
 mod files;
+mod ledger_options;
 mod metrics_options;
 mod output;
 mod place;

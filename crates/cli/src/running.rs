@@ -19,6 +19,7 @@ use crate::buckets;
 use crate::client_ca::Clients;
 use crate::data::{self, Data};
 use crate::failure::Failure;
+use crate::ledger_options;
 use crate::metrics_options;
 use crate::tls::Tls;
 
@@ -113,7 +114,8 @@ impl Running {
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         let tls = Tls { names: data::default_names(), ..Tls::default() };
         let metrics = metrics_options::Settings::default();
-        Self::start(data, any_port, tls, Revocation::default(), metrics).await
+        let ledger = ledger_options::Flags::default().choose(data.folder());
+        Self::start(data, any_port, tls, Revocation::default(), metrics, ledger).await
     }
 
     /// Starts a server on a data folder.
@@ -123,6 +125,7 @@ impl Running {
         tls: Tls,
         revocation: Revocation,
         metrics: metrics_options::Settings,
+        ledger: ledger_options::Settings,
     ) -> Result<Self, Failure> {
         let (listener, address) = listen_at(listen, "--listen")?;
         let plain = match revocation.listen.address(listen, address) {
@@ -151,8 +154,14 @@ impl Running {
         let Tls { rules, kind, names, clients } = tls;
         let certificate = data.certificate(kind, &names)?.certificate(kind);
         let auth = clients.as_ref().map(Clients::load).transpose()?;
-        let observers: Vec<Arc<dyn Observe>> =
+        let mut observers: Vec<Arc<dyn Observe>> =
             metrics.iter().map(|kept| kept.metrics.clone() as Arc<dyn Observe>).collect();
+        let ledger = ledger.open()?;
+        observers.extend(ledger.iter().map(|ledger| ledger.clone() as Arc<dyn Observe>));
+        if let (Some(kept), Some(ledger)) = (&metrics, &ledger) {
+            let ledger = ledger.clone();
+            kept.metrics.watch_ledger(move || ledger.lost());
+        }
         let settings = door::Settings {
             listener: "api".into(),
             rules,
@@ -205,6 +214,9 @@ impl Running {
                 let _ = chore.await;
             }
             checkpoint(&data, true);
+            if let Some(ledger) = ledger {
+                tokio::task::block_in_place(|| ledger.flush());
+            }
             drop(data);
             if let Some(metrics) = metrics {
                 metrics.end().await;

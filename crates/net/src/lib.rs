@@ -1,10 +1,10 @@
 //! The only sockets: the HTTPS server, and the client connection that the command line uses.
 //!
 //! [`door`] is where a connection gets its key exchange; [`server`] speaks HTTP behind it; [`certificate`]
-//! keeps the service's own TLS chain; [`plain`] serves CRLs and OCSP; [`s3`] writes to buckets; [`client`] connects to
-//! any endpoint and tells what was negotiated; [`proxy`] is the door in front of any
-//! other server; [`client_auth`] verifies the certificates of clients, and [`fetch`] gets
-//! CRLs and OCSP responses over plain HTTP.
+//! keeps the service's own TLS chain; [`quic`] does both over UDP; [`proxy`] is the door in front of any other server;
+//! [`plain`] serves CRLs and OCSP; [`s3`] writes to buckets; [`client`] connects to any endpoint and tells what was
+//! negotiated; [`client_auth`] verifies the certificates of clients, and [`fetch`] gets CRLs and OCSP responses over plain
+//! HTTP.
 
 mod accept;
 pub mod acme;
@@ -21,6 +21,7 @@ pub mod observed;
 pub mod plain;
 pub mod policy;
 pub mod proxy;
+pub mod quic;
 pub mod s3;
 pub mod server;
 pub mod watch;

@@ -102,3 +102,35 @@ pub const MAX_PROXY_STREAMS: u32 = 128;
 pub const MAX_POSTGRES_REQUESTS: usize = 2;
 /// For how long a server behind that did not accept a connection is tried after the others only.
 pub const BACKEND_REST: Duration = Duration::from_secs(10);
+/// Rows of one table of metrics; what would be further ones is counted in one.
+pub const MAX_METRIC_ROWS: usize = 2_000;
+/// Names in labels of metrics that are the operator's, such as those of listeners.
+pub const MAX_METRIC_NAMES: usize = 512;
+/// Bytes of such a name.
+pub const MAX_METRIC_NAME: usize = 128;
+/// Connections at a time to the listener for metrics; further ones are closed at once.
+pub const MAX_METRIC_CONNECTIONS: usize = 64;
+/// Bytes of the head of a request for metrics.
+pub const MAX_METRIC_HEAD: usize = 16 * 1024;
+/// How long the last push of metrics may take.
+pub const LAST_PUSH: Duration = Duration::from_secs(5);
+/// Handshakes at a time over QUIC above which a client must show first, by Retry, that it is where it says.
+pub const RETRY_ABOVE: usize = 128;
+/// Bytes that a peer may send on a QUIC connection before they are read.
+pub const QUIC_WINDOW: u64 = 1024 * 1024;
+/// The same on one stream.
+pub const QUIC_STREAM_WINDOW: u64 = 256 * 1024;
+/// Bytes that are held for a QUIC stream until its peer has them.
+pub const QUIC_SEND_BUFFER: u32 = 256 * 1024;
+/// Unidirectional streams that a peer may have open: HTTP/3 has three, and some that mean nothing.
+pub const UNIDIRECTIONAL_STREAMS: u64 = 8;
+/// Heads of requests that are read at a time on one HTTP/3 connection; each may be of [`MAX_HEAD`].
+pub const HEADS_AT_A_TIME: usize = 4;
+/// How long the head of a request over HTTP/3 may take once its stream is open.
+pub const STREAM_HEAD: Duration = Duration::from_secs(15);
+/// Bytes of datagrams that wait to be read, on a QUIC listener's socket.
+pub const QUIC_RECEIVE_BUFFER: usize = 2 * 1024 * 1024;
+/// How long clients may remember that there is HTTP/3.
+pub const ALT_SVC: Duration = Duration::from_secs(86_400);
+/// How often it is looked, while stopping, whether an HTTP/3 connection has requests left.
+pub const STOPPING: Duration = Duration::from_millis(20);

@@ -16,6 +16,17 @@ pub enum HandshakeKind {
     Resumed,
 }
 
+impl HandshakeKind {
+    /// As audit records have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::FullWithHelloRetryRequest => "full-with-hello-retry-request",
+            Self::Resumed => "resumed",
+        }
+    }
+}
+
 /// What was negotiated on a connection.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Negotiated {
@@ -70,6 +81,8 @@ impl Negotiated {
             version: self.version.clone(),
             cipher_suite: self.cipher_suite.clone(),
             key_exchange: self.group.clone(),
+            post_quantum: self.post_quantum,
+            handshake: self.handshake.name(),
             client_certificate: self.client_certificate.clone(),
         }
     }

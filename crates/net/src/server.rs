@@ -84,7 +84,7 @@ pub(crate) struct Connection {
     activity: Arc<Activity>,
     pub(crate) tls: TlsDetails,
     pub(crate) peer: String,
-    #[expect(dead_code, reason = "reports the end of the connection when dropped")]
+    /// Reports the end of the connection when dropped.
     pub(crate) watch: Watch,
 }
 
@@ -432,6 +432,7 @@ impl Connection {
                 Step::Respond(response) => return response,
                 Step::Again => {}
                 Step::Commit(prepared) => {
+                    self.watch.principal(&prepared.principal);
                     if let Some(response) = self.commit(*prepared).await {
                         return response;
                     }

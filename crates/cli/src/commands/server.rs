@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::place::Place;
 use crate::root_key::Provider;
 use crate::running::{Listen, Revocation, Running};
-use crate::{acme, buckets, files, metrics_options, output, tls};
+use crate::{acme, buckets, files, ledger_options, metrics_options, output, tls};
 
 /// Arguments of `server`.
 #[derive(clap::Args)]
@@ -62,6 +62,8 @@ pub(crate) struct Arguments {
     clients: client_ca::ClientArguments,
     #[command(flatten)]
     metrics: metrics_options::Flags,
+    #[command(flatten)]
+    ledger: ledger_options::Flags,
 }
 
 /// `outlast.toml`. Unknown keys are errors.
@@ -88,6 +90,9 @@ pub(crate) struct File {
     client_auth: Option<String>,
     client_crls: Option<Vec<PathBuf>>,
     metrics_listen: Option<String>,
+    ledger: Option<String>,
+    ledger_days: Option<u32>,
+    ledger_bytes: Option<u64>,
     /// Where the root key is.
     pub(crate) root_key: Option<String>,
     /// Where the records are.
@@ -154,6 +159,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     };
     let tls = arguments.tls.or(from_file).choose(listen, clients)?;
     let metrics = metrics_options::Settings::choose(arguments.metrics, file.metrics_listen)?;
+    let from_file = ledger_options::Flags {
+        ledger: file.ledger,
+        ledger_days: file.ledger_days,
+        ledger_bytes: file.ledger_bytes,
+    };
+    let ledger = arguments.ledger.or(from_file).choose(&arguments.data);
     let data = Data::open(&place, &provider)?;
     raise_open_files();
     let runtime = tokio::runtime::Runtime::new()
@@ -165,7 +176,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         };
         let mut terminate = receive(SignalKind::terminate())?;
         let mut interrupt = receive(SignalKind::interrupt())?;
-        let running = Running::start(data, listen, tls, revocation, metrics).await?;
+        let running = Running::start(data, listen, tls, revocation, metrics, ledger).await?;
         if let Err(failure) = data::update_profile(&arguments.data, running.address) {
             tracing::warn!(error = failure.message(), "the AWS profile was not brought up to date");
         }

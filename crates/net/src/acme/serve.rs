@@ -96,6 +96,9 @@ impl Connection {
                 Step::Respond(response) => return response,
                 Step::Again => {}
                 Step::Commit(prepared) => {
+                    if let Some(principal) = &prepared.principal {
+                        self.watch.principal(principal);
+                    }
                     let (sender, receiver) = oneshot::channel();
                     service.store().commit(
                         prepared.transaction,
