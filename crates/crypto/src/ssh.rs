@@ -51,6 +51,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
     row("mlkem768x25519-sha256", KeyExchange, true, true, "RFC 10042"),
     row("mlkem768nistp256-sha256", KeyExchange, true, true, "RFC 10042"),
     row("mlkem1024nistp384-sha384", KeyExchange, true, true, "RFC 10042"),
+    row("mlkem1024-sha384", KeyExchange, true, true, "draft-harrison-sshm-mlkem"),
     row("sntrup761x25519-sha512", KeyExchange, true, false, "RFC 9941"),
     row("sntrup761x25519-sha512@openssh.com", KeyExchange, true, false, "RFC 9941"),
     row("curve25519-sha256", KeyExchange, false, false, "RFC 8731"),

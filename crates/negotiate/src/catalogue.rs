@@ -1,47 +1,27 @@
 //! The security policies.
 //!
-//! A row that has been released is never changed; `tests/catalogue.rs` holds them against a snapshot.
+//! A row that has been released is never changed; `tests/catalogue.rs` holds them against a snapshot. Rows with AWS's
+//! names do what AWS's policies of these names do, as far as what they name is implemented: `differences` says what is
+//! not.
+
+mod lists;
+
+use std::sync::OnceLock;
 
 use outlast_crypto::versions::Version;
 
-use crate::policy::{SecurityPolicy, SshRows, TlsRows};
-
-const NO_SSH: SshRows = SshRows { key_exchanges: &[], ciphers: &[], macs: &[], host_keys: &[] };
-
-const SUITES: &[&str] = &[
-    "TLS_AES_256_GCM_SHA384",
-    "TLS_AES_128_GCM_SHA256",
-    "TLS_CHACHA20_POLY1305_SHA256",
-    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
-    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
-    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
-    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
-    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
-    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
-];
-
-const SCHEMES: &[&str] = &[
-    "mldsa65",
-    "mldsa87",
-    "mldsa44",
-    "ecdsa_secp384r1_sha384",
-    "ecdsa_secp256r1_sha256",
-    "ecdsa_secp521r1_sha512",
-    "ed25519",
-    "rsa_pss_rsae_sha512",
-    "rsa_pss_rsae_sha384",
-    "rsa_pss_rsae_sha256",
-    "rsa_pkcs1_sha512",
-    "rsa_pkcs1_sha384",
-    "rsa_pkcs1_sha256",
-];
+use crate::policy::{Mode, SecurityPolicy, TlsRows};
 
 /// Every policy. The first is the default.
-pub static POLICIES: &[SecurityPolicy] = &[
+pub static POLICIES: &[SecurityPolicy] = &ROWS;
+
+static ROWS: [SecurityPolicy; 20] = [
     SecurityPolicy {
         name: "2026-11",
         summary: "Hybrids first, and classical groups for clients that have nothing better.",
-        sources: &["RFC 10024", "RFC 8446", "RFC 9325, sections 4.1 and 4.2"],
+        sources: &["RFC 10024", "RFC 8446", "RFC 9325, sections 4.1 and 4.2", "RFC 10042"],
+        differences: &[],
+        mode: Mode::Prefer,
         tls: TlsRows {
             versions: &[Version::Tls13, Version::Tls12],
             groups: &[
@@ -52,23 +32,559 @@ pub static POLICIES: &[SecurityPolicy] = &[
                 "secp256r1",
                 "secp384r1",
             ],
-            suites: SUITES,
-            handshake_schemes: SCHEMES,
-            certificate_schemes: SCHEMES,
+            suites: lists::SUITES,
+            handshake_schemes: lists::SCHEMES,
+            certificate_schemes: lists::SCHEMES,
         },
-        ssh: NO_SSH,
+        ssh: lists::SSH,
+        resolved: OnceLock::new(),
+    },
+    SecurityPolicy {
+        name: "2026-11-require-pq",
+        summary: "Hybrids only: whoever has none is refused.",
+        sources: &["RFC 10024", "RFC 8446", "RFC 10042"],
+        differences: &["TLS 1.2 is left out: it has no post-quantum key exchange."],
+        mode: Mode::Require,
+        tls: TlsRows {
+            versions: &[Version::Tls13],
+            groups: &["X25519MLKEM768", "SecP256r1MLKEM768", "SecP384r1MLKEM1024"],
+            suites: lists::SUITES_13,
+            handshake_schemes: lists::PSS_SCHEMES,
+            certificate_schemes: lists::SCHEMES,
+        },
+        ssh: lists::SSH_REQUIRE,
+        resolved: OnceLock::new(),
+    },
+    SecurityPolicy {
+        name: "fips-2026-11",
+        summary: "What FIPS 140-3 allows: hybrids first, NIST curves for the rest.",
+        sources: &[
+            "SP 800-52 (revision 2), section 3",
+            "SP 800-56A (revision 3), appendix D",
+            "SP 800-56C (revision 2), section 2",
+            "SP 800-227, section 4.6",
+            "FIPS 203",
+            "FIPS 204",
+            "FIPS 186-5",
+        ],
+        differences: &[
+            "X25519MLKEM768 is in, after the hybrids of NIST curves: its shared secret is \
+ that of ML-KEM, then that of X25519, and SP 800-56C (revision 2, section 2) \
+ allows a secret Z || T whose first part Z is from an approved scheme, whatever \
+ T is. x25519 alone is out: SP 800-56A (revision 3) does not have it.",
+            "ChaCha20-Poly1305 is out: it is no approved cipher.",
+            "A policy is a list of names: whether the module is a validated one is said by \
+ its certificate, not here.",
+        ],
+        mode: Mode::Prefer,
+        tls: TlsRows {
+            versions: &[Version::Tls13, Version::Tls12],
+            groups: &[
+                "SecP256r1MLKEM768",
+                "SecP384r1MLKEM1024",
+                "X25519MLKEM768",
+                "secp256r1",
+                "secp384r1",
+                "secp521r1",
+            ],
+            suites: lists::AES_SUITES,
+            handshake_schemes: lists::SCHEMES,
+            certificate_schemes: lists::SCHEMES,
+        },
+        ssh: lists::SSH_FIPS,
+        resolved: OnceLock::new(),
+    },
+    SecurityPolicy {
+        name: "cnsa2-2026-11",
+        summary: "CNSA 2.0: ML-KEM-1024, ML-DSA-87 and AES-256, with nothing classical alone.",
+        sources: &[
+            "draft-becker-cnsa2-tls-profile-05",
+            "draft-ietf-tls-mlkem",
+            "RFC 10024",
+            "draft-becker-cnsa2-ssh-profile-03",
+        ],
+        differences: &[
+            "SecP384r1MLKEM1024 is in, after MLKEM1024, for clients that have ML-KEM-1024 \
+ in no other form; the profile itself names MLKEM1024 only.",
+            "The server needs an ML-DSA-87 certificate: with any other it refuses \
+ everybody.",
+        ],
+        mode: Mode::Require,
+        tls: TlsRows {
+            versions: &[Version::Tls13],
+            groups: &["MLKEM1024", "SecP384r1MLKEM1024"],
+            suites: &["TLS_AES_256_GCM_SHA384"],
+            handshake_schemes: &["mldsa87"],
+            certificate_schemes: &["mldsa87"],
+        },
+        ssh: lists::SSH_CNSA2,
+        resolved: OnceLock::new(),
+    },
+    SecurityPolicy {
+        name: "bsi-2026-11",
+        summary: "BSI TR-02102: hybrids of the NIST curves, then those curves, with AES-GCM.",
+        sources: &[
+            "BSI TR-02102-2, version 2026-01, chapter 3",
+            "BSI TR-02102-1, version 2026-01, chapter 2",
+            "BSI TR-02102-4, version 2026-01, chapter 3",
+        ],
+        differences: &[
+            "X25519MLKEM768 and x25519 are out: TR-02102 recommends NIST and Brainpool \
+ curves only. Browsers that have no other hybrid get a classical group.",
+            "Left out, since not implemented: Brainpool curves, finite-field groups, the \
+ suites with CCM or CBC, RSA-PSS keys that say so (rsa_pss_pss_*).",
+            "ML-DSA is in, although TR-02102-1 wants it joined with a classical signature: \
+ TLS has no such schemes.",
+            "PKCS #1 v1.5 signs no handshake; certificates of older roots still have it.",
+        ],
+        mode: Mode::Prefer,
+        tls: TlsRows {
+            versions: &[Version::Tls13, Version::Tls12],
+            groups: &[
+                "SecP256r1MLKEM768",
+                "SecP384r1MLKEM1024",
+                "secp256r1",
+                "secp384r1",
+                "secp521r1",
+            ],
+            suites: lists::AES_SUITES,
+            handshake_schemes: lists::BSI_SCHEMES,
+            certificate_schemes: &[
+                "mldsa65",
+                "mldsa87",
+                "ecdsa_secp384r1_sha384",
+                "ecdsa_secp256r1_sha256",
+                "ecdsa_secp521r1_sha512",
+                "rsa_pss_rsae_sha512",
+                "rsa_pss_rsae_sha384",
+                "rsa_pss_rsae_sha256",
+                "rsa_pkcs1_sha512",
+                "rsa_pkcs1_sha384",
+                "rsa_pkcs1_sha256",
+            ],
+        },
+        ssh: lists::SSH_BSI,
+        resolved: OnceLock::new(),
     },
     SecurityPolicy {
         name: "classical-2026-11",
         summary: "Classical groups only: the control group of measurements.",
         sources: &["RFC 8446", "RFC 9325, sections 4.1 and 4.2"],
+        differences: &[],
+        mode: Mode::Prefer,
         tls: TlsRows {
             versions: &[Version::Tls13, Version::Tls12],
             groups: &["x25519", "secp256r1", "secp384r1"],
-            suites: SUITES,
-            handshake_schemes: SCHEMES,
-            certificate_schemes: SCHEMES,
+            suites: lists::SUITES,
+            handshake_schemes: lists::SCHEMES,
+            certificate_schemes: lists::SCHEMES,
         },
-        ssh: NO_SSH,
+        ssh: lists::SSH_CLASSICAL,
+        resolved: OnceLock::new(),
+    },
+    SecurityPolicy {
+        name: "legacy-2026-11",
+        summary: "All that is implemented, for the widest crowd; post-quantum groups first.",
+        sources: &["RFC 10024", "draft-ietf-tls-mlkem", "RFC 8446", "RFC 8422"],
+        differences: &[
+            "TLS 1.1 and before, CBC, RSA key transport and SHA-1 are not implemented: \
+ clients that need them are not served.",
+        ],
+        mode: Mode::Prefer,
+        tls: TlsRows {
+            versions: &[Version::Tls13, Version::Tls12],
+            groups: &[
+                "X25519MLKEM768",
+                "SecP256r1MLKEM768",
+                "SecP384r1MLKEM1024",
+                "MLKEM1024",
+                "MLKEM768",
+                "x25519",
+                "secp256r1",
+                "secp384r1",
+                "secp521r1",
+            ],
+            suites: lists::SUITES,
+            handshake_schemes: lists::SCHEMES,
+            certificate_schemes: lists::SCHEMES,
+        },
+        ssh: lists::SSH_LEGACY,
+        resolved: OnceLock::new(),
+    },
+    SecurityPolicy {
+        name: "ELBSecurityPolicy-TLS13-1-2-Res-PQ-2025-09",
+        summary: "What AWS recommends for load balancers: TLS 1.3 and 1.2, forward secrecy, no \
+ CBC.",
+        sources: &[
+            "AWS, Elastic Load Balancing, \"Security policies for your Application Load \
+ Balancer\", ELBSecurityPolicy-TLS13-1-2-Res-PQ-2025-09",
+            "s2n-tls 0.3.47, tls/s2n_security_policies.c, \
+ security_policy_elb_tls13_1_2_Res_PQ_2025_09",
+        ],
+        differences: &[
+            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which \
+ rustls does not have.",
+            "AWS says nothing of SSH in it.",
+        ],
+        mode: Mode::Prefer,
+        tls: TlsRows {
+            versions: &[Version::Tls13, Version::Tls12],
+            groups: lists::AWS_GROUPS,
+            suites: lists::AWS_SUITES,
+            handshake_schemes: lists::AWS_SCHEMES,
+            certificate_schemes: lists::AWS_SCHEMES,
+        },
+        ssh: lists::NO_SSH,
+        resolved: OnceLock::new(),
+    },
+    SecurityPolicy {
+        name: "ELBSecurityPolicy-TLS13-1-2-PQ-2025-09",
+        summary: "Of load balancers: TLS 1.3 and 1.2, forward secrecy.",
+        sources: &[
+            "AWS, Elastic Load Balancing, \"Security policies for your Application Load \
+ Balancer\", ELBSecurityPolicy-TLS13-1-2-PQ-2025-09",
+            "s2n-tls 0.3.47, tls/s2n_security_policies.c, \
+ security_policy_elb_tls13_1_2_PQ_2025_09",
+        ],
+        differences: &[
+            "Left out: the suites with CBC, which are not implemented. What is left is \
+ ELBSecurityPolicy-TLS13-1-2-Res-PQ-2025-09.",
+            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which \
+ rustls does not have.",
+            "AWS says nothing of SSH in it.",
+        ],
+        mode: Mode::Prefer,
+        tls: TlsRows {
+            versions: &[Version::Tls13, Version::Tls12],
+            groups: lists::AWS_GROUPS,
+            suites: lists::AWS_SUITES,
+            handshake_schemes: lists::AWS_SCHEMES,
+            certificate_schemes: lists::AWS_SCHEMES,
+        },
+        ssh: lists::NO_SSH,
+        resolved: OnceLock::new(),
+    },
+    SecurityPolicy {
+        name: "ELBSecurityPolicy-TLS13-1-3-PQ-2025-09",
+        summary: "Of load balancers: TLS 1.3 only.",
+        sources: &[
+            "AWS, Elastic Load Balancing, \"Security policies for your Application Load \
+ Balancer\", ELBSecurityPolicy-TLS13-1-3-PQ-2025-09",
+            "s2n-tls 0.3.47, tls/s2n_security_policies.c, \
+ security_policy_elb_tls13_1_3_PQ_2025_09",
+        ],
+        differences: &[
+            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which \
+ rustls does not have.",
+            "AWS says nothing of SSH in it.",
+        ],
+        mode: Mode::Prefer,
+        tls: TlsRows {
+            versions: &[Version::Tls13],
+            groups: lists::AWS_GROUPS,
+            suites: &[
+                "TLS_AES_128_GCM_SHA256",
+                "TLS_AES_256_GCM_SHA384",
+                "TLS_CHACHA20_POLY1305_SHA256",
+            ],
+            handshake_schemes: lists::AWS_SCHEMES,
+            certificate_schemes: lists::AWS_SCHEMES,
+        },
+        ssh: lists::NO_SSH,
+        resolved: OnceLock::new(),
+    },
+    SecurityPolicy {
+        name: "ELBSecurityPolicy-TLS13-1-2-Res-FIPS-PQ-2025-09",
+        summary: "What AWS recommends for load balancers under FIPS 140-3: TLS 1.3 and 1.2, no \
+ CBC.",
+        sources: &[
+            "AWS, Elastic Load Balancing, \"Security policies for your Application Load \
+ Balancer\", ELBSecurityPolicy-TLS13-1-2-Res-FIPS-PQ-2025-09",
+            "s2n-tls 0.3.47, tls/s2n_security_policies.c, \
+ security_policy_elb_tls13_1_2_Res_FIPS_PQ_2025_09",
+        ],
+        differences: &[
+            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which \
+ rustls does not have.",
+            "AWS says nothing of SSH in it.",
+        ],
+        mode: Mode::Prefer,
+        tls: TlsRows {
+            versions: &[Version::Tls13, Version::Tls12],
+            groups: lists::AWS_FIPS_GROUPS,
+            suites: lists::AWS_FIPS_SUITES,
+            handshake_schemes: lists::AWS_SCHEMES,
+            certificate_schemes: lists::AWS_SCHEMES,
+        },
+        ssh: lists::NO_SSH,
+        resolved: OnceLock::new(),
+    },
+    SecurityPolicy {
+        name: "ELBSecurityPolicy-TLS13-1-3-FIPS-PQ-2025-09",
+        summary: "Of load balancers under FIPS 140-3: TLS 1.3 only.",
+        sources: &[
+            "AWS, Elastic Load Balancing, \"Security policies for your Application Load \
+ Balancer\", ELBSecurityPolicy-TLS13-1-3-FIPS-PQ-2025-09",
+            "s2n-tls 0.3.47, tls/s2n_security_policies.c, \
+ security_policy_elb_tls13_1_3_FIPS_PQ_2025_09",
+        ],
+        differences: &[
+            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which \
+ rustls does not have.",
+            "AWS says nothing of SSH in it.",
+        ],
+        mode: Mode::Prefer,
+        tls: TlsRows {
+            versions: &[Version::Tls13],
+            groups: lists::AWS_FIPS_GROUPS,
+            suites: &["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384"],
+            handshake_schemes: lists::AWS_SCHEMES,
+            certificate_schemes: lists::AWS_SCHEMES,
+        },
+        ssh: lists::NO_SSH,
+        resolved: OnceLock::new(),
+    },
+    SecurityPolicy {
+        name: "ELBSecurityPolicy-TLS13-1-3-CNSA2-INTEROP1-FIPS-PQ-2026-07",
+        summary: "Of load balancers on the way from CNSA 1.0 to 2.0: ML-KEM-1024, or P-384 for \
+ clients without it.",
+        sources: &["s2n-tls 0.3.47, tls/s2n_security_policies.c, security_policy_20260720"],
+        differences: &[
+            "Left out: rsa_pss_pss_sha384, which rustls does not have.",
+            "AWS says nothing of SSH in it.",
+        ],
+        mode: Mode::Prefer,
+        tls: TlsRows {
+            versions: &[Version::Tls13],
+            groups: &["MLKEM1024", "secp384r1"],
+            suites: &["TLS_AES_256_GCM_SHA384"],
+            handshake_schemes: &[
+                "mldsa87",
+                "ecdsa_secp384r1_sha384",
+                "rsa_pss_rsae_sha384",
+                "rsa_pkcs1_sha384",
+            ],
+            certificate_schemes: &["mldsa87", "ecdsa_secp384r1_sha384", "rsa_pkcs1_sha384"],
+        },
+        ssh: lists::NO_SSH,
+        resolved: OnceLock::new(),
+    },
+    SecurityPolicy {
+        name: "PQ-TLS-1-2-2024-10-07",
+        summary: "What AWS services offered with the first ML-KEM hybrids.",
+        sources: &["s2n-tls 0.3.47, tls/s2n_security_policies.c, \
+ security_policy_pq_tls_1_2_2024_10_07"],
+        differences: &[
+            "Left out: the suites with CBC and those with RSA key transport, which are not \
+ implemented.",
+            "Left out: signatures with SHA-1 and SHA-224.",
+            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which \
+ rustls does not have.",
+            "AWS says nothing of SSH in it.",
+        ],
+        mode: Mode::Prefer,
+        tls: TlsRows {
+            versions: &[Version::Tls13, Version::Tls12],
+            groups: &["X25519MLKEM768", "SecP256r1MLKEM768", "x25519", "secp256r1", "secp384r1"],
+            suites: lists::AWS_SUITES,
+            handshake_schemes: lists::AWS_SCHEMES_2020,
+            certificate_schemes: lists::AWS_SCHEMES_2020,
+        },
+        ssh: lists::NO_SSH,
+        resolved: OnceLock::new(),
+    },
+    SecurityPolicy {
+        name: "20250721",
+        summary: "What s2n-tls called default_pq in 0.3.47: three hybrids, and ML-DSA \
+ certificates.",
+        sources: &["s2n-tls 0.3.47, tls/s2n_security_policies.c, security_policy_20250721"],
+        differences: &[
+            "Left out: the suites with CBC, which are not implemented.",
+            "Left out: certificates signed with SHA-224.",
+            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which \
+ rustls does not have.",
+            "AWS says nothing of SSH in it.",
+        ],
+        mode: Mode::Prefer,
+        tls: TlsRows {
+            versions: &[Version::Tls13, Version::Tls12],
+            groups: &[
+                "X25519MLKEM768",
+                "SecP256r1MLKEM768",
+                "SecP384r1MLKEM1024",
+                "secp256r1",
+                "x25519",
+                "secp384r1",
+                "secp521r1",
+            ],
+            suites: &[
+                "TLS_AES_128_GCM_SHA256",
+                "TLS_AES_256_GCM_SHA384",
+                "TLS_CHACHA20_POLY1305_SHA256",
+                "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+                "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+                "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+                "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+                "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+                "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+            ],
+            handshake_schemes: &[
+                "mldsa44",
+                "mldsa65",
+                "mldsa87",
+                "ecdsa_secp256r1_sha256",
+                "ecdsa_secp384r1_sha384",
+                "ecdsa_secp521r1_sha512",
+                "rsa_pss_rsae_sha256",
+                "rsa_pss_rsae_sha384",
+                "rsa_pss_rsae_sha512",
+                "rsa_pkcs1_sha256",
+                "rsa_pkcs1_sha384",
+                "rsa_pkcs1_sha512",
+            ],
+            certificate_schemes: &[
+                "mldsa44",
+                "mldsa65",
+                "mldsa87",
+                "rsa_pss_rsae_sha256",
+                "rsa_pss_rsae_sha384",
+                "rsa_pss_rsae_sha512",
+                "rsa_pkcs1_sha256",
+                "rsa_pkcs1_sha384",
+                "rsa_pkcs1_sha512",
+                "ecdsa_secp256r1_sha256",
+                "ecdsa_secp384r1_sha384",
+                "ecdsa_secp521r1_sha512",
+            ],
+        },
+        ssh: lists::NO_SSH,
+        resolved: OnceLock::new(),
+    },
+    SecurityPolicy {
+        name: "20251014",
+        summary: "What s2n-tls called default in 0.3.47: three hybrids, no ML-DSA.",
+        sources: &["s2n-tls 0.3.47, tls/s2n_security_policies.c, security_policy_20251014"],
+        differences: &[
+            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which \
+ rustls does not have.",
+            "AWS says nothing of SSH in it.",
+        ],
+        mode: Mode::Prefer,
+        tls: TlsRows {
+            versions: &[Version::Tls13, Version::Tls12],
+            groups: &[
+                "X25519MLKEM768",
+                "SecP256r1MLKEM768",
+                "SecP384r1MLKEM1024",
+                "secp256r1",
+                "x25519",
+                "secp384r1",
+                "secp521r1",
+            ],
+            suites: &[
+                "TLS_AES_128_GCM_SHA256",
+                "TLS_AES_256_GCM_SHA384",
+                "TLS_CHACHA20_POLY1305_SHA256",
+                "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+                "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+                "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+                "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+            ],
+            handshake_schemes: lists::AWS_SCHEMES,
+            certificate_schemes: lists::AWS_SCHEMES,
+        },
+        ssh: lists::NO_SSH,
+        resolved: OnceLock::new(),
+    },
+    SecurityPolicy {
+        name: "20251015",
+        summary: "What s2n-tls called default_fips in 0.3.47: three hybrids, then NIST curves.",
+        sources: &["s2n-tls 0.3.47, tls/s2n_security_policies.c, security_policy_20251015"],
+        differences: &[
+            "Left out: certificates signed with SHA-224.",
+            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which \
+ rustls does not have.",
+            "AWS says nothing of SSH in it.",
+        ],
+        mode: Mode::Prefer,
+        tls: TlsRows {
+            versions: &[Version::Tls13, Version::Tls12],
+            groups: lists::AWS_FIPS_GROUPS,
+            suites: &[
+                "TLS_AES_128_GCM_SHA256",
+                "TLS_AES_256_GCM_SHA384",
+                "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+                "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+                "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+                "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+            ],
+            handshake_schemes: lists::AWS_SCHEMES,
+            certificate_schemes: lists::AWS_SCHEMES_2020,
+        },
+        ssh: lists::NO_SSH,
+        resolved: OnceLock::new(),
+    },
+    SecurityPolicy {
+        name: "20260219",
+        summary: "What s2n-tls called cnsa_2 in 0.3.47: ML-KEM-1024, ML-DSA-87 and AES-256, \
+ nothing else.",
+        sources: &["s2n-tls 0.3.47, tls/s2n_security_policies.c, security_policy_20260219"],
+        differences: &[
+            "The server needs an ML-DSA-87 certificate: with any other it refuses \
+ everybody.",
+            "AWS says nothing of SSH in it.",
+        ],
+        mode: Mode::Require,
+        tls: TlsRows {
+            versions: &[Version::Tls13],
+            groups: &["MLKEM1024"],
+            suites: &["TLS_AES_256_GCM_SHA384"],
+            handshake_schemes: &["mldsa87"],
+            certificate_schemes: &["mldsa87"],
+        },
+        ssh: lists::NO_SSH,
+        resolved: OnceLock::new(),
+    },
+    SecurityPolicy {
+        name: "TransferSecurityPolicy-2025-03",
+        summary: "Of Transfer Family: SFTP with hybrids first.",
+        sources: &["AWS, Transfer Family, \"Security policies for AWS Transfer Family servers\", \
+ TransferSecurityPolicy-2025-03"],
+        differences: &[
+            "AWS's row has TLS suites for FTPS and content encryption for AS2, too; it is \
+ for SSH only here.",
+        ],
+        mode: Mode::Prefer,
+        tls: TlsRows {
+            versions: &[],
+            groups: &[],
+            suites: &[],
+            handshake_schemes: &[],
+            certificate_schemes: &[],
+        },
+        ssh: lists::SSH_TRANSFER,
+        resolved: OnceLock::new(),
+    },
+    SecurityPolicy {
+        name: "TransferSecurityPolicy-FIPS-2025-03",
+        summary: "Of Transfer Family under FIPS 140-3: SFTP with hybrids first.",
+        sources: &["AWS, Transfer Family, \"Security policies for AWS Transfer Family servers\", \
+ TransferSecurityPolicy-FIPS-2025-03"],
+        differences: &[
+            "Left out: diffie-hellman-group-exchange-sha256, whose groups are not those of \
+ SP 800-56A (revision 3).",
+            "AWS's row has TLS suites for FTPS and content encryption for AS2, too; it is \
+ for SSH only here.",
+        ],
+        mode: Mode::Prefer,
+        tls: TlsRows {
+            versions: &[],
+            groups: &[],
+            suites: &[],
+            handshake_schemes: &[],
+            certificate_schemes: &[],
+        },
+        ssh: lists::SSH_TRANSFER_FIPS,
+        resolved: OnceLock::new(),
     },
 ];

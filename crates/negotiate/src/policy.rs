@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 use outlast_crypto::groups::{Group, Strength};
 use outlast_crypto::schemes::Scheme;
+use outlast_crypto::ssh::Algorithm;
 use outlast_crypto::suites::Suite;
 use outlast_crypto::versions::Version;
 use serde::{Deserialize, Serialize};
@@ -20,10 +22,16 @@ pub struct SecurityPolicy {
     pub summary: &'static str,
     /// What it follows: standard and section, or AWS's page.
     pub sources: &'static [&'static str],
+    /// Where it departs from what it follows, and why it has what is not obvious: a sentence each.
+    pub differences: &'static [&'static str],
+    /// How its post-quantum groups are applied where nobody says otherwise.
+    pub mode: Mode,
     /// TLS.
     pub tls: TlsRows,
     /// SSH.
     pub ssh: SshRows,
+    /// Its names, looked up once.
+    pub(crate) resolved: OnceLock<Resolved>,
 }
 
 /// What a policy allows in TLS and QUIC, by IANA names, the preferred first.
@@ -54,10 +62,78 @@ pub struct SshRows {
     pub host_keys: &'static [&'static str],
 }
 
+/// The rows that a policy's names stand for: what [`Rules`] answers from, since looking names up takes longer than
+/// deciding.
+#[derive(Debug)]
+pub(crate) struct Resolved {
+    /// By mode, in the order of [`Mode::ALL`].
+    groups: [Vec<&'static Group>; 4],
+    suites: Vec<&'static Suite>,
+    handshake_schemes: Vec<&'static Scheme>,
+    certificate_schemes: Vec<&'static Scheme>,
+}
+
+impl Resolved {
+    fn of(tls: &TlsRows) -> Self {
+        let schemes =
+            |names: &[&str]| names.iter().filter_map(|name| Scheme::by_name(name)).collect();
+        let groups = |mode: Mode| {
+            let rows = tls.groups.iter().filter_map(|name| Group::by_name(name));
+            rows.filter(|row| mode.has(row.strength)).collect()
+        };
+        Self {
+            groups: Mode::ALL.map(groups),
+            suites: tls.suites.iter().filter_map(|name| Suite::by_name(name)).collect(),
+            handshake_schemes: schemes(tls.handshake_schemes),
+            certificate_schemes: schemes(tls.certificate_schemes),
+        }
+    }
+}
+
 impl SecurityPolicy {
-    /// The row with this name. The error says which there are.
+    /// The row with this name. The error says which comes nearest.
     pub fn by_name(name: &str) -> Result<&'static Self, UnknownPolicy> {
         POLICIES.iter().find(|row| row.name == name).ok_or_else(|| UnknownPolicy(name.to_owned()))
+    }
+
+    fn resolved(&self) -> &Resolved {
+        self.resolved.get_or_init(|| Resolved::of(&self.tls))
+    }
+
+    /// Its groups, the preferred first.
+    pub fn groups(&self) -> impl Iterator<Item = &'static Group> + use<'_> {
+        self.resolved().groups[Mode::Prefer as usize].iter().copied()
+    }
+
+    /// Whether it says anything of TLS.
+    pub fn has_tls(&self) -> bool {
+        !self.tls.versions.is_empty()
+    }
+
+    /// Whether it says anything of SSH.
+    pub fn has_ssh(&self) -> bool {
+        !self.ssh.key_exchanges.is_empty()
+    }
+
+    /// Whether nobody gets a classical key exchange, in any mode.
+    pub fn is_post_quantum_only(&self) -> bool {
+        self.groups().all(|row| row.strength.is_post_quantum())
+            && self.ssh_rows(self.ssh.key_exchanges).all(|row| row.post_quantum)
+    }
+
+    /// Whether FIPS 140-3 allows all that it has. That the module is validated is another matter.
+    pub fn is_fips(&self) -> bool {
+        let resolved = self.resolved();
+        let ssh = [self.ssh.key_exchanges, self.ssh.ciphers, self.ssh.macs, self.ssh.host_keys];
+        self.groups().all(|row| row.fips)
+            && resolved.suites.iter().all(|row| row.fips)
+            && resolved.handshake_schemes.iter().all(|row| row.fips)
+            && resolved.certificate_schemes.iter().all(|row| row.fips)
+            && ssh.iter().all(|names| self.ssh_rows(names).all(|row| row.fips))
+    }
+
+    fn ssh_rows(&self, names: &'static [&'static str]) -> impl Iterator<Item = &'static Algorithm> {
+        names.iter().filter_map(|name| Algorithm::by_name(name))
     }
 }
 
@@ -65,6 +141,29 @@ impl SecurityPolicy {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no security policy {0:?}")]
 pub struct UnknownPolicy(pub String);
+
+impl UnknownPolicy {
+    /// The policy that was probably meant: one known elsewhere by this name, or one whose name is much like it.
+    pub fn nearest(&self) -> Option<&'static SecurityPolicy> {
+        let wanted = self.0.to_lowercase();
+        if wanted.is_empty() {
+            return None;
+        }
+        let words = |text: &str| {
+            text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-')
+                .any(|word| word.eq_ignore_ascii_case(&wanted))
+        };
+        let alias = POLICIES.iter().find(|row| words(row.summary));
+        alias.or_else(|| {
+            let likeness =
+                |row: &SecurityPolicy| strsim::jaro_winkler(&row.name.to_lowercase(), &wanted);
+            let scored = POLICIES.iter().map(|row| (likeness(row), row));
+            // The first of equals, which is the newest or the plainest.
+            let best = scored.reduce(|best, next| if next.0 > best.0 { next } else { best });
+            best.filter(|(score, _)| *score > 0.7).map(|(_, row)| row)
+        })
+    }
+}
 
 /// How a listener applies its policy's post-quantum groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
@@ -84,6 +183,15 @@ pub enum Mode {
 impl Mode {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Require, Self::Prefer, Self::Allow, Self::Off];
+
+    /// Whether it leaves groups of this strength.
+    pub fn has(self, strength: Strength) -> bool {
+        match self {
+            Self::Require => strength.is_post_quantum(),
+            Self::Prefer | Self::Allow => true,
+            Self::Off => strength == Strength::Classical,
+        }
+    }
 
     /// As on the command line.
     pub fn name(self) -> &'static str {
@@ -123,28 +231,45 @@ pub struct Rules {
 }
 
 impl Default for Rules {
-    /// The first policy of the catalogue, preferring post-quantum groups.
+    /// The first policy of the catalogue, in its own mode.
     fn default() -> Self {
-        Self { policy: &POLICIES[0], mode: Mode::Prefer }
+        Self { policy: &POLICIES[0], mode: POLICIES[0].mode }
     }
 }
 
+/// A policy in a mode that leaves nothing of it: a listener with it could serve nobody.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NothingLeft {
+    /// The row is for SSH.
+    #[error("the security policy {0:?} says nothing of TLS")]
+    NoTls(&'static str),
+    /// It has no group of the kind that the mode leaves.
+    #[error("the security policy {0:?} has no {kind} groups, and the mode {1} leaves no others", kind = if *.1 == Mode::Off { "classical" } else { "post-quantum" })]
+    NoGroups(&'static str, Mode),
+}
+
 impl Rules {
-    /// The policy with this name in the usual mode.
+    /// A policy in a mode, or in its own if none is given.
+    pub fn new(policy: &'static SecurityPolicy, mode: Option<Mode>) -> Result<Self, NothingLeft> {
+        let rules = Self { policy, mode: mode.unwrap_or(policy.mode) };
+        if !policy.has_tls() {
+            return Err(NothingLeft::NoTls(policy.name));
+        }
+        if rules.groups().next().is_none() {
+            return Err(NothingLeft::NoGroups(policy.name, rules.mode));
+        }
+        Ok(rules)
+    }
+
+    /// The policy with this name in its own mode.
     pub fn named(name: &str) -> Result<Self, UnknownPolicy> {
-        Ok(Self { policy: SecurityPolicy::by_name(name)?, mode: Mode::default() })
+        let policy = SecurityPolicy::by_name(name)?;
+        Ok(Self { policy, mode: policy.mode })
     }
 
     /// The groups that the mode leaves, the preferred first.
     pub fn groups(&self) -> impl Iterator<Item = &'static Group> + use<> {
-        let mode = self.mode;
-        self.policy.tls.groups.iter().filter_map(|name| Group::by_name(name)).filter(move |row| {
-            match mode {
-                Mode::Require => row.strength.is_post_quantum(),
-                Mode::Prefer | Mode::Allow => true,
-                Mode::Off => row.strength == Strength::Classical,
-            }
-        })
+        self.policy.resolved().groups[self.mode as usize].iter().copied()
     }
 
     /// The versions, the preferred first. TLS 1.2 has no post-quantum groups and goes when they are required.
@@ -156,17 +281,17 @@ impl Rules {
 
     /// The suites of a version, the preferred first.
     pub fn suites(&self, version: Version) -> impl Iterator<Item = &'static Suite> + use<> {
-        let suites = self.policy.tls.suites.iter().filter_map(|name| Suite::by_name(name));
+        let suites = self.policy.resolved().suites.iter().copied();
         suites.filter(move |row| row.version == version)
     }
 
     /// The schemes that may sign the handshake, the preferred first.
     pub fn handshake_schemes(&self) -> impl Iterator<Item = &'static Scheme> + use<> {
-        self.policy.tls.handshake_schemes.iter().filter_map(|name| Scheme::by_name(name))
+        self.policy.resolved().handshake_schemes.iter().copied()
     }
 
     /// The schemes that may sign certificates, the preferred first.
     pub fn certificate_schemes(&self) -> impl Iterator<Item = &'static Scheme> + use<> {
-        self.policy.tls.certificate_schemes.iter().filter_map(|name| Scheme::by_name(name))
+        self.policy.resolved().certificate_schemes.iter().copied()
     }
 }
