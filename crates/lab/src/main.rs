@@ -5,12 +5,17 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line of its own")]
 
 mod authority;
+mod doors;
 mod files;
 mod handshake;
+mod identity;
 mod keys;
+mod load;
+mod pinned;
 mod process;
 mod requests;
 mod revocation;
+mod serve;
 mod statistics;
 
 use std::process::ExitCode;
@@ -28,11 +33,24 @@ struct Figure {
 type Case = fn(bool) -> Result<Vec<Figure>, String>;
 
 fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [first, rest @ ..] = arguments.as_slice()
+        && first == "serve"
+    {
+        return match serve::run(rest) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("error: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let quick = std::env::args().any(|argument| argument == "--quick");
     let only: Vec<String> =
         std::env::args().skip(1).filter(|text| !text.starts_with("--")).collect();
-    let cases: [(&str, Case); 7] = [
+    let cases: [(&str, Case); 8] = [
         ("handshake", handshake::measure),
+        ("doors", doors::measure),
         ("requests", requests::measure),
         ("revocation", revocation::measure),
         ("keys", keys::measure),

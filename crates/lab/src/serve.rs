@@ -1,0 +1,98 @@
+//! Servers that this program is itself, as a child: `outlast-lab serve WHAT ADDRESS CERTIFICATE KEY`.
+//!
+//! They accept, do the handshake and close, on one thread: what a server of the project costs beside the bare library.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::Arc;
+
+use outlast_net::door::{Door, Settings};
+use outlast_net::policy::Policy;
+use rustls::{ServerConfig, ServerConnection};
+use tokio::io::AsyncWriteExt;
+
+use crate::identity::{Identity, load};
+
+/// A server of the table: how it is called, and what it does.
+type Serve = fn(SocketAddr, &str, &str) -> Result<(), String>;
+
+const SERVERS: &[(&str, Serve)] = &[("door", door), ("rustls", rustls)];
+
+/// The command that starts one.
+pub(crate) fn command(
+    what: &str,
+    address: SocketAddr,
+    identity: &Identity,
+) -> Result<Command, String> {
+    let here = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut command = Command::new(here);
+    command.arg("serve").arg(what).arg(address.to_string());
+    command.arg(&identity.certificate).arg(&identity.key);
+    Ok(command)
+}
+
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    let [what, address, certificate, key] = arguments else {
+        return Err("usage: outlast-lab serve WHAT ADDRESS CERTIFICATE KEY".into());
+    };
+    let address = address.parse().map_err(|_| format!("{address} is no address"))?;
+    let (_, serve) =
+        SERVERS.iter().find(|(name, _)| name == what).ok_or_else(|| format!("no {what} here"))?;
+    serve(address, certificate, key)
+}
+
+/// The door, with the tickets and the counting that it always has.
+fn door(address: SocketAddr, certificate: &str, key: &str) -> Result<(), String> {
+    let certificate = load(certificate, key)?;
+    let door = Door::new(Settings::default(), vec![certificate], None)
+        .map_err(|error| error.to_string())?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    runtime.block_on(accept_all(Arc::new(door), address)).map_err(|error| error.to_string())
+}
+
+async fn accept_all(door: Arc<Door>, address: SocketAddr) -> io::Result<()> {
+    let listener = tokio::net::TcpListener::bind(address).await?;
+    loop {
+        let (stream, peer) = listener.accept().await?;
+        stream.set_nodelay(true)?;
+        let door = door.clone();
+        tokio::spawn(async move {
+            if let Ok(mut accepted) = door.accept(stream, Some(peer)).await {
+                let _ = accepted.stream.shutdown().await;
+            }
+        });
+    }
+}
+
+/// rustls itself over blocking sockets.
+fn rustls(address: SocketAddr, certificate: &str, key: &str) -> Result<(), String> {
+    let certificate = load(certificate, key)?;
+    let resolver = rustls::sign::SingleCertAndKey::from(certificate.key);
+    let mut config = ServerConfig::builder_with_provider(Policy::default().provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(|error| error.to_string())?
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(resolver));
+    config.ticketer =
+        rustls::crypto::aws_lc_rs::Ticketer::new().map_err(|error| error.to_string())?;
+    let config = Arc::new(config);
+    let handshake = |mut stream: TcpStream| -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        let mut connection = ServerConnection::new(config.clone()).map_err(io::Error::other)?;
+        while connection.is_handshaking() {
+            connection.complete_io(&mut stream)?;
+        }
+        connection.send_close_notify();
+        connection.complete_io(&mut stream)?;
+        Ok(())
+    };
+    let listener = TcpListener::bind(address).map_err(|error| error.to_string())?;
+    for stream in listener.incoming() {
+        let _ = stream.and_then(handshake);
+    }
+    Ok(())
+}
