@@ -9,7 +9,7 @@ use std::time::Duration;
 use outlast_net::policy::Policy;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::aws_lc_rs;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
     CipherSuite, ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme,
@@ -25,6 +25,17 @@ const IN_FLIGHT: usize = 6;
 pub(crate) fn client(policy: &Policy) -> Result<Arc<ClientConfig>, String> {
     let mut provider = (*policy.provider()).clone();
     provider.cipher_suites.retain(|suite| suite.suite() == CipherSuite::TLS13_AES_256_GCM_SHA384);
+    Ok(Arc::new(with_provider(provider)?))
+}
+
+/// The same with all suites: QUIC's first packets are under TLS_AES_128_GCM_SHA256, whatever comes after.
+pub(crate) fn client_of_quic(policy: &Policy, protocol: &[u8]) -> Result<ClientConfig, String> {
+    let mut config = with_provider((*policy.provider()).clone())?;
+    config.alpn_protocols = vec![protocol.to_vec()];
+    Ok(config)
+}
+
+fn with_provider(provider: CryptoProvider) -> Result<ClientConfig, String> {
     let mut config = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(|error| error.to_string())?
@@ -32,7 +43,7 @@ pub(crate) fn client(policy: &Policy) -> Result<Arc<ClientConfig>, String> {
         .with_custom_certificate_verifier(Arc::new(Unverified))
         .with_no_client_auth();
     config.resumption = Resumption::disabled();
-    Ok(Arc::new(config))
+    Ok(config)
 }
 
 /// Makes handshakes for this time; how many there were. Each is complete when the server has answered the client's last

@@ -13,6 +13,7 @@ mod keys;
 mod load;
 mod pinned;
 mod process;
+mod quic;
 mod requests;
 mod revocation;
 mod serve;
@@ -48,9 +49,11 @@ fn main() -> ExitCode {
     let quick = std::env::args().any(|argument| argument == "--quick");
     let only: Vec<String> =
         std::env::args().skip(1).filter(|text| !text.starts_with("--")).collect();
-    let cases: [(&str, Case); 8] = [
+    let cases: [(&str, Case); 10] = [
         ("handshake", handshake::measure),
         ("doors", doors::measure),
+        ("observers", doors::observers),
+        ("quic", quic::measure),
         ("requests", requests::measure),
         ("revocation", revocation::measure),
         ("keys", keys::measure),

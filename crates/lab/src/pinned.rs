@@ -28,8 +28,7 @@ impl Pinned {
         core: usize,
         address: SocketAddr,
     ) -> Result<Self, String> {
-        let pinned = Self { child: spawn(command, core)?, address };
-        pinned.wait(|| TcpStream::connect(address).is_ok())
+        Self::start_when(command, core, address, || TcpStream::connect(address).is_ok())
     }
 
     /// The same with another sign of life.
@@ -39,16 +38,13 @@ impl Pinned {
         address: SocketAddr,
         alive: impl Fn() -> bool,
     ) -> Result<Self, String> {
-        Self { child: spawn(command, core)?, address }.wait(alive)
-    }
-
-    fn wait(mut self, alive: impl Fn() -> bool) -> Result<Self, String> {
+        let mut server = Self { child: spawn(command, core)?, address };
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(10) {
             if alive() {
-                return Ok(self);
+                return Ok(server);
             }
-            if let Ok(Some(status)) = self.child.try_wait() {
+            if let Ok(Some(status)) = server.child.try_wait() {
                 return Err(format!("a server ended at once: {status}"));
             }
             std::thread::sleep(Duration::from_millis(20));

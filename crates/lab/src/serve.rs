@@ -3,12 +3,18 @@
 //! They accept, do the handshake and close, on one thread: what a server of the project costs beside the bare library.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
+use outlast_ledger::{Ledger, Observe, Observers, Options};
 use outlast_net::door::{Door, Settings};
+use outlast_net::echo;
+use outlast_net::metrics::Metrics;
 use outlast_net::policy::Policy;
+use outlast_net::quic::Listener;
+use outlast_net::server::system_clock;
 use rustls::{ServerConfig, ServerConnection};
 use tokio::io::AsyncWriteExt;
 
@@ -17,7 +23,8 @@ use crate::identity::{Identity, load};
 /// A server of the table: how it is called, and what it does.
 type Serve = fn(SocketAddr, &str, &str) -> Result<(), String>;
 
-const SERVERS: &[(&str, Serve)] = &[("door", door), ("rustls", rustls)];
+const SERVERS: &[(&str, Serve)] =
+    &[("door", door), ("observed", observed), ("quic", quic), ("rustls", rustls)];
 
 /// The command that starts one.
 pub(crate) fn command(
@@ -42,16 +49,55 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     serve(address, certificate, key)
 }
 
-/// The door, with the tickets and the counting that it always has.
+/// The door, with the tickets and the counting that it always has, and nobody who is told.
 fn door(address: SocketAddr, certificate: &str, key: &str) -> Result<(), String> {
-    let certificate = load(certificate, key)?;
-    let door = Door::new(Settings::default(), vec![certificate], None)
-        .map_err(|error| error.to_string())?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    over_tcp(address, made(certificate, key, None)?)
+}
+
+/// The same with the ledger and the metrics.
+fn observed(address: SocketAddr, certificate: &str, key: &str) -> Result<(), String> {
+    over_tcp(address, made(certificate, key, Some(observer(certificate)?))?)
+}
+
+/// The echo endpoint over QUIC.
+fn quic(address: SocketAddr, certificate: &str, key: &str) -> Result<(), String> {
+    let door = Arc::new(made(certificate, key, None)?);
+    let serve = async {
+        let socket = UdpSocket::bind(address)?;
+        let listener = Listener::start(door, socket, outlast_net::quic::Settings::default())?;
+        echo::over_quic(listener, std::future::pending()).await;
+        io::Result::Ok(())
+    };
+    runtime()?.block_on(serve).map_err(|error| error.to_string())
+}
+
+fn made(certificate: &str, key: &str, observer: Option<Arc<dyn Observe>>) -> Result<Door, String> {
+    let settings = Settings {
+        listener: "measured".into(),
+        quic_protocols: vec![echo::PROTOCOL.into()],
+        observer,
+        ..Settings::default()
+    };
+    Door::new(settings, vec![load(certificate, key)?], None).map_err(|error| error.to_string())
+}
+
+/// The ledger is written beside the certificate, where the parent removes it.
+fn observer(certificate: &str) -> Result<Arc<dyn Observe>, String> {
+    let folder = Path::new(certificate).with_file_name("ledger");
+    let ledger = Ledger::open(&folder, Options::new(system_clock));
+    let ledger = ledger.map_err(|error| error.to_string())?;
+    Ok(Arc::new(Observers(vec![Arc::new(ledger), Arc::new(Metrics::new())])))
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, String> {
+    tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| error.to_string())?;
-    runtime.block_on(accept_all(Arc::new(door), address)).map_err(|error| error.to_string())
+        .map_err(|error| error.to_string())
+}
+
+fn over_tcp(address: SocketAddr, door: Door) -> Result<(), String> {
+    runtime()?.block_on(accept_all(Arc::new(door), address)).map_err(|error| error.to_string())
 }
 
 async fn accept_all(door: Arc<Door>, address: SocketAddr) -> io::Result<()> {

@@ -5,6 +5,8 @@
 //! [`plain`] serves CRLs and OCSP; [`s3`] writes to buckets; [`client`] connects to any endpoint and tells what was
 //! negotiated; [`client_auth`] verifies the certificates of clients, and [`fetch`] gets CRLs and OCSP responses over plain
 //! HTTP.
+//! negotiated; [`client_auth`] verifies the certificates of clients, and [`fetch`] gets
+//! CRLs and OCSP responses over plain HTTP.
 
 mod accept;
 pub mod acme;
