@@ -2,11 +2,15 @@
 //!
 //! [`catalogue::POLICIES`] has the policies; [`offer::Offer`] is what a ClientHello says; [`decide::decide`] tells what a
 //! client gets under a policy. The doors carry out what it decides, the ledger replays it over recorded offers, and the
-//! tests compare it with what real clients get. Nothing here reads a socket, a file or a clock.
+//! tests compare it with what real clients get; [`explain`] says it in sentences. Nothing here reads a socket, a file or a clock.
 
 pub mod catalogue;
+pub mod crowd;
 pub mod decide;
+pub mod diff;
+pub mod explain;
 pub mod ja4;
+pub mod names;
 pub mod offer;
 pub mod policy;
 

@@ -12,6 +12,7 @@ use outlast_crypto::versions::Version;
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::POLICIES;
+use crate::names::nearest;
 
 /// One dated policy. A row is never changed once released: a change is a new row with a new date.
 #[derive(Debug)]
@@ -105,6 +106,23 @@ impl SecurityPolicy {
         self.resolved().groups[Mode::Prefer as usize].iter().copied()
     }
 
+    /// All that it lists, by what the list is of.
+    pub fn lists(&self) -> [List; 9] {
+        let versions = self.tls.versions.iter().map(|version| version.name()).collect();
+        let list = |name, values: &[&'static str]| List { name, values: values.to_vec() };
+        [
+            List { name: "versions", values: versions },
+            list("groups", self.tls.groups),
+            list("suites", self.tls.suites),
+            list("handshake schemes", self.tls.handshake_schemes),
+            list("certificate schemes", self.tls.certificate_schemes),
+            list("ssh key exchanges", self.ssh.key_exchanges),
+            list("ssh ciphers", self.ssh.ciphers),
+            list("ssh macs", self.ssh.macs),
+            list("ssh host keys", self.ssh.host_keys),
+        ]
+    }
+
     /// Whether it says anything of TLS.
     pub fn has_tls(&self) -> bool {
         !self.tls.versions.is_empty()
@@ -137,6 +155,15 @@ impl SecurityPolicy {
     }
 }
 
+/// One of the lists of a policy, the preferred first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct List {
+    /// `groups`
+    pub name: &'static str,
+    /// Names of algorithms.
+    pub values: Vec<&'static str>,
+}
+
 /// There is no policy of this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no security policy {0:?}")]
@@ -154,14 +181,8 @@ impl UnknownPolicy {
                 .any(|word| word.eq_ignore_ascii_case(&wanted))
         };
         let alias = POLICIES.iter().find(|row| words(row.summary));
-        alias.or_else(|| {
-            let likeness =
-                |row: &SecurityPolicy| strsim::jaro_winkler(&row.name.to_lowercase(), &wanted);
-            let scored = POLICIES.iter().map(|row| (likeness(row), row));
-            // The first of equals, which is the newest or the plainest.
-            let best = scored.reduce(|best, next| if next.0 > best.0 { next } else { best });
-            best.filter(|(score, _)| *score > 0.7).map(|(_, row)| row)
-        })
+        let like = || nearest(&wanted, POLICIES.iter().map(|row| row.name));
+        alias.or_else(|| like().and_then(|name| SecurityPolicy::by_name(name).ok()))
     }
 }
 

@@ -19,23 +19,16 @@ fn policy(name: &str) -> &'static SecurityPolicy {
 fn written(row: &SecurityPolicy) -> String {
     let mut out = String::new();
     writeln!(out, "[{}]\n{}", row.name, row.summary).unwrap();
-    let versions: Vec<_> = row.tls.versions.iter().map(|version| version.name()).collect();
-    for (what, lines) in [
-        ("source", row.sources),
-        ("difference", row.differences),
-        ("mode", &[row.mode.name()]),
-        ("version", &versions),
-        ("group", row.tls.groups),
-        ("suite", row.tls.suites),
-        ("handshake scheme", row.tls.handshake_schemes),
-        ("certificate scheme", row.tls.certificate_schemes),
-        ("ssh key exchange", row.ssh.key_exchanges),
-        ("ssh cipher", row.ssh.ciphers),
-        ("ssh mac", row.ssh.macs),
-        ("ssh host key", row.ssh.host_keys),
-    ] {
-        for line in lines {
-            writeln!(out, "{what}: {line}").unwrap();
+    for source in row.sources {
+        writeln!(out, "source: {source}").unwrap();
+    }
+    for difference in row.differences {
+        writeln!(out, "difference: {difference}").unwrap();
+    }
+    writeln!(out, "mode: {}", row.mode).unwrap();
+    for list in row.lists() {
+        for value in list.values {
+            writeln!(out, "{}: {value}", list.name).unwrap();
         }
     }
     out

@@ -1,0 +1,91 @@
+//! What is different between two policies, list by list, and for whom.
+
+use serde::Serialize;
+
+use crate::crowd::CROWD;
+use crate::decide::Decision;
+use crate::explain::verdict;
+use crate::policy::{Rules, SecurityPolicy};
+
+/// The difference of one list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ListDiff {
+    /// `groups`
+    pub list: &'static str,
+    /// What only the first policy has, in its order.
+    pub removed: Vec<&'static str>,
+    /// What only the second has, in its order.
+    pub added: Vec<&'static str>,
+    /// What both have, in the second one's order, if that is another.
+    pub reordered: Option<Vec<&'static str>>,
+}
+
+/// A kind of client that fares otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// Of [`CROWD`].
+    pub client: &'static str,
+    /// Under the first policy: `TLSv1.3, X25519MLKEM768`, or why it is refused.
+    pub before: String,
+    /// Under the second.
+    pub after: String,
+    /// Whether it was served and no longer is.
+    pub lost: bool,
+}
+
+/// All differences.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Diff {
+    /// Name of the first policy.
+    pub from: &'static str,
+    /// Name of the second.
+    pub to: &'static str,
+    /// Lists that are not the same.
+    pub lists: Vec<ListDiff>,
+    /// Both modes, if they are not the same.
+    pub mode: Option<(&'static str, &'static str)>,
+    /// Usual clients that fare otherwise.
+    pub clients: Vec<Change>,
+}
+
+/// Compares two policies, each in its own mode.
+pub fn diff(from: &'static SecurityPolicy, to: &'static SecurityPolicy) -> Diff {
+    let lists = from.lists().into_iter().zip(to.lists()).filter_map(|(before, after)| {
+        let without = |list: &[&'static str], other: &[&'static str]| -> Vec<_> {
+            list.iter().filter(|name| !other.contains(name)).copied().collect()
+        };
+        let removed = without(&before.values, &after.values);
+        let added = without(&after.values, &before.values);
+        let kept_before = without(&before.values, &removed);
+        let kept_after = without(&after.values, &added);
+        let reordered = (kept_before != kept_after).then_some(kept_after);
+        let differs = !removed.is_empty() || !added.is_empty() || reordered.is_some();
+        differs.then_some(ListDiff { list: before.name, removed, added, reordered })
+    });
+    let of = |policy: &'static SecurityPolicy| Rules { policy, mode: policy.mode };
+    let clients = CROWD.iter().filter(|_| from.has_tls() && to.has_tls()).filter_map(|client| {
+        let (before, after) = (verdict(&of(from), client), verdict(&of(to), client));
+        let lost = matches!(before.decision, Decision::Serve(_))
+            && matches!(after.decision, Decision::Refuse(_));
+        (before.text != after.text).then_some(Change {
+            client: client.name,
+            before: before.text,
+            after: after.text,
+            lost,
+        })
+    });
+    Diff {
+        from: from.name,
+        to: to.name,
+        lists: lists.collect(),
+        mode: (from.mode != to.mode).then_some((from.mode.name(), to.mode.name())),
+        clients: clients.collect(),
+    }
+}
+
+impl Diff {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.lists.is_empty() && self.mode.is_none()
+    }
+}

@@ -1,0 +1,411 @@
+//! What a policy means, in sentences: why each group is there, who is served, and what would become of a given client.
+//!
+//! Outcomes come from [`decide()`], so that what is explained is what happens.
+
+use outlast_crypto::groups::{Group, Strength};
+use outlast_crypto::schemes::{Kind, Scheme};
+use outlast_crypto::versions::Version;
+use serde::Serialize;
+
+use crate::crowd::{CROWD, Client};
+use crate::decide::{CertificateFacts, Choice, Decision, Refusal, decide};
+use crate::offer::{Offer, Transport};
+use crate::policy::{Mode, Rules};
+
+/// What a policy means.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    /// The policy's name.
+    pub policy: &'static str,
+    /// The mode's name.
+    pub mode: &'static str,
+    /// What it is for.
+    pub summary: &'static str,
+    /// How it works, a sentence each.
+    pub meaning: Vec<String>,
+    /// Each group that the mode leaves.
+    pub groups: Vec<Reason>,
+    /// How usual clients fare.
+    pub clients: Vec<Fare>,
+    /// Where it departs from its sources.
+    pub differences: &'static [&'static str],
+    /// What it follows.
+    pub sources: &'static [&'static str],
+}
+
+/// Why a group is there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Reason {
+    /// IANA name.
+    pub group: &'static str,
+    /// Why.
+    pub why: String,
+}
+
+/// How a kind of client fares.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fare {
+    /// Of [`CROWD`].
+    pub client: &'static str,
+    /// Whether it is served.
+    pub served: bool,
+    /// Whether its key exchange is post-quantum.
+    pub post_quantum: bool,
+    /// What it gets, or why not.
+    pub outcome: String,
+}
+
+/// What becomes of one offer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Outcome {
+    /// Whether it is served.
+    pub served: bool,
+    /// `TLSv1.3`
+    pub version: Option<&'static str>,
+    /// IANA name.
+    pub suite: Option<&'static str>,
+    /// IANA name.
+    pub group: Option<&'static str>,
+    /// Whether the group is a post-quantum one.
+    pub post_quantum: bool,
+    /// Whether the client is asked for a share by HelloRetryRequest.
+    pub hello_retry: bool,
+    /// Which certificate.
+    pub certificate: Option<String>,
+    /// IANA name of what signs the handshake.
+    pub scheme: Option<&'static str>,
+    /// Why it is refused.
+    pub refusal: Option<Refusal>,
+    /// The alert that it gets then.
+    pub alert: Option<u8>,
+    /// What happens and why, a sentence each.
+    pub steps: Vec<String>,
+}
+
+/// What the policy means in this mode.
+pub fn explain(rules: &Rules) -> Explanation {
+    let policy = rules.policy;
+    let clients = CROWD.iter().filter(|_| policy.has_tls()).map(|client| {
+        let verdict = verdict(rules, client);
+        let choice = match verdict.decision {
+            Decision::Serve(choice) => Some(choice),
+            Decision::Refuse(_) => None,
+        };
+        Fare {
+            client: client.name,
+            served: choice.is_some(),
+            post_quantum: choice.is_some_and(|choice| choice.group.strength.is_post_quantum()),
+            outcome: verdict.text,
+        }
+    });
+    Explanation {
+        policy: policy.name,
+        mode: rules.mode.name(),
+        summary: policy.summary,
+        meaning: meaning(rules),
+        groups: rules.groups().map(|row| Reason { group: row.name, why: why(row) }).collect(),
+        clients: clients.collect(),
+        differences: policy.differences,
+        sources: policy.sources,
+    }
+}
+
+fn meaning(rules: &Rules) -> Vec<String> {
+    let policy = rules.policy;
+    let mut out = Vec::new();
+    if !policy.has_tls() {
+        out.push("It is for SSH only: no TLS listener can have it.".to_owned());
+        return out;
+    }
+    let versions: Vec<_> = rules.versions().map(Version::name).collect();
+    out.push(match versions.as_slice() {
+        [] => "No version of TLS is left.".to_owned(),
+        ["TLSv1.3"] => {
+            "TLS 1.3 only: clients that have nothing newer than TLS 1.2 are refused.".to_owned()
+        }
+        versions => format!("It speaks {}, the first that the client has.", versions.join(" and ")),
+    });
+    let hybrids = rules.groups().filter(|row| row.strength.is_post_quantum()).count();
+    let classical = rules.groups().count() - hybrids;
+    out.push(match (rules.mode, hybrids, classical) {
+        (_, 0, 0) => "The mode leaves no group: nobody can be served.".to_owned(),
+        (_, 0, _) => {
+            "No key exchange is post-quantum: what is recorded today can be read once there are \
+                      quantum computers."
+                .to_owned()
+        }
+        (_, _, 0) => {
+            "Only post-quantum key exchange: a client that has none is refused with the alert \
+                      handshake_failure."
+                .to_owned()
+        }
+        (Mode::Allow, _, _) => {
+            "The client's order counts: one that puts a classical group first gets it, even \
+                                if it has a post-quantum one."
+                .to_owned()
+        }
+        _ => "Whoever names a post-quantum group of it gets one, whatever the client's order, by \
+              HelloRetryRequest if the share is not there; the rest get a classical group."
+            .to_owned(),
+    });
+    if versions.contains(&"TLSv1.2") {
+        out.push(
+            "TLS 1.2 has no post-quantum key exchange: such clients get a classical group."
+                .to_owned(),
+        );
+    }
+    let schemes: Vec<_> = rules.handshake_schemes().collect();
+    if schemes.iter().all(|row| row.kind == Kind::MlDsa) {
+        out.push("Only ML-DSA signs handshakes.".to_owned());
+    } else if !schemes.iter().any(|row| row.kind == Kind::MlDsa) {
+        out.push("ML-DSA certificates are not used: signatures are classical.".to_owned());
+    }
+    if policy.is_fips() {
+        out.push(
+            "FIPS 140-3 allows all that it has; the module has to be a validated one.".to_owned(),
+        );
+    }
+    out
+}
+
+/// Why a policy would have this group.
+fn why(row: &Group) -> String {
+    let bytes = format!(
+        "shares of {} bytes from the client and {} from the server",
+        row.client_share_len, row.server_share_len
+    );
+    let reason = match row.name {
+        "X25519MLKEM768" => "the hybrid that browsers, OpenSSL 3.5, Go and AWS's SDKs offer first",
+        "SecP256r1MLKEM768" => "the hybrid of clients that may use NIST curves only",
+        "SecP384r1MLKEM1024" => "the hybrid of the highest level, at the highest price",
+        "MLKEM1024" => "ML-KEM alone at the level that CNSA 2.0 asks for",
+        "MLKEM768" => "ML-KEM alone: small and fast, and as safe as ML-KEM is",
+        "x25519" => "the classical group of most clients without a hybrid",
+        "secp256r1" => "for clients that may use NIST curves only, and for old ones",
+        "secp384r1" => "for clients that are set to the higher level of NIST curves",
+        "secp521r1" => "for the few that are set to it alone",
+        _ => "one more",
+    };
+    let safety = match row.strength {
+        Strength::Hybrid => "safe as long as either part holds",
+        Strength::PostQuantum => "safe as long as ML-KEM holds",
+        Strength::Classical => "not safe from a quantum computer",
+    };
+    format!("{reason}; {safety}; {bytes}")
+}
+
+/// How a kind of client fares, in a few words.
+pub(crate) struct Verdict {
+    pub(crate) decision: Decision,
+    pub(crate) text: String,
+}
+
+/// With a server that has a certificate of every kind, so that groups and suites decide.
+pub(crate) fn verdict(rules: &Rules, client: &Client) -> Verdict {
+    let decision = decide(rules, &client.offer(), &every_certificate());
+    let text = match &decision {
+        Decision::Serve(choice) => {
+            let retry = if choice.hello_retry { " by HelloRetryRequest" } else { "" };
+            let Choice { version, group, scheme, .. } = choice;
+            format!("{}, {}{retry}, signed with {}", version.name(), group.name, scheme.name)
+        }
+        Decision::Refuse(refusal) => format!("refused: {refusal}"),
+    };
+    Verdict { decision, text }
+}
+
+/// A certificate for each kind of key: what a server could show at most, the usual ones first.
+pub fn every_certificate() -> Vec<CertificateFacts> {
+    let rows = |names: &&[&str]| -> Vec<_> {
+        names.iter().filter_map(|name| Scheme::by_name(name)).collect()
+    };
+    KEYS.iter().map(|names| certificate(&rows(names))).collect()
+}
+
+/// What keys of each kind sign with.
+const KEYS: &[&[&str]] = &[
+    &["ecdsa_secp256r1_sha256"],
+    &["ecdsa_secp384r1_sha384"],
+    &[
+        "rsa_pss_rsae_sha256",
+        "rsa_pss_rsae_sha384",
+        "rsa_pss_rsae_sha512",
+        "rsa_pkcs1_sha256",
+        "rsa_pkcs1_sha384",
+        "rsa_pkcs1_sha512",
+    ],
+    &["ecdsa_secp521r1_sha512"],
+    &["ed25519"],
+    &["mldsa65"],
+    &["mldsa87"],
+    &["mldsa44"],
+];
+
+/// A certificate whose key signs with these schemes, and whose chain is of the same kind.
+pub fn certificate(schemes: &[&'static Scheme]) -> CertificateFacts {
+    let names: Vec<_> = schemes.iter().map(|row| row.name).collect();
+    let ml_dsa = schemes.iter().filter(|row| row.kind == Kind::MlDsa);
+    CertificateFacts {
+        kind: names.join("+"),
+        schemes: schemes.iter().map(|row| row.code_point).collect(),
+        chain: ml_dsa.map(|row| row.code_point).collect(),
+    }
+}
+
+/// What becomes of an offer, and why.
+pub fn outcome(rules: &Rules, offer: &Offer, certificates: &[CertificateFacts]) -> Outcome {
+    match decide(rules, offer, certificates) {
+        Decision::Serve(choice) => {
+            let certificate = certificates.get(choice.certificate).map(|facts| facts.kind.clone());
+            Outcome {
+                served: true,
+                version: Some(choice.version.name()),
+                suite: Some(choice.suite.name),
+                group: Some(choice.group.name),
+                post_quantum: choice.group.strength.is_post_quantum(),
+                hello_retry: choice.hello_retry,
+                certificate,
+                scheme: Some(choice.scheme.name),
+                refusal: None,
+                alert: None,
+                steps: served(rules, offer, &choice),
+            }
+        }
+        Decision::Refuse(refusal) => Outcome {
+            served: false,
+            version: None,
+            suite: None,
+            group: None,
+            post_quantum: false,
+            hello_retry: false,
+            certificate: None,
+            scheme: None,
+            refusal: Some(refusal),
+            alert: Some(refusal.alert()),
+            steps: refused(rules, offer, certificates, refusal),
+        },
+    }
+}
+
+fn served(rules: &Rules, offer: &Offer, choice: &Choice) -> Vec<String> {
+    let group = choice.group;
+    let is_post_quantum = group.strength.is_post_quantum();
+    let mut out = vec![format!("{} is the newest version that both have.", choice.version.name())];
+    let first = offer.groups.iter().find(|code| rules.groups().any(|row| row.code_point == **code));
+    let is_first = first == Some(&group.code_point);
+    out.push(match (choice.version, rules.mode) {
+        (Version::Tls12, _) => format!(
+            "The key exchange is {}: TLS 1.2 has no post-quantum group, and it is the policy's first that the client takes.",
+            group.name
+        ),
+        (_, Mode::Allow) => format!("The group is {}: the client's order counts.", group.name),
+        _ if is_post_quantum && !is_first => format!(
+            "The group is {}, although the client names others first: it is post-quantum, and whoever has such a group in common gets it.",
+            group.name
+        ),
+        _ if is_post_quantum => format!("The group is {}: post-quantum, and in both.", group.name),
+        _ => format!(
+            "The group is {}: {}",
+            group.name,
+            if offer.groups.iter().filter_map(|code| Group::by_code_point(*code)).any(|row| row.strength.is_post_quantum()) {
+                "the client's post-quantum groups are not in the policy in this mode."
+            } else {
+                "the client has no post-quantum group."
+            }
+        ),
+    });
+    if choice.version == Version::Tls13 {
+        out.push(if choice.hello_retry {
+            let shares = match names(offer.shares.iter().flatten()) {
+                shares if shares.is_empty() => "none was".to_owned(),
+                shares => shares,
+            };
+            format!(
+                "Its share was not sent ({shares}): the client is asked for it by HelloRetryRequest, which costs a round trip."
+            )
+        } else {
+            "Its share was sent: no HelloRetryRequest.".to_owned()
+        });
+    }
+    out.push(format!(
+        "{} signs the handshake: the first that the certificate's key, the policy and the client have in common.",
+        choice.scheme.name
+    ));
+    out.push(format!("{} is the policy's first suite that the client has.", choice.suite.name));
+    out
+}
+
+fn refused(
+    rules: &Rules,
+    offer: &Offer,
+    certificates: &[CertificateFacts],
+    refusal: Refusal,
+) -> Vec<String> {
+    let (theirs, ours) = match refusal {
+        Refusal::Version => {
+            let theirs = offer.versions.iter().map(|code| match code {
+                0x0304 => "TLSv1.3".to_owned(),
+                0x0303 => "TLSv1.2".to_owned(),
+                other => format!("{other:#06x}"),
+            });
+            let ours: Vec<_> = rules.versions().map(Version::name).collect();
+            (theirs.collect::<Vec<_>>().join(", "), ours.join(", "))
+        }
+        Refusal::Group | Refusal::Classical => {
+            let ours: Vec<_> = rules.groups().map(|row| row.name).collect();
+            (names(offer.groups.iter()), ours.join(", "))
+        }
+        Refusal::Suite => {
+            let known = |code: &u16| outlast_crypto::suites::Suite::by_code_point(*code);
+            let theirs = offer.suites.iter().map(|code| {
+                known(code).map_or_else(|| format!("{code:#06x}"), |row| row.name.to_owned())
+            });
+            let ours: Vec<_> = rules
+                .versions()
+                .flat_map(|version| rules.suites(version))
+                .map(|row| row.name)
+                .collect();
+            (theirs.collect::<Vec<_>>().join(", "), ours.join(", "))
+        }
+        Refusal::Scheme => {
+            let theirs = offer.schemes.iter().map(|code| {
+                Scheme::by_code_point(*code)
+                    .map_or_else(|| format!("{code:#06x}"), |row| row.name.to_owned())
+            });
+            let ours: Vec<_> = rules.handshake_schemes().map(|row| row.name).collect();
+            (theirs.collect::<Vec<_>>().join(", "), ours.join(", "))
+        }
+    };
+    let or_none = |text: String| if text.is_empty() { "nothing".to_owned() } else { text };
+    let mut out = vec![
+        format!("The client is refused with alert {}: {refusal}.", refusal.alert()),
+        format!("It offers {}.", or_none(theirs)),
+        format!("The policy has {} in the mode {}.", or_none(ours), rules.mode),
+    ];
+    if refusal == Refusal::Scheme {
+        out.push("A certificate is used only if its key can sign with what both have.".to_owned());
+    }
+    if refusal == Refusal::Version && offer.transport == Transport::Quic {
+        out.push("QUIC needs TLS 1.3 (RFC 9001, section 4.2).".to_owned());
+    }
+    let would_serve = |mode: &&Mode| {
+        let rules = Rules { policy: rules.policy, mode: **mode };
+        matches!(decide(&rules, offer, certificates), Decision::Serve(_))
+    };
+    let modes: Vec<_> = Mode::ALL.iter().filter(would_serve).map(|mode| mode.name()).collect();
+    if !modes.is_empty() {
+        out.push(format!("It would be served in the mode {}.", modes.join(" or ")));
+    }
+    out
+}
+
+/// Names of groups; code points of those that are not known.
+fn names<'a>(codes: impl Iterator<Item = &'a u16>) -> String {
+    let shown: Vec<_> = codes
+        .map(|code| {
+            Group::by_code_point(*code)
+                .map_or_else(|| format!("{code:#06x}"), |row| row.name.to_owned())
+        })
+        .collect();
+    shown.join(", ")
+}
