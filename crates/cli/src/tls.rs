@@ -2,8 +2,7 @@
 
 use std::net::SocketAddr;
 
-use outlast_negotiate::catalogue::POLICIES;
-use outlast_negotiate::{Mode, Rules, SecurityPolicy};
+use outlast_negotiate::{Rules, SecurityPolicy};
 use outlast_net::certificate::{KINDS, Kind};
 
 use crate::client_ca::Clients;
@@ -12,13 +11,13 @@ use crate::failure::Failure;
 
 /// Flags of a listener; the settings file has the same.
 #[derive(clap::Args, Default)]
-// The groups of all `Flags` would have one name.
 #[group(id = "tls")]
 pub(crate) struct Flags {
     /// Security policy: see `outlast policy list` [default: 2026-11].
     #[arg(long, env = "OUTLAST_POLICY")]
     pub(crate) policy: Option<String>,
-    /// How the policy's post-quantum groups are applied: require, prefer, allow or off [default: prefer].
+    /// How the policy's post-quantum groups are applied: require, prefer, allow or off [default: the policy's
+    /// own, which is prefer for most].
     #[arg(long, env = "OUTLAST_MODE")]
     pub(crate) mode: Option<String>,
     /// Kind of the TLS certificate [default: ecdsa-p256; ml-dsa-65 for closed worlds].
@@ -74,20 +73,29 @@ impl Flags {
     }
 }
 
-/// The policy and mode of these names.
+/// The policy and mode of these names; a policy's own mode, where none is given.
 pub(crate) fn rules(policy: Option<&str>, mode: Option<&str>) -> Result<Rules, Failure> {
     let policy = match policy {
-        Some(name) => SecurityPolicy::by_name(name).map_err(|error| {
-            let known: Vec<_> = POLICIES.iter().map(|row| row.name).collect();
-            Failure::new(error.to_string()).hint(format!("known are {}", known.join(", ")))
-        })?,
+        Some(name) => self::policy(name)?,
         None => Rules::default().policy,
     };
-    let mode = match mode {
-        Some(text) => text.parse().map_err(|error: String| Failure::new(error))?,
-        None => Mode::default(),
-    };
-    Ok(Rules { policy, mode })
+    let mode = mode.map(str::parse).transpose().map_err(|error: String| Failure::new(error))?;
+    Rules::new(policy, mode).map_err(|error| {
+        Failure::new(error.to_string())
+            .hint(format!("outlast policy show {} says what it has", policy.name))
+    })
+}
+
+/// The policy of this name. An unknown one is an error that says which was probably meant.
+pub(crate) fn policy(name: &str) -> Result<&'static SecurityPolicy, Failure> {
+    SecurityPolicy::by_name(name).map_err(|error| {
+        let list = "outlast policy list shows all";
+        let hint = match error.nearest() {
+            Some(row) => format!("did you mean {}? {list}", row.name),
+            None => list.to_owned(),
+        };
+        Failure::new(error.to_string()).hint(hint)
+    })
 }
 
 fn kind(name: Option<&str>) -> Result<&'static Kind, Failure> {
