@@ -60,6 +60,8 @@ enum Command {
     Quickstart(commands::quickstart::Arguments),
     /// Verify, show and export the audit events.
     Audit(commands::audit::Arguments),
+    /// Show, compare and explain the security policies of listeners, and what a client would get; needs no service.
+    Policy(commands::policy::Arguments),
     /// Manage users, roles, their policies and access keys.
     Principal(commands::principal::Arguments),
     /// Sign files with a KMS key: detached CMS signatures beside them.
@@ -86,6 +88,7 @@ fn main() -> ExitCode {
         Command::Store(arguments) => commands::store::run(&arguments, output),
         Command::Quickstart(arguments) => commands::quickstart::run(&arguments, output),
         Command::Audit(arguments) => commands::audit::run(&arguments, output),
+        Command::Policy(arguments) => commands::policy::run(&arguments, output),
         Command::Principal(arguments) => commands::principal::run(&arguments, output),
         Command::Sign(arguments) => commands::sign::run(&arguments, output),
         Command::Verify(arguments) => commands::verify::run(&arguments, output),

@@ -1,0 +1,413 @@
+//! `outlast policy`: shows, compares and explains security policies, and what a client would get under one.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use outlast_crypto::groups::{GROUPS, Group, Strength};
+use outlast_crypto::schemes::{SCHEMES, Scheme};
+use outlast_crypto::ssh::Algorithm;
+use outlast_crypto::suites::{SUITES, Suite};
+use outlast_crypto::versions::Version;
+use outlast_negotiate::catalogue::POLICIES;
+use outlast_negotiate::decide::CertificateFacts;
+use outlast_negotiate::diff::{Diff, diff};
+use outlast_negotiate::explain::{
+    Explanation, Outcome, certificate, every_certificate, explain, outcome,
+};
+use outlast_negotiate::names::nearest;
+use outlast_negotiate::offer::{Collected, MAX_CLIENT_HELLO, collect};
+use outlast_negotiate::{Offer, Rules, SecurityPolicy, Transport};
+use serde_json::{Map, Value, json};
+
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{files, tls};
+
+/// Arguments of `policy`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// List the policies.
+    List,
+    /// Show all that a policy has, and where it comes from.
+    Show {
+        /// Name of the policy.
+        name: String,
+    },
+    /// Show what the second policy has otherwise than the first, and which usual clients notice.
+    Diff {
+        /// Name of the policy that is used now.
+        from: String,
+        /// Name of the other.
+        to: String,
+    },
+    /// Say what a policy means and who is served; with a client's offer, what exactly it would get and why.
+    Explain(Box<Explain>),
+}
+
+#[derive(clap::Args)]
+struct Explain {
+    /// Name of the policy.
+    name: String,
+    /// How its post-quantum groups are applied: require, prefer, allow or off [default: the policy's own].
+    #[arg(long)]
+    mode: Option<String>,
+    /// File with a ClientHello, as TLS records or a handshake message, in binary or hexadecimal.
+    #[arg(long, conflicts_with_all = ["groups", "shares", "suites", "schemes", "tls"])]
+    client: Option<PathBuf>,
+    /// Groups that the client names, in its order: IANA names or code points as 0x11ec.
+    #[arg(long, value_delimiter = ',')]
+    groups: Option<Vec<String>>,
+    /// Groups that it sends shares of [default: the first of --groups].
+    #[arg(long, value_delimiter = ',')]
+    shares: Option<Vec<String>>,
+    /// Cipher suites that it names [default: all that are known].
+    #[arg(long, value_delimiter = ',')]
+    suites: Option<Vec<String>>,
+    /// Signature schemes that it names [default: all that are known].
+    #[arg(long, value_delimiter = ',')]
+    schemes: Option<Vec<String>>,
+    /// Versions that it speaks: TLSv1.3, TLSv1.2 [default: both].
+    #[arg(long, value_delimiter = ',')]
+    tls: Option<Vec<String>>,
+    /// The handshake is one of QUIC.
+    #[arg(long)]
+    quic: bool,
+    /// Signature scheme of the server's certificate; may be repeated, the preferred one first [default: a certificate of
+    /// each kind].
+    #[arg(long = "certificate", value_delimiter = ',')]
+    certificates: Vec<String>,
+}
+
+/// Does it.
+pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    match &arguments.command {
+        Command::List => list(output),
+        Command::Show { name } => show(tls::policy(name)?, output),
+        Command::Diff { from, to } => {
+            let found = diff(tls::policy(from)?, tls::policy(to)?);
+            output.result(&diff_text(&found), &found);
+        }
+        Command::Explain(arguments) => explained(arguments, output)?,
+    }
+    Ok(())
+}
+
+fn properties(row: &SecurityPolicy) -> Vec<&'static str> {
+    let mut out = Vec::new();
+    if row.name == POLICIES[0].name {
+        out.push("default");
+    }
+    if row.has_tls() {
+        out.push("tls");
+    }
+    if row.has_ssh() {
+        out.push("ssh");
+    }
+    if row.is_post_quantum_only() {
+        out.push("post-quantum only");
+    }
+    if row.is_fips() {
+        out.push("fips");
+    }
+    out
+}
+
+fn list(output: Output) {
+    let mut text = String::new();
+    for row in POLICIES {
+        let _ = writeln!(text, "{}\n  {}", row.name, row.summary);
+        let _ = writeln!(text, "  {}", properties(row).join(", "));
+    }
+    let rows: Vec<_> = POLICIES.iter().map(head).collect();
+    output.result(&text, &rows.into_iter().map(Value::Object).collect::<Vec<_>>());
+}
+
+fn head(row: &SecurityPolicy) -> Map<String, Value> {
+    let mut out = Map::new();
+    out.insert("name".into(), row.name.into());
+    out.insert("summary".into(), row.summary.into());
+    out.insert("mode".into(), row.mode.name().into());
+    out.insert("properties".into(), json!(properties(row)));
+    out
+}
+
+fn show(row: &SecurityPolicy, output: Output) {
+    let mut text = format!("{}\n{}\n", row.name, row.summary);
+    let _ = writeln!(text, "{}; mode {}", properties(row).join(", "), row.mode);
+    let mut value = head(row);
+    for list in row.lists() {
+        value.insert(list.name.replace(' ', "_"), json!(list.values));
+        if list.values.is_empty() {
+            continue;
+        }
+        let _ = writeln!(text, "\n{}", list.name);
+        for name in list.values {
+            let note = note(name);
+            let _ = match note {
+                Some(note) => writeln!(text, "  {name:<40} {note}"),
+                None => writeln!(text, "  {name}"),
+            };
+        }
+    }
+    for (title, lines) in [("differences", row.differences), ("sources", row.sources)] {
+        value.insert(title.into(), json!(lines));
+        if !lines.is_empty() {
+            let _ = writeln!(text, "\n{title}");
+            for line in lines {
+                let _ = writeln!(text, "  {line}");
+            }
+        }
+    }
+    output.result(&text, &value);
+}
+
+/// What a name is, where the name does not say it.
+fn note(name: &str) -> Option<String> {
+    if let Some(row) = Group::by_name(name) {
+        let strength = match row.strength {
+            Strength::Hybrid => "hybrid",
+            Strength::PostQuantum => "post-quantum",
+            Strength::Classical => "classical",
+        };
+        return Some(format!("{:#06x} {strength}", row.code_point));
+    }
+    let code = Suite::by_name(name).map(|row| row.code_point);
+    let code = code.or_else(|| Scheme::by_name(name).map(|row| row.code_point));
+    code.map(|code| format!("{code:#06x}"))
+        .or_else(|| Algorithm::by_name(name).map(|row| row.source.to_owned()))
+}
+
+fn diff_text(found: &Diff) -> String {
+    if found.is_empty() {
+        return format!("{} and {} have the same", found.from, found.to);
+    }
+    let mut text = format!("from {} to {}\n", found.from, found.to);
+    if let Some((before, after)) = found.mode {
+        let _ = writeln!(text, "\nmode\n  - {before}\n  + {after}");
+    }
+    for list in &found.lists {
+        let _ = writeln!(text, "\n{}", list.list);
+        for name in &list.removed {
+            let _ = writeln!(text, "  - {name}");
+        }
+        for name in &list.added {
+            let _ = writeln!(text, "  + {name}");
+        }
+        if let Some(names) = &list.reordered {
+            let _ = writeln!(text, "  in another order: {}", names.join(", "));
+        }
+    }
+    if !found.clients.is_empty() {
+        let _ = writeln!(text, "\nusual clients");
+        for change in &found.clients {
+            let lost = if change.lost { " (no longer served)" } else { "" };
+            let _ = writeln!(text, "  {}{lost}", change.client);
+            let _ = writeln!(text, "    - {}\n    + {}", change.before, change.after);
+        }
+    }
+    text
+}
+
+fn explained(arguments: &Explain, output: Output) -> Result<(), Failure> {
+    let policy = tls::policy(&arguments.name)?;
+    let Some(offer) = offer(arguments)? else {
+        let mode = arguments.mode.as_deref().map(str::parse).transpose();
+        let mode = mode.map_err(|error: String| Failure::new(error))?;
+        let rules = Rules { policy, mode: mode.unwrap_or(policy.mode) };
+        let found = explain(&rules);
+        output.result(&explanation_text(&found), &found);
+        return Ok(());
+    };
+    let rules = tls::rules(Some(policy.name), arguments.mode.as_deref())?;
+    let found = outcome(&rules, &offer, &certificates(&arguments.certificates)?);
+    let mut value = json!({ "policy": policy.name, "mode": rules.mode.name(), "offer": offer });
+    if let (Value::Object(value), Ok(Value::Object(found))) =
+        (&mut value, serde_json::to_value(&found))
+    {
+        value.extend(found);
+    }
+    output.result(&outcome_text(&rules, &found), &value);
+    Ok(())
+}
+
+fn explanation_text(found: &Explanation) -> String {
+    let mut text = format!("{} in the mode {}\n{}\n", found.policy, found.mode, found.summary);
+    for sentence in &found.meaning {
+        let _ = writeln!(text, "{sentence}");
+    }
+    if !found.groups.is_empty() {
+        let _ = writeln!(text, "\ngroups, the preferred first");
+        for reason in &found.groups {
+            let _ = writeln!(text, "  {}: {}", reason.group, reason.why);
+        }
+    }
+    for (title, served) in [("served", true), ("refused", false)] {
+        let clients: Vec<_> = found.clients.iter().filter(|fare| fare.served == served).collect();
+        if !clients.is_empty() {
+            let _ = writeln!(text, "\n{title}, if the server has a certificate that fits");
+            for fare in clients {
+                let _ = writeln!(text, "  {}: {}", fare.client, fare.outcome);
+            }
+        }
+    }
+    for (title, lines) in [("differences", found.differences), ("sources", found.sources)] {
+        if !lines.is_empty() {
+            let _ = writeln!(text, "\n{title}");
+            for line in lines {
+                let _ = writeln!(text, "  {line}");
+            }
+        }
+    }
+    text
+}
+
+fn outcome_text(rules: &Rules, found: &Outcome) -> String {
+    let verdict = match (found.served, found.post_quantum) {
+        (true, true) => "served, post-quantum",
+        (true, false) => "served, classical",
+        (false, _) => "refused",
+    };
+    let mut text = format!("{} in the mode {}: {verdict}\n", rules.policy.name, rules.mode);
+    for step in &found.steps {
+        let _ = writeln!(text, "  {step}");
+    }
+    text
+}
+
+/// What the client offers, if that was given in any way.
+fn offer(arguments: &Explain) -> Result<Option<Offer>, Failure> {
+    let transport = if arguments.quic { Transport::Quic } else { Transport::Tcp };
+    if let Some(path) = &arguments.client {
+        return read_offer(path, transport).map(Some);
+    }
+    let given = [&arguments.shares, &arguments.suites, &arguments.schemes, &arguments.tls];
+    let Some(groups) = &arguments.groups else {
+        let certificates = !arguments.certificates.is_empty();
+        if given.iter().any(|list| list.is_some()) || arguments.quic || certificates {
+            return Err(Failure::new("an offer without groups says nothing of the key exchange")
+                .hint("give --groups or --client")
+                .code(2));
+        }
+        return Ok(None);
+    };
+    let groups = codes(&GROUP, groups)?;
+    let shares = match &arguments.shares {
+        Some(names) => codes(&GROUP, names)?,
+        None => groups.iter().take(1).copied().collect(),
+    };
+    if let Some(stray) = shares.iter().find(|code| !groups.contains(code)) {
+        let message = format!("there is a share of {stray:#06x}, which --groups does not name");
+        return Err(Failure::new(message)
+            .hint("clients send shares of groups that they name (RFC 8446, section 4.2.8)")
+            .code(2));
+    }
+    let given_or_all = |known: &Known, names: &Option<Vec<String>>| match names {
+        Some(names) => codes(known, names),
+        None => Ok((known.all)().into_iter().map(|(_, code)| code).collect()),
+    };
+    let suites = given_or_all(&SUITE, &arguments.suites)?;
+    let schemes = given_or_all(&SCHEME, &arguments.schemes)?;
+    let versions = given_or_all(&VERSION, &arguments.tls)?;
+    let is_13 = versions.contains(&Version::Tls13.code_point());
+    let extensions: &[u16] = if is_13 { &[10, 13, 43, 51] } else { &[10, 13] };
+    Ok(Some(Offer {
+        transport,
+        versions,
+        suites,
+        groups,
+        shares: is_13.then_some(shares),
+        schemes,
+        certificate_schemes: None,
+        sni: None,
+        protocols: Vec::new(),
+        extensions: extensions.to_vec(),
+        resumes: false,
+    }))
+}
+
+fn read_offer(path: &Path, transport: Transport) -> Result<Offer, Failure> {
+    // Hexadecimal with line breaks, and the headers of records.
+    let bytes = files::read(path, 4 * MAX_CLIENT_HELLO)?;
+    let wrong = |error: &str| {
+        Failure::file(path, &error)
+            .hint("give the TLS records or the handshake message, in binary or hexadecimal")
+    };
+    let digits: Vec<u8> =
+        bytes.iter().filter(|byte| !byte.is_ascii_whitespace()).copied().collect();
+    let bytes = hex::decode(&digits).unwrap_or(bytes);
+    let message = match bytes.first() {
+        // A handshake message begins with its type, a record with another.
+        Some(1) => bytes,
+        _ => match collect(&bytes) {
+            Collected::Complete(message) => message,
+            Collected::Incomplete => return Err(wrong("the ClientHello is cut off")),
+            Collected::Malformed(error) => return Err(wrong(&error.to_string())),
+        },
+    };
+    Offer::parse(&message, transport).map_err(|error| wrong(&error.to_string()))
+}
+
+fn certificates(names: &[String]) -> Result<Vec<CertificateFacts>, Failure> {
+    if names.is_empty() {
+        return Ok(every_certificate());
+    }
+    let row = |name: &String| {
+        let found = Scheme::by_name(name).map(|row| certificate(&[row]));
+        found.ok_or_else(|| unknown(&SCHEME, name))
+    };
+    names.iter().map(row).collect()
+}
+
+/// Names that may be given on the command line, and their code points.
+struct Known {
+    what: &'static str,
+    all: fn() -> Vec<(&'static str, u16)>,
+}
+
+const GROUP: Known =
+    Known { what: "group", all: || GROUPS.iter().map(|row| (row.name, row.code_point)).collect() };
+const SUITE: Known = Known {
+    what: "cipher suite",
+    all: || SUITES.iter().map(|row| (row.name, row.code_point)).collect(),
+};
+const SCHEME: Known = Known {
+    what: "signature scheme",
+    all: || SCHEMES.iter().map(|row| (row.name, row.code_point)).collect(),
+};
+const VERSION: Known = Known {
+    what: "version of TLS",
+    all: || Version::ALL.iter().map(|version| (version.name(), version.code_point())).collect(),
+};
+
+/// Names or code points. An unknown name is an error.
+fn codes(known: &Known, names: &[String]) -> Result<Vec<u16>, Failure> {
+    let all = (known.all)();
+    let mut codes = Vec::new();
+    for name in names {
+        // OpenSSL writes X25519, IANA x25519.
+        let by_name = all.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        let by_code = || u16::from_str_radix(name.strip_prefix("0x")?, 16).ok();
+        let code = by_name.map(|(_, code)| *code).or_else(by_code);
+        let code = code.ok_or_else(|| unknown(known, name))?;
+        if codes.contains(&code) {
+            return Err(Failure::new(format!("the {} {name} is given twice", known.what)).code(2));
+        }
+        codes.push(code);
+    }
+    Ok(codes)
+}
+
+fn unknown(known: &Known, name: &str) -> Failure {
+    let names: Vec<_> = (known.all)().into_iter().map(|(name, _)| name).collect();
+    let hint = match nearest(name, names.iter().copied()) {
+        Some(nearest) => format!("did you mean {nearest}? a code point is written as 0x11ec"),
+        None => format!("known are {}; others by code point, as 0x11ec", names.join(", ")),
+    };
+    Failure::new(format!("there is no {} {name:?}", known.what)).hint(hint)
+}
