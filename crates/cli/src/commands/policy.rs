@@ -247,10 +247,14 @@ fn explanation_text(found: &Explanation) -> String {
             let _ = writeln!(text, "  {}: {}", reason.group, reason.why);
         }
     }
-    for (title, served) in [("served", true), ("refused", false)] {
+    let titles = [
+        ("served, if the server has a certificate that fits", true),
+        ("refused, whatever the certificate", false),
+    ];
+    for (title, served) in titles {
         let clients: Vec<_> = found.clients.iter().filter(|fare| fare.served == served).collect();
         if !clients.is_empty() {
-            let _ = writeln!(text, "\n{title}, if the server has a certificate that fits");
+            let _ = writeln!(text, "\n{title}");
             for fare in clients {
                 let _ = writeln!(text, "  {}: {}", fare.client, fare.outcome);
             }
