@@ -1,4 +1,5 @@
 //! JA4 against published fingerprints and captured ClientHellos.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use outlast_negotiate::ja4::{LEN, ja4};
 use outlast_negotiate::offer::{Collected, collect};
