@@ -11,6 +11,7 @@ pub(crate) mod principal;
 pub(crate) mod quickstart;
 pub(crate) mod restore;
 pub(crate) mod root_key;
+pub(crate) mod serve_echo;
 pub(crate) mod server;
 pub(crate) mod sign;
 pub(crate) mod store;

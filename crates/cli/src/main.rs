@@ -12,8 +12,7 @@ mod digest;
 mod endpoint;
 mod failure;
 mod files;
-mod ledger_options;
-mod metrics_options;
+mod http3;
 mod output;
 mod place;
 mod profile;
@@ -48,6 +47,8 @@ enum Command {
     Init(commands::init::Arguments),
     /// Serve the AWS APIs of a data folder over HTTPS.
     Server(commands::server::Arguments),
+    /// Send back what comes, over TLS and QUIC: for measuring handshakes and transport; needs no data folder.
+    ServeEcho(commands::serve_echo::Arguments),
     /// Replace the root key, under which the store's secrets are sealed, or show how that stands.
     RootKey(commands::root_key::Arguments),
     /// Copy the whole store into one sealed file; a server may go on serving meanwhile.
@@ -82,6 +83,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.command {
         Command::Init(arguments) => commands::init::run(&arguments, output),
         Command::Server(arguments) => commands::server::run(arguments),
+        Command::ServeEcho(arguments) => commands::serve_echo::run(arguments),
         Command::RootKey(arguments) => commands::root_key::run(&arguments, output),
         Command::Backup(arguments) => commands::backup::run(&arguments, output),
         Command::Restore(arguments) => commands::restore::run(&arguments, output),

@@ -1,6 +1,6 @@
 //! A server that runs in this process: its listeners, and what it does from time to time.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,15 +12,16 @@ use outlast_net::acme::Validator;
 use outlast_net::certificate::Kind;
 use outlast_net::door::{self, Door};
 use outlast_net::plain::PlainServer;
+use outlast_net::quic::{self, HTTP3};
 use outlast_net::server::{PROTOCOLS, Server, system_clock};
+use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::buckets;
 use crate::client_ca::Clients;
 use crate::data::{self, Data};
 use crate::failure::Failure;
-use crate::ledger_options;
-use crate::metrics_options;
+use crate::http3::Http3;
 use crate::tls::Tls;
 
 /// How often expired keys are erased and the certificate is looked at.
@@ -102,8 +103,8 @@ pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     /// Where plain HTTP listens.
     pub(crate) revocation: Option<SocketAddr>,
-    /// Where metrics are read.
-    pub(crate) metrics: Option<SocketAddr>,
+    /// Where HTTP/3 is served, over UDP.
+    pub(crate) http3: Option<SocketAddr>,
     stop: tokio::sync::watch::Sender<bool>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -113,9 +114,7 @@ impl Running {
     pub(crate) async fn start_here(data: Data) -> Result<Self, Failure> {
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         let tls = Tls { names: data::default_names(), ..Tls::default() };
-        let metrics = metrics_options::Settings::default();
-        let ledger = ledger_options::Flags::default().choose(data.folder());
-        Self::start(data, any_port, tls, Revocation::default(), metrics, ledger).await
+        Self::start(data, any_port, tls, Http3::Off, Revocation::default()).await
     }
 
     /// Starts a server on a data folder.
@@ -123,11 +122,12 @@ impl Running {
         data: Data,
         listen: SocketAddr,
         tls: Tls,
+        http3: Http3,
         revocation: Revocation,
         metrics: metrics_options::Settings,
         ledger: ledger_options::Settings,
     ) -> Result<Self, Failure> {
-        let (listener, address) = listen_at(listen, "--listen")?;
+        let (listener, address, udp) = listen_both(listen, http3)?;
         let plain = match revocation.listen.address(listen, address) {
             Some(at) => Some(listen_at(at, "--revocation-listen, or switch it off: off")?),
             None => None,
@@ -165,19 +165,34 @@ impl Running {
         let settings = door::Settings {
             listener: "api".into(),
             rules,
-            observer: (!observers.is_empty()).then(|| Arc::new(Observers(observers)) as _),
+            quic_protocols: udp.iter().map(|_| HTTP3.as_bytes().to_vec()).collect(),
             ..door::Settings::with_protocols(PROTOCOLS)
         };
         let door = Door::new(settings, vec![certificate], auth)
             .map_err(|error| Failure::new(format!("TLS cannot be configured: {error}")))?;
-        let server = Server::new(data.service.clone(), Arc::new(door), system_clock)
-            .counting(metrics.as_ref().map(|kept| kept.metrics.clone()));
+        let door = Arc::new(door);
+        let mut server = Server::new(data.service.clone(), door.clone(), system_clock);
+        let udp = match udp {
+            Some(socket) => {
+                let started = quic::Listener::start(door, socket, quic::Settings::default());
+                let listener = started.map_err(|error| {
+                    Failure::new(format!("HTTP/3 cannot be served: {error}"))
+                        .hint("switch it off: --http3 off")
+                })?;
+                server = server.announcing_http3(address.port());
+                Some(listener)
+            }
+            None => None,
+        };
+        let http3 = udp.as_ref().map(quic::Listener::address);
         let server = Arc::new(server);
         let (stop, stopped) = tokio::sync::watch::channel(false);
         let stopping = |mut stopped: tokio::sync::watch::Receiver<bool>| async move {
             // If whoever could say so is gone, that is the end, too.
             let _ = stopped.wait_for(|stopped| *stopped).await;
         };
+        let udp =
+            udp.map(|udp| tokio::spawn(server.clone().run_http3(udp, stopping(stopped.clone()))));
         let plain = plain.map(|(listener, _)| {
             let server = Arc::new(PlainServer::new(data.service.clone(), system_clock));
             tokio::spawn(server.run(listener, stopping(stopped.clone())))
@@ -201,8 +216,8 @@ impl Running {
         };
         let task = tokio::spawn(async move {
             server.run(listener, stopping(stopped)).await;
-            if let Some(plain) = plain {
-                let _ = plain.await;
+            for other in [plain, udp].into_iter().flatten() {
+                let _ = other.await;
             }
             watch.abort();
             if let Some(validating) = validating {
@@ -222,13 +237,49 @@ impl Running {
                 metrics.end().await;
             }
         });
-        Ok(Self { address, revocation: plain_address, metrics: metrics_address, stop, task })
+        Ok(Self { address, revocation: plain_address, http3, stop, task })
     }
 
     /// Stops it and waits until it has.
     pub(crate) async fn stop(self) {
         let _ = self.stop.send(true);
         let _ = self.task.await;
+    }
+}
+
+/// Each connection is an open file, and shells and service managers often allow 1024 unless asked for more.
+pub(crate) fn raise_open_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "the limit on open files could not be raised");
+    }
+}
+
+/// Ports that are tried where any will do and it must be free over UDP, too.
+const TRIES: usize = 16;
+
+/// The listener of the APIs, where it is, and the socket of HTTP/3 at the same port.
+pub(crate) fn listen_both(
+    at: SocketAddr,
+    http3: Http3,
+) -> Result<(TcpListener, SocketAddr, Option<UdpSocket>), Failure> {
+    let mut tries = 0;
+    loop {
+        let (listener, address) = listen_at(at, "--listen")?;
+        tries += 1;
+        match http3.bind(address) {
+            Ok(socket) => return Ok((listener, address, socket)),
+            Err(_) if at.port() == 0 && tries < TRIES => {}
+            Err(error) if http3 == Http3::IfPossible => {
+                tracing::warn!(%address, %error, "no HTTP/3: the port cannot be had over UDP");
+                return Ok((listener, address, None));
+            }
+            Err(error) => {
+                return Err(Failure::new(format!("{address} over UDP: {error}"))
+                    .hint("choose another address with --listen, or switch it off: --http3 off"));
+            }
+        }
     }
 }
 

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use outlast_domain::limits;
-use rustix::process::{Resource, getrlimit, setrlimit};
 use serde::Deserialize;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -15,7 +14,7 @@ use crate::failure::Failure;
 use crate::place::Place;
 use crate::root_key::Provider;
 use crate::running::{Listen, Revocation, Running};
-use crate::{acme, buckets, files, ledger_options, metrics_options, output, tls};
+use crate::{acme, buckets, files, http3, output, running, tls};
 
 /// Arguments of `server`.
 #[derive(clap::Args)]
@@ -39,6 +38,8 @@ pub(crate) struct Arguments {
     listen: Option<SocketAddr>,
     #[command(flatten)]
     tls: tls::Flags,
+    #[command(flatten)]
+    http3: http3::Flags,
     /// Address and port of plain HTTP for CRLs and OCSP, or off [default: the next port at the same address].
     #[arg(long, env = "OUTLAST_REVOCATION_LISTEN", value_name = "ADDRESS|off")]
     revocation_listen: Option<String>,
@@ -75,6 +76,7 @@ pub(crate) struct File {
     mode: Option<String>,
     tls_cert: Option<String>,
     tls_names: Option<Vec<String>>,
+    http3: Option<String>,
     revocation_listen: Option<String>,
     revocation_url: Option<String>,
     ocsp_validity: Option<i64>,
@@ -158,15 +160,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         tls_names: file.tls_names,
     };
     let tls = arguments.tls.or(from_file).choose(listen, clients)?;
-    let metrics = metrics_options::Settings::choose(arguments.metrics, file.metrics_listen)?;
-    let from_file = ledger_options::Flags {
-        ledger: file.ledger,
-        ledger_days: file.ledger_days,
-        ledger_bytes: file.ledger_bytes,
-    };
-    let ledger = arguments.ledger.or(from_file).choose(&arguments.data);
+    let http3 = arguments.http3.choose(file.http3)?;
     let data = Data::open(&place, &provider)?;
-    raise_open_files();
+    running::raise_open_files();
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
     runtime.block_on(async {
@@ -176,7 +172,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         };
         let mut terminate = receive(SignalKind::terminate())?;
         let mut interrupt = receive(SignalKind::interrupt())?;
-        let running = Running::start(data, listen, tls, revocation, metrics, ledger).await?;
+        let running = Running::start(data, listen, tls, http3, revocation).await?;
         if let Err(failure) = data::update_profile(&arguments.data, running.address) {
             tracing::warn!(error = failure.message(), "the AWS profile was not brought up to date");
         }
@@ -184,8 +180,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         if let Some(address) = running.revocation {
             output::line(&format!("revocation on http://{address}"));
         }
-        if let Some(address) = running.metrics {
-            output::line(&format!("metrics on http://{address}/metrics"));
+        if let Some(address) = running.http3 {
+            output::line(&format!("HTTP/3 on udp://{address}"));
         }
         tokio::select! {
             _ = terminate.recv() => {}
@@ -218,15 +214,6 @@ fn base_url(url: &str, scheme: &str) -> Result<String, Failure> {
             Ok(format!("{scheme}{rest}"))
         }
         _ => Err(Failure::new(format!("{url} is not a URL that begins with {scheme}"))),
-    }
-}
-
-/// Each connection is an open file, and shells and service managers often allow 1024 unless asked for more.
-fn raise_open_files() {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        tracing::warn!(%error, "the limit on open files could not be raised");
     }
 }
 

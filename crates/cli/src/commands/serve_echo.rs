@@ -1,0 +1,147 @@
+//! `outlast serve-echo`: an endpoint with nothing behind it, for measuring handshakes and transport.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use outlast_domain::seal::RootKey;
+use outlast_domain::work::Work;
+use outlast_net::certificate::ensure;
+use outlast_net::door::{self, Door};
+use outlast_net::echo::{self, PROTOCOL};
+use outlast_net::quic::{self, Listener};
+use outlast_net::server::system_clock;
+use outlast_store::memory::MemoryStore;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::failure::Failure;
+use crate::tls::{Flags, Tls};
+use crate::{files, output, running};
+
+/// Arguments of `serve-echo`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Address and port; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// What to serve; both are at the same port.
+    #[arg(long, value_enum, default_value_t = Transport::Both)]
+    transport: Transport,
+    #[command(flatten)]
+    tls: Flags,
+    /// Where to write the root of the certificate, which is made anew each time, in PEM.
+    #[arg(long, value_name = "FILE")]
+    ca_out: Option<PathBuf>,
+    /// Threads that serve; one QUIC listener has all its packets on one [default: one for each processor].
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Connections over QUIC at a time, and handshakes at a time before clients are sent a Retry.
+    #[arg(long, default_value_t = 65_536)]
+    max_connections: usize,
+}
+
+/// What is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Transport {
+    /// TLS over TCP.
+    Tcp,
+    /// QUIC.
+    Quic,
+    /// Both.
+    Both,
+}
+
+/// Serves until SIGTERM or SIGINT.
+pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
+    let tls = arguments.tls.choose(arguments.listen, None)?;
+    let door = Arc::new(door(&tls, arguments.ca_out.as_deref())?);
+    running::raise_open_files();
+    let threads = arguments.threads.map(usize::from);
+    let mut builder = match threads {
+        Some(1) => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    if let Some(threads) = threads {
+        builder.worker_threads(threads);
+    }
+    let runtime = builder
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
+    runtime.block_on(async {
+        let receive = |kind| {
+            signal(kind)
+                .map_err(|error| Failure::new(format!("signals cannot be received: {error}")))
+        };
+        let mut terminate = receive(SignalKind::terminate())?;
+        let mut interrupt = receive(SignalKind::interrupt())?;
+        let (tcp, udp, address) = bind(arguments.listen, arguments.transport)?;
+        if let Some(listener) = tcp {
+            tokio::spawn(echo::over_tcp(door.clone(), listener, std::future::pending()));
+        }
+        if let Some(socket) = udp {
+            let settings = quic::Settings {
+                retry_above: arguments.max_connections,
+                max_handshakes: arguments.max_connections,
+                max_connections: arguments.max_connections,
+                ..quic::Settings::default()
+            };
+            let listener = Listener::start(door, socket, settings)
+                .map_err(|error| Failure::new(format!("QUIC cannot be served: {error}")))?;
+            tokio::spawn(echo::over_quic(listener, std::future::pending()));
+        }
+        output::line(&format!("listening on {address}"));
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        Ok(())
+    })
+}
+
+/// A door with a certificate that nobody has seen before.
+fn door(tls: &Tls, ca_out: Option<&Path>) -> Result<Door, Failure> {
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::new(format!("the certificate cannot be made: {error}"))
+    };
+    let store = MemoryStore::new();
+    let root = RootKey::generate().map_err(|error| failed(&error))?;
+    let mut work = Work::new(&store, &root, system_clock());
+    let chain = ensure(&mut work, tls.kind, &tls.names).map_err(|error| failed(&error))?;
+    if let Some(path) = ca_out {
+        files::write(path, chain.root_pem.as_bytes(), 0o644)?;
+    }
+    let settings = door::Settings {
+        listener: PROTOCOL.into(),
+        rules: tls.rules,
+        quic_protocols: vec![PROTOCOL.as_bytes().to_vec()],
+        ..door::Settings::with_protocols(&[PROTOCOL])
+    };
+    Door::new(settings, vec![chain.certificate(tls.kind)], None)
+        .map_err(|error| Failure::new(format!("TLS cannot be configured: {error}")))
+}
+
+type Bound = (Option<TcpListener>, Option<UdpSocket>, SocketAddr);
+
+fn bind(listen: SocketAddr, transport: Transport) -> Result<Bound, Failure> {
+    use crate::http3::Http3;
+    match transport {
+        Transport::Tcp => {
+            let (listener, address, _) = running::listen_both(listen, Http3::Off)?;
+            Ok((Some(listener), None, address))
+        }
+        Transport::Both => {
+            let (listener, address, socket) = running::listen_both(listen, Http3::On)?;
+            Ok((Some(listener), socket, address))
+        }
+        Transport::Quic => {
+            let bound = UdpSocket::bind(listen).and_then(|it| Ok((it.local_addr()?, it)));
+            let (address, socket) = bound.map_err(|error| {
+                Failure::new(format!("{listen} over UDP: {error}"))
+                    .hint("choose another address with --listen")
+            })?;
+            Ok((None, Some(socket), address))
+        }
+    }
+}
