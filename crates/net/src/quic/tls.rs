@@ -484,3 +484,6 @@ impl CryptoSuite for Session {
     type ZeroRttHeaderKey = <Suite as CryptoSuite>::ZeroRttHeaderKey;
     type RetryKey = <Suite as CryptoSuite>::RetryKey;
 }
+
+#[cfg(test)]
+mod tests;
