@@ -39,6 +39,7 @@ const SECRETS: &[&str] = &[
     "kms/material/",
     "meta/canary",
     "tls/key/",
+    "tls/ticket-keys",
 ];
 /// Records that point at grants.
 const GRANT_POINTERS: &[&str] = &["kms/grant-of/", "kms/grant-to/", "kms/grant-named/"];

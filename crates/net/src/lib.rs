@@ -1,11 +1,8 @@
 //! The only sockets: the HTTPS server, and the client connection that the command line uses.
 //!
 //! [`door`] is where a connection gets its key exchange; [`server`] speaks HTTP behind it; [`certificate`]
-//! keeps the service's own TLS chain; [`quic`] does both over UDP; [`proxy`] is the door in front of any other server;
-//! [`plain`] serves CRLs and OCSP; [`s3`] writes to buckets; [`client`] connects to any endpoint and tells what was
-//! negotiated; [`client_auth`] verifies the certificates of clients, and [`fetch`] gets CRLs and OCSP responses over plain
-//! HTTP.
-//! negotiated; [`client_auth`] verifies the certificates of clients, and [`fetch`] gets
+//! keeps the service's own TLS chain; [`plain`] serves CRLs and OCSP; [`s3`] writes to buckets; [`client`] connects to
+//! any endpoint and tells what was negotiated; [`tickets`] makes what sessions are resumed by; [`client_auth`] verifies the certificates of clients, and [`fetch`] gets
 //! CRLs and OCSP responses over plain HTTP.
 
 mod accept;
@@ -26,6 +23,7 @@ pub mod proxy;
 pub mod quic;
 pub mod s3;
 pub mod server;
+pub mod tickets;
 pub mod watch;
 
 pub use negotiated::{HandshakeKind, Negotiated};

@@ -1,0 +1,193 @@
+//! Session tickets under keys that all servers of a store share.
+//!
+//! The keys are one sealed record. Each is used for [`USE_MS`] and accepted for as long again; the next one is in the store
+//! long before it is used, so that every server knows it by then. No handshake reads the store: [`refresh`] is called from
+//! time to time, and what it gives is handed to [`Tickets::replace`] once it is committed.
+//!
+//! A resumed session exchanges keys anew (the door has no mode without), so a ticket key that leaks opens no recorded
+//! traffic of TLS 1.3.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use outlast_crypto::{Secret, aead, random};
+use outlast_domain::Fault;
+use outlast_domain::work::Work;
+use outlast_negotiate::Rules;
+use rustls::server::ProducesTickets;
+
+use crate::server::Clock;
+
+/// How long a key makes tickets, and how long a ticket lasts: RFC 8446, section 4.6.1, allows seven days, and RFC 9325,
+/// section 3.4, wants keys changed regularly and tickets to last half as long as a key is accepted.
+pub const USE_MS: i64 = 6 * 3_600_000;
+/// How long a key opens tickets, from when it is first used.
+pub const ACCEPT_MS: i64 = 2 * USE_MS;
+
+const PLACE: &str = "tls/ticket-keys";
+const ID_LEN: usize = 16;
+/// More than there can be at a time: the one before, this one and the next.
+const MAX_KEYS: usize = 8;
+/// Length of a key in the record: id, time, key.
+const STORED_LEN: usize = ID_LEN + 8 + aead::KEY_LEN;
+/// Bytes of a ticket that are looked at: rustls' sessions without client certificates are some 200 bytes long.
+const MAX_TICKET: usize = 4096;
+
+/// The keys that there are at a time.
+#[derive(Default)]
+pub struct Keys(Vec<Key>);
+
+struct Key {
+    id: [u8; ID_LEN],
+    /// From when it makes tickets, milliseconds since 1970.
+    from_ms: i64,
+    secret: Secret,
+}
+
+impl Key {
+    fn new(from_ms: i64) -> Result<Self, Fault> {
+        Ok(Self { id: random::bytes()?, from_ms, secret: random::secret(aead::KEY_LEN)? })
+    }
+
+    fn is_in_use(&self, now_ms: i64) -> bool {
+        (self.from_ms..self.from_ms + USE_MS).contains(&now_ms)
+    }
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ticket keys", self.0.len())
+    }
+}
+
+impl Keys {
+    fn read(bytes: &Secret) -> Option<Self> {
+        let (stored, []) = bytes.expose().as_chunks::<STORED_LEN>() else { return None };
+        let key = |stored: &[u8; STORED_LEN]| {
+            let (id, rest) = stored.split_first_chunk()?;
+            let (from, secret) = rest.split_first_chunk()?;
+            let from_ms = i64::from_be_bytes(*from);
+            Some(Key { id: *id, from_ms, secret: Secret::new(secret.to_vec()) })
+        };
+        stored.iter().map(key).collect::<Option<_>>().map(Self)
+    }
+
+    fn to_secret(&self) -> Secret {
+        // As large as it becomes: a buffer that grows leaves copies behind.
+        let mut out = Vec::with_capacity(self.0.len() * STORED_LEN);
+        for key in &self.0 {
+            out.extend_from_slice(&key.id);
+            out.extend_from_slice(&key.from_ms.to_be_bytes());
+            out.extend_from_slice(key.secret.expose());
+        }
+        Secret::new(out)
+    }
+
+    /// Removes what is through and adds what is missing; whether anything changed.
+    fn rotate(&mut self, now_ms: i64) -> Result<bool, Fault> {
+        let before = self.0.len();
+        // One that is for a time far ahead was made by a clock that was wrong.
+        self.0.retain(|key| {
+            (key.from_ms..key.from_ms + ACCEPT_MS).contains(&now_ms)
+                || (now_ms..=now_ms + ACCEPT_MS).contains(&key.from_ms)
+        });
+        let mut changed = self.0.len() != before;
+        if !self.0.iter().any(|key| key.is_in_use(now_ms)) {
+            self.0.push(Key::new(now_ms)?);
+            changed = true;
+        }
+        let last = self.0.iter().map(|key| key.from_ms).max().unwrap_or(now_ms);
+        if last <= now_ms && self.0.len() < MAX_KEYS {
+            self.0.push(Key::new(last + USE_MS)?);
+            changed = true;
+        }
+        Ok(changed)
+    }
+}
+
+/// The keys of the store at this time; makes those that are missing. They may be used when the work is committed.
+pub fn refresh(work: &mut Work<'_>) -> Result<Keys, Fault> {
+    let mut keys = match work.secret(PLACE)? {
+        Some(stored) => Keys::read(&stored).ok_or_else(|| Fault::Damaged(PLACE.to_owned()))?,
+        None => Keys::default(),
+    };
+    if keys.rotate(work.now_ms())? {
+        work.put_secret(PLACE, &keys.to_secret())?;
+    }
+    Ok(keys)
+}
+
+/// Makes and opens tickets with the keys that it was last given.
+pub struct Tickets {
+    keys: RwLock<Arc<Keys>>,
+    clock: Clock,
+}
+
+impl Tickets {
+    /// Without keys, and so without tickets.
+    pub fn new(clock: Clock) -> Arc<Self> {
+        Arc::new(Self { keys: RwLock::default(), clock })
+    }
+
+    /// Uses these keys from now on.
+    pub fn replace(&self, keys: Keys) {
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
+    }
+
+    /// For a listener under a policy: sessions made elsewhere are not resumed there.
+    pub fn bound(self: &Arc<Self>, listener: &str, rules: &Rules) -> Arc<dyn ProducesTickets> {
+        let parts = [listener, rules.policy.name, rules.mode.name()];
+        let context = parts.join("\0").into_bytes();
+        Arc::new(Bound { tickets: self.clone(), context })
+    }
+
+    fn keys(&self) -> Arc<Keys> {
+        self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl fmt::Debug for Tickets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tickets")
+    }
+}
+
+/// What makes one listener's tickets. A ticket is the key's id and what is sealed under the key, with the listener, the
+/// policy and its mode as associated data.
+#[derive(Debug)]
+struct Bound {
+    tickets: Arc<Tickets>,
+    context: Vec<u8>,
+}
+
+impl ProducesTickets for Bound {
+    fn enabled(&self) -> bool {
+        true
+    }
+
+    fn lifetime(&self) -> u32 {
+        u32::try_from((ACCEPT_MS - USE_MS) / 1000).unwrap_or(0)
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        let now_ms = (self.tickets.clock)();
+        let keys = self.tickets.keys();
+        let key = keys.0.iter().find(|key| key.is_in_use(now_ms))?;
+        let sealed = aead::seal(key.secret.expose(), &self.context, plain).ok()?;
+        let ticket = [&key.id[..], &sealed].concat();
+        (ticket.len() <= MAX_TICKET).then_some(ticket)
+    }
+
+    fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
+        if ticket.len() > MAX_TICKET {
+            return None;
+        }
+        let (id, sealed) = ticket.split_first_chunk::<ID_LEN>()?;
+        let now_ms = (self.tickets.clock)();
+        let keys = self.tickets.keys();
+        // One that is to be used only later is taken, too: another server's clock may be ahead.
+        let key = keys.0.iter().find(|key| key.id == *id && now_ms < key.from_ms + ACCEPT_MS)?;
+        let opened = aead::open(key.secret.expose(), &self.context, sealed).ok()?;
+        Some(opened.expose().to_vec())
+    }
+}
