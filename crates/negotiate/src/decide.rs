@@ -7,6 +7,7 @@ use outlast_crypto::suites::{Authentication, Suite};
 use outlast_crypto::versions::Version;
 use serde::{Deserialize, Serialize};
 
+use crate::failing::FAILING;
 use crate::offer::{Offer, SUPPORTED_VERSIONS, Transport};
 use crate::policy::{Mode, Rules};
 
@@ -221,6 +222,10 @@ fn scheme(
     if !facts.chain.iter().all(is_allowed) {
         return None;
     }
+    let fails = |scheme: &Scheme| FAILING.iter().any(|row| row.fails(offer, scheme));
+    if facts.chain.iter().filter_map(|code| Scheme::by_code_point(*code)).any(fails) {
+        return None;
+    }
     facts
         .schemes
         .iter()
@@ -232,5 +237,6 @@ fn scheme(
         .find(|scheme| {
             rules.handshake_schemes().any(|allowed| allowed.code_point == scheme.code_point)
                 && offer.schemes.contains(&scheme.code_point)
+                && !fails(scheme)
         })
 }

@@ -39,8 +39,38 @@ pub struct Kind {
 /// Every kind. The first is the default: most clients of today cannot verify ML-DSA.
 pub static KINDS: &[Kind] = &[
     Kind { name: "ecdsa-p256", key_spec: "ECC_NIST_P256" },
+    Kind { name: "ecdsa-p384", key_spec: "ECC_NIST_P384" },
+    Kind { name: "ml-dsa-44", key_spec: "ML_DSA_44" },
     Kind { name: "ml-dsa-65", key_spec: "ML_DSA_65" },
+    Kind { name: "ml-dsa-87", key_spec: "ML_DSA_87" },
 ];
+
+/// Several certificates under one name, the preferred one first.
+#[derive(Debug)]
+pub struct Set {
+    /// Name on the command line.
+    pub name: &'static str,
+    kinds: &'static [&'static str],
+}
+
+/// Every set: ML-DSA is shown to clients that offer to verify it.
+pub static SETS: &[Set] = &[Set { name: "dual", kinds: &["ml-dsa-65", "ecdsa-p256"] }];
+
+/// The kinds that go by this name: one, or those of a set.
+pub fn kinds_by_name(name: &str) -> Option<Vec<&'static Kind>> {
+    match SETS.iter().find(|set| set.name == name) {
+        Some(set) => set.kinds.iter().map(|name| Kind::by_name(name)).collect(),
+        None => Kind::by_name(name).map(|kind| vec![kind]),
+    }
+}
+
+/// What the ledger calls certificates with a key of this KMS `KeySpec`.
+pub(crate) fn kind_name(key_spec: &str) -> String {
+    match KINDS.iter().find(|row| row.key_spec == key_spec) {
+        Some(row) => row.name.to_owned(),
+        None => key_spec.to_lowercase().replace('_', "-"),
+    }
+}
 
 impl Kind {
     /// The row with this name.

@@ -1,7 +1,7 @@
 //! The only sockets: the HTTPS server, and the client connection that the command line uses.
 //!
 //! [`door`] is where a connection gets its key exchange; [`server`] speaks HTTP behind it; [`certificate`]
-//! keeps the service's own TLS chain; [`plain`] serves CRLs and OCSP; [`s3`] writes to buckets; [`client`] connects to
+//! keeps the service's own TLS chain, and [`own_certificate`] reads one that the operator brings; [`plain`] serves CRLs and OCSP; [`s3`] writes to buckets; [`client`] connects to
 //! any endpoint and tells what was negotiated; [`tickets`] makes what sessions are resumed by; [`client_auth`] verifies the certificates of clients, and [`fetch`] gets
 //! CRLs and OCSP responses over plain HTTP.
 
@@ -17,6 +17,7 @@ pub mod limits;
 pub mod metrics;
 mod negotiated;
 pub mod observed;
+pub mod own_certificate;
 pub mod plain;
 pub mod policy;
 pub mod proxy;

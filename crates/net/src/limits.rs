@@ -41,6 +41,8 @@ pub const MAX_FETCH: usize = 32 * 1024 * 1024;
 pub const FETCH: Duration = Duration::from_secs(15);
 /// Redirections that a fetch follows.
 pub const MAX_FETCH_REDIRECTS: usize = 3;
+/// Certificates of a chain that a listener shows: clients take six below the root and the leaf.
+pub const MAX_CHAIN: usize = 8;
 /// Client CAs and CRLs that a server takes at most.
 pub const MAX_CLIENT_CAS: usize = 256;
 /// How long a look at the target of an ACME validation may take, with all its tries and redirects.
