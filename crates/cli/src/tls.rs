@@ -11,8 +11,7 @@ use crate::failure::Failure;
 
 /// Flags of a listener; the settings file has the same.
 #[derive(clap::Args, Default)]
-// The groups of all `Flags` would have one name.
-#[group(id = "tls")]
+#[group(skip)]
 pub(crate) struct Flags {
     /// Security policy: see `outlast policy list` [default: 2026-11].
     #[arg(long, env = "OUTLAST_POLICY")]

@@ -13,7 +13,7 @@ use std::time::Duration;
 use outlast_crypto::groups::{Group, Strength};
 use outlast_ledger::Outcome;
 use outlast_negotiate::{Mode, Refusal, Rules, Transport};
-use outlast_net::certificate::KINDS;
+use outlast_net::certificate::{KINDS, Kind};
 use outlast_net::policy::Policy;
 use outlast_net::quic::Settings;
 use outlast_net::{HandshakeKind, echo};
@@ -125,8 +125,8 @@ async fn who_cannot_is_refused_with_the_alert_of_tls() {
 
 #[tokio::test]
 async fn ml_dsa_certificates_fit_and_bytes_are_counted() {
-    let world = World::new(Rules::default(), &KINDS[1], ECHO);
-    assert_eq!(KINDS[1].name, "ml-dsa-65");
+    let kind = Kind::by_name("ml-dsa-65").unwrap();
+    let world = World::new(Rules::default(), kind, ECHO);
     let listener = world.listen(Settings::default());
     let address = listener.address();
     let stop = tokio::spawn(echo::over_quic(listener, std::future::pending()));
