@@ -11,7 +11,7 @@ use crate::failure::Failure;
 
 /// Flags of a listener; the settings file has the same.
 #[derive(clap::Args, Default)]
-#[group(skip)]
+#[group(id = "tls")]
 pub(crate) struct Flags {
     /// Security policy: see `outlast policy list` [default: 2026-11].
     #[arg(long, env = "OUTLAST_POLICY")]
