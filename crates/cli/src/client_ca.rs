@@ -6,7 +6,7 @@ use outlast_net::client_auth::{ClientAuth, ClientAuthError, MODES, Mode};
 use outlast_pki::object::{self, Kind};
 
 use crate::failure::Failure;
-use crate::{files, trust};
+use crate::{files, tls, trust};
 
 /// Largest CRL file that is read, in bytes.
 const MAX_CRL: usize = 64 << 20;
@@ -115,10 +115,6 @@ impl Clients {
             paths.sort();
         }
         paths.extend(self.crls.iter().cloned());
-        let stamp = |path: &PathBuf| match std::fs::metadata(path) {
-            Ok(metadata) => (metadata.modified().ok(), metadata.len()),
-            Err(_) => (None, 0),
-        };
-        paths.iter().map(stamp).collect()
+        paths.iter().map(|path| tls::stamp(path)).collect()
     }
 }

@@ -16,8 +16,10 @@ use outlast_domain::identity;
 use outlast_domain::ids;
 use outlast_domain::seal::{self, RootKey};
 use outlast_domain::work::Work;
-use outlast_net::certificate::{self, Kind, ServiceCertificate};
+use outlast_net::certificate;
+use outlast_net::door::ServerCertificate;
 use outlast_net::server::system_clock;
+use outlast_net::tickets::{self, Tickets};
 use outlast_store::lock::FolderLock;
 use outlast_store::{Store, StoreError, Transaction};
 use serde::{Deserialize, Serialize};
@@ -27,6 +29,7 @@ use crate::commands::server;
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::root_key::Provider;
+use crate::tls::Shows;
 use crate::{files, profile};
 
 /// Record that binds a store to its root key.
@@ -405,26 +408,75 @@ impl Data {
         self.service.store().as_ref()
     }
 
-    /// The TLS chain of this kind for these names; renewed if need be, and its root given to clients.
-    pub(crate) fn certificate(
+    /// The certificates to show: its own, for these names, renewed if need be, or those in files. Their roots are given to
+    /// clients.
+    pub(crate) fn certificates(
         &self,
-        kind: &Kind,
+        shows: &Shows,
         names: &[String],
-    ) -> Result<ServiceCertificate, Failure> {
-        let mut work = self.service.work(system_clock());
-        let chain = certificate::ensure(&mut work, kind, names)?;
+    ) -> Result<Vec<ServerCertificate>, Failure> {
+        let mut roots = String::new();
+        let mut out = Vec::new();
+        match shows {
+            Shows::Own(kinds) => {
+                for kind in kinds {
+                    let mut work = self.service.work(system_clock());
+                    let chain = certificate::ensure(&mut work, kind, names)?;
+                    self.commit(work)?;
+                    roots.push_str(&chain.root_pem);
+                    out.push(chain.certificate(kind));
+                }
+            }
+            Shows::Files(list) => {
+                for files in list {
+                    let own = files.load()?;
+                    roots.push_str(own.root_pem.as_deref().unwrap_or_default());
+                    out.push(own.certificate);
+                }
+            }
+        }
+        let path = self.folder.join("client/ca.pem");
+        // Files need not have their root: then it is the operator who tells clients.
+        if !roots.is_empty() && std::fs::read(&path).ok().as_deref() != Some(roots.as_bytes()) {
+            files::make_private_folder(&self.folder.join("client"))?;
+            files::write(&path, roots.as_bytes(), 0o644)?;
+        }
+        Ok(out)
+    }
+
+    /// Gives the keys of session tickets to whom makes them; makes new ones in time.
+    pub(crate) fn refresh_tickets(&self, tickets: &Tickets) -> Result<(), Failure> {
+        for _ in 0..MAX_TRIES {
+            let mut work = self.service.work(system_clock());
+            let keys = tickets::refresh(&mut work)?;
+            if !work.writes_anything() {
+                tickets.replace(keys);
+                return Ok(());
+            }
+            match self.service.store().commit_and_wait(work.into_transaction(Vec::new())) {
+                Ok(()) => {
+                    tickets.replace(keys);
+                    return Ok(());
+                }
+                // Another server has made them just now.
+                Err(StoreError::Conflict) => {}
+                Err(error) => return Err(store_failure(error)),
+            }
+        }
+        Err(store_failure(StoreError::Conflict))
+    }
+
+    fn commit(&self, work: Work<'_>) -> Result<(), Failure> {
         if work.writes_anything() {
             let transaction = work.into_transaction(Vec::new());
             self.service.store().commit_and_wait(transaction).map_err(store_failure)?;
         }
-        let path = self.folder.join("client/ca.pem");
-        if std::fs::read(&path).ok().as_deref() != Some(chain.root_pem.as_bytes()) {
-            files::make_private_folder(&self.folder.join("client"))?;
-            files::write(&path, chain.root_pem.as_bytes(), 0o644)?;
-        }
-        Ok(chain)
+        Ok(())
     }
 }
+
+/// How often something is tried that another server does at the same time.
+const MAX_TRIES: usize = 5;
 
 /// The root keys of a store, once they have opened what only they open.
 pub(crate) fn unlock(store: &dyn Store, provider: &Provider) -> Result<RootKey, Failure> {

@@ -16,6 +16,7 @@ mod http3;
 mod output;
 mod place;
 mod profile;
+mod reload;
 mod root_key;
 mod running;
 mod signing;

@@ -9,20 +9,19 @@ use outlast_domain::limits;
 use outlast_domain::settings::Settings;
 use outlast_ledger::{Observe, Observers};
 use outlast_net::acme::Validator;
-use outlast_net::certificate::Kind;
 use outlast_net::door::{self, Door};
 use outlast_net::plain::PlainServer;
 use outlast_net::quic::{self, HTTP3};
 use outlast_net::server::{PROTOCOLS, Server, system_clock};
-use rustix::process::{Resource, getrlimit, setrlimit};
+use outlast_net::tickets::Tickets;
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::buckets;
 use crate::client_ca::Clients;
 use crate::data::{self, Data};
 use crate::failure::Failure;
-use crate::http3::Http3;
-use crate::tls::Tls;
+use crate::reload;
+use crate::tls::{Shows, Tls};
 
 /// How often expired keys are erased and the certificate is looked at.
 const CHORES: Duration = Duration::from_secs(3600);
@@ -32,9 +31,6 @@ const CHECKPOINTS: Duration = Duration::from_secs(2);
 
 /// How often it is looked whether CRLs are due, or something is for a bucket.
 const REVOCATION: Duration = Duration::from_secs(2);
-
-/// How often it is looked whether the files with client CAs and CRLs have changed.
-const CLIENT_FILES: Duration = Duration::from_secs(5);
 
 /// Connections that wait to be accepted; the kernel may allow fewer.
 const BACKLOG: u32 = 4096;
@@ -151,8 +147,10 @@ impl Running {
         data.service.set_ocsp_validity(revocation.ocsp_validity);
         let sink = revocation.buckets.sink(data.folder())?;
         let validator = Validator::new(revocation.acme);
-        let Tls { rules, kind, names, clients } = tls;
-        let certificate = data.certificate(kind, &names)?.certificate(kind);
+        let Tls { rules, shows, names, clients } = tls;
+        let certificates = data.certificates(&shows, &names)?;
+        let tickets = Tickets::new(system_clock);
+        data.refresh_tickets(&tickets)?;
         let auth = clients.as_ref().map(Clients::load).transpose()?;
         let mut observers: Vec<Arc<dyn Observe>> =
             metrics.iter().map(|kept| kept.metrics.clone() as Arc<dyn Observe>).collect();
@@ -165,27 +163,17 @@ impl Running {
         let settings = door::Settings {
             listener: "api".into(),
             rules,
-            quic_protocols: udp.iter().map(|_| HTTP3.as_bytes().to_vec()).collect(),
+            tickets: Some(tickets.bound("api", &rules)),
             ..door::Settings::with_protocols(PROTOCOLS)
         };
-        let door = Door::new(settings, vec![certificate], auth)
+        let door = Door::new(settings, certificates, auth)
             .map_err(|error| Failure::new(format!("TLS cannot be configured: {error}")))?;
-        let door = Arc::new(door);
-        let mut server = Server::new(data.service.clone(), door.clone(), system_clock);
-        let udp = match udp {
-            Some(socket) => {
-                let started = quic::Listener::start(door, socket, quic::Settings::default());
-                let listener = started.map_err(|error| {
-                    Failure::new(format!("HTTP/3 cannot be served: {error}"))
-                        .hint("switch it off: --http3 off")
-                })?;
-                server = server.announcing_http3(address.port());
-                Some(listener)
-            }
-            None => None,
-        };
-        let http3 = udp.as_ref().map(quic::Listener::address);
-        let server = Arc::new(server);
+        reload::check(&door)?;
+        let server = Arc::new(Server {
+            service: data.service.clone(),
+            door: Arc::new(door),
+            clock: system_clock,
+        });
         let (stop, stopped) = tokio::sync::watch::channel(false);
         let stopping = |mut stopped: tokio::sync::watch::Receiver<bool>| async move {
             // If whoever could say so is gone, that is the end, too.
@@ -199,11 +187,14 @@ impl Running {
         });
         let metrics = metrics.map(|metrics| metrics.go(stopping(stopped.clone()))).transpose()?;
         let data = Arc::new(data);
-        let chores = tokio::spawn(chores(data.clone(), server.clone(), kind, names));
+        let ticket_keys = tokio::spawn(reload::ticket_keys(data.clone(), tickets));
+        let chores =
+            tokio::spawn(chores(data.clone(), server.clone(), shows.clone(), names.clone()));
         let checkpoints = tokio::spawn(checkpoints(data.clone()));
         let revocation = tokio::spawn(revocation_chores(data.clone()));
         let publishing = tokio::spawn(publishing(data.clone(), sink, stopped.clone()));
-        let watch = tokio::spawn(watch_clients(server.clone(), clients));
+        let watch =
+            tokio::spawn(reload::watch(data.clone(), server.door.clone(), shows, names, clients));
         let validating = match validator {
             Ok(validator) => {
                 let service = data.service.clone();
@@ -224,7 +215,7 @@ impl Running {
                 // What it was at is looked at again.
                 validating.abort();
             }
-            for chore in [chores, checkpoints, revocation, publishing] {
+            for chore in [chores, checkpoints, revocation, publishing, ticket_keys] {
                 chore.abort();
                 let _ = chore.await;
             }
@@ -347,32 +338,8 @@ async fn publishing(
     }
 }
 
-/// Takes over changed CA files and CRLs of clients. Never ends, unless there are none.
-async fn watch_clients(server: Arc<Server>, clients: Option<Clients>) {
-    let Some(clients) = clients else { return };
-    let mut stamp = clients.stamp();
-    loop {
-        tokio::time::sleep(CLIENT_FILES).await;
-        let newer = clients.stamp();
-        if newer == stamp {
-            continue;
-        }
-        stamp = newer;
-        let taken = tokio::task::block_in_place(|| clients.load()).and_then(|auth| {
-            server.door.replace_clients(&auth).map_err(|error| Failure::new(error.to_string()))
-        });
-        match taken {
-            Ok(()) => tracing::info!("the client CAs and CRLs were read again"),
-            Err(failure) => tracing::error!(
-                error = failure.message(),
-                "the client CAs and CRLs have changed and cannot be used: those before stay"
-            ),
-        }
-    }
-}
-
 /// What must be done from time to time. Never ends.
-async fn chores(data: Arc<Data>, server: Arc<Server>, kind: &'static Kind, names: Vec<String>) {
+async fn chores(data: Arc<Data>, server: Arc<Server>, shows: Shows, names: Vec<String>) {
     loop {
         tokio::task::block_in_place(|| {
             if let Err(fault) = data.service.keep_house(system_clock()) {
@@ -380,17 +347,9 @@ async fn chores(data: Arc<Data>, server: Arc<Server>, kind: &'static Kind, names
             }
         });
         tokio::time::sleep(CHORES).await;
-        // Not at start: the server has only just looked at its certificate.
-        tokio::task::block_in_place(|| match data.certificate(kind, &names) {
-            Ok(chain) => {
-                if let Err(error) = server.door.replace_certificates(vec![chain.certificate(kind)])
-                {
-                    tracing::error!(%error, "the renewed certificate could not be used");
-                }
-            }
-            Err(failure) => {
-                tracing::error!(error = failure.message(), "the certificate could not be renewed");
-            }
-        });
+        // Not at start: the server has only just looked at its certificates. Files have whoever renews them.
+        if !shows.has_files() {
+            reload::certificates(&data, &server.door, &shows, &names);
+        }
     }
 }

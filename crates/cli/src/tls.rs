@@ -1,13 +1,21 @@
 //! How a server shows itself and what it negotiates: flags, settings file, and what comes of them.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use outlast_negotiate::{Rules, SecurityPolicy};
-use outlast_net::certificate::{KINDS, Kind};
+use outlast_crypto::Secret;
+use outlast_negotiate::catalogue::POLICIES;
+use outlast_negotiate::{Mode, Rules, SecurityPolicy};
+use outlast_net::certificate::{KINDS, Kind, SETS, kinds_by_name};
+use outlast_net::own_certificate::{self, Own};
 
 use crate::client_ca::Clients;
-use crate::data;
 use crate::failure::Failure;
+use crate::{data, files};
+
+/// Largest file with a chain or a key that is read, in bytes.
+const MAX_FILE: usize = 1 << 20;
 
 /// Flags of a listener; the settings file has the same.
 #[derive(clap::Args, Default)]
@@ -20,9 +28,17 @@ pub(crate) struct Flags {
     /// own, which is prefer for most].
     #[arg(long, env = "OUTLAST_MODE")]
     pub(crate) mode: Option<String>,
-    /// Kind of the TLS certificate [default: ecdsa-p256; ml-dsa-65 for closed worlds].
+    /// Kind of the TLS certificate: ecdsa-p256, ecdsa-p384, ml-dsa-44, ml-dsa-65 or ml-dsa-87 for closed worlds, or dual:
+    /// ML-DSA-65 for clients that offer it, and ECDSA for the others [default: ecdsa-p256].
     #[arg(long, env = "OUTLAST_TLS_CERT")]
     pub(crate) tls_cert: Option<String>,
+    /// Certificate chain to show instead of one of the service's own, leaf first; twice for two, the preferred first. Read
+    /// again when the files change, and at SIGHUP.
+    #[arg(long, env = "OUTLAST_TLS_CERT_FILE", value_name = "FILE", value_delimiter = ',')]
+    pub(crate) tls_cert_file: Option<Vec<PathBuf>>,
+    /// Its private key, not encrypted; as often as --tls-cert-file.
+    #[arg(long, env = "OUTLAST_TLS_KEY_FILE", value_name = "FILE", value_delimiter = ',')]
+    pub(crate) tls_key_file: Option<Vec<PathBuf>>,
     /// Further DNS name or address in the TLS certificate; may be repeated.
     #[arg(long = "tls-name", env = "OUTLAST_TLS_NAMES", value_delimiter = ',')]
     pub(crate) tls_names: Option<Vec<String>>,
@@ -32,8 +48,8 @@ pub(crate) struct Flags {
 pub(crate) struct Tls {
     /// What may be negotiated.
     pub(crate) rules: Rules,
-    /// Kind of its certificate.
-    pub(crate) kind: &'static Kind,
+    /// The certificates that it shows.
+    pub(crate) shows: Shows,
     /// Names in it.
     pub(crate) names: Vec<String>,
     /// Where it is written which clients to believe; absent where they are not asked.
@@ -42,7 +58,66 @@ pub(crate) struct Tls {
 
 impl Default for Tls {
     fn default() -> Self {
-        Self { rules: Rules::default(), kind: &KINDS[0], names: Vec::new(), clients: None }
+        let shows = Shows::Own(vec![&KINDS[0]]);
+        Self { rules: Rules::default(), shows, names: Vec::new(), clients: None }
+    }
+}
+
+/// Which certificates a server shows, the preferred one first.
+#[derive(Debug, Clone)]
+pub(crate) enum Shows {
+    /// The service's own, of these kinds.
+    Own(Vec<&'static Kind>),
+    /// Those in files.
+    Files(Vec<Files>),
+}
+
+/// A chain and its key.
+#[derive(Debug, Clone)]
+pub(crate) struct Files {
+    chain: PathBuf,
+    key: PathBuf,
+}
+
+impl Files {
+    /// Reads both.
+    pub(crate) fn load(&self) -> Result<Own, Failure> {
+        let chain = files::read(&self.chain, MAX_FILE)?;
+        let key = Secret::new(files::read(&self.key, MAX_FILE)?);
+        own_certificate::read(&chain, key.expose()).map_err(|error| {
+            use own_certificate::OwnError::{Encrypted, Key, NoKey, OtherKey, Unusable};
+            match error {
+                Key(_) | NoKey | OtherKey | Unusable(_) => Failure::file(&self.key, &error),
+                Encrypted => Failure::file(&self.key, &error)
+                    .hint("decrypt it: there is nobody to ask when the server starts"),
+                _ => Failure::file(&self.chain, &error),
+            }
+        })
+    }
+}
+
+/// When files were changed and how long they are: whether to read them again.
+pub(crate) fn stamp(path: &Path) -> (Option<SystemTime>, u64) {
+    match std::fs::metadata(path) {
+        Ok(metadata) => (metadata.modified().ok(), metadata.len()),
+        Err(_) => (None, 0),
+    }
+}
+
+impl Shows {
+    /// When the files were changed, if there are any.
+    pub(crate) fn stamp(&self) -> Vec<(Option<SystemTime>, u64)> {
+        match self {
+            Self::Own(_) => Vec::new(),
+            Self::Files(list) => {
+                list.iter().flat_map(|files| [stamp(&files.chain), stamp(&files.key)]).collect()
+            }
+        }
+    }
+
+    /// Whether there are files that may change.
+    pub(crate) fn has_files(&self) -> bool {
+        matches!(self, Self::Files(_))
     }
 }
 
@@ -53,6 +128,8 @@ impl Flags {
             policy: self.policy.or(other.policy),
             mode: self.mode.or(other.mode),
             tls_cert: self.tls_cert.or(other.tls_cert),
+            tls_cert_file: self.tls_cert_file.or(other.tls_cert_file),
+            tls_key_file: self.tls_key_file.or(other.tls_key_file),
             tls_names: self.tls_names.or(other.tls_names),
         }
     }
@@ -69,7 +146,10 @@ impl Flags {
         }
         names.extend(self.tls_names.unwrap_or_default());
         let rules = rules(self.policy.as_deref(), self.mode.as_deref())?;
-        Ok(Tls { rules, kind: kind(self.tls_cert.as_deref())?, names, clients })
+        let chains = self.tls_cert_file.unwrap_or_default();
+        let keys = self.tls_key_file.unwrap_or_default();
+        let shows = shows(self.tls_cert.as_deref(), chains, keys)?;
+        Ok(Tls { rules, shows, names, clients })
     }
 }
 
@@ -98,10 +178,28 @@ pub(crate) fn policy(name: &str) -> Result<&'static SecurityPolicy, Failure> {
     })
 }
 
-fn kind(name: Option<&str>) -> Result<&'static Kind, Failure> {
-    let Some(name) = name else { return Ok(&KINDS[0]) };
-    Kind::by_name(name).ok_or_else(|| {
-        let known: Vec<_> = KINDS.iter().map(|row| row.name).collect();
+/// What is to be shown by these settings.
+pub(crate) fn shows(
+    kind: Option<&str>,
+    chains: Vec<PathBuf>,
+    keys: Vec<PathBuf>,
+) -> Result<Shows, Failure> {
+    if chains.len() != keys.len() {
+        return Err(Failure::new("each certificate file needs its key file")
+            .hint("give --tls-cert-file and --tls-key-file equally often"));
+    }
+    if !chains.is_empty() {
+        if kind.is_some() {
+            return Err(Failure::new("there are files with certificates, and a kind of its own")
+                .hint("give either --tls-cert-file and --tls-key-file, or --tls-cert"));
+        }
+        let pairs = chains.into_iter().zip(keys);
+        return Ok(Shows::Files(pairs.map(|(chain, key)| Files { chain, key }).collect()));
+    }
+    let Some(name) = kind else { return Ok(Shows::Own(vec![&KINDS[0]])) };
+    kinds_by_name(name).map(Shows::Own).ok_or_else(|| {
+        let sets = SETS.iter().map(|row| row.name);
+        let known: Vec<_> = KINDS.iter().map(|row| row.name).chain(sets).collect();
         Failure::new(format!("{name} is not a kind of TLS certificate"))
             .hint(format!("known are {}", known.join(", ")))
     })

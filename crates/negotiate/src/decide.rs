@@ -97,6 +97,14 @@ impl Refusal {
     }
 }
 
+/// Whether a policy has any use for a certificate: the scheme of its key and those of its chain are allowed.
+pub fn can_show(rules: &Rules, facts: &CertificateFacts) -> bool {
+    let is_allowed =
+        |code: &u16| rules.certificate_schemes().any(|allowed| allowed.code_point == *code);
+    facts.chain.iter().all(is_allowed)
+        && rules.handshake_schemes().any(|row| facts.schemes.contains(&row.code_point))
+}
+
 /// Decides. `certificates` are the server's, the preferred first.
 pub fn decide(rules: &Rules, offer: &Offer, certificates: &[CertificateFacts]) -> Decision {
     match serve(rules, offer, certificates) {
@@ -217,9 +225,14 @@ fn scheme(
     version: Version,
     facts: &CertificateFacts,
 ) -> Option<&'static Scheme> {
-    let is_allowed =
-        |code: &u16| rules.certificate_schemes().any(|allowed| allowed.code_point == *code);
-    if !facts.chain.iter().all(is_allowed) {
+    let for_chain = offer.certificate_schemes.as_ref().unwrap_or(&offer.schemes);
+    // What signs certificates is weighed only where it matters for the choice: many clients name less than they take.
+    let needs_ml_dsa =
+        |code: &u16| Scheme::by_code_point(*code).is_some_and(|scheme| scheme.kind == Kind::MlDsa);
+    if facts.chain.iter().any(|code| needs_ml_dsa(code) && !for_chain.contains(code)) {
+        return None;
+    }
+    if !can_show(rules, facts) {
         return None;
     }
     let fails = |scheme: &Scheme| FAILING.iter().any(|row| row.fails(offer, scheme));

@@ -75,6 +75,8 @@ pub(crate) struct File {
     policy: Option<String>,
     mode: Option<String>,
     tls_cert: Option<String>,
+    tls_cert_file: Option<Vec<PathBuf>>,
+    tls_key_file: Option<Vec<PathBuf>>,
     tls_names: Option<Vec<String>>,
     http3: Option<String>,
     revocation_listen: Option<String>,
@@ -153,10 +155,15 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         client_crls: file.client_crls,
     };
     let clients = Clients::choose(arguments.clients, settings, &arguments.data)?;
+    let inside = |list: Option<Vec<PathBuf>>| -> Option<Vec<PathBuf>> {
+        Some(list?.into_iter().map(|path| arguments.data.join(path)).collect())
+    };
     let from_file = tls::Flags {
         policy: file.policy,
         mode: file.mode,
         tls_cert: file.tls_cert,
+        tls_cert_file: inside(file.tls_cert_file),
+        tls_key_file: inside(file.tls_key_file),
         tls_names: file.tls_names,
     };
     let tls = arguments.tls.or(from_file).choose(listen, clients)?;
