@@ -11,7 +11,7 @@
 mod common;
 mod quic_support;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -261,6 +261,7 @@ async fn answers_over_tcp_say_where_http3_is() {
     tokio::spawn(connection);
     for path in ["/healthz", "/acme/none/directory", "/nothing"] {
         let request = Request::get(path).header("host", "localhost").body(Full::default()).unwrap();
+        client.ready().await.unwrap();
         let answer = client.send_request(request).await.unwrap();
         let expected = format!("h3=\":{}\"; ma=86400", setting.address.port());
         assert_eq!(answer.headers()["alt-svc"], expected.as_str(), "{path}");
@@ -293,4 +294,20 @@ async fn a_server_that_stops_lets_open_requests_finish() {
     assert!(serde_json::from_slice::<Value>(&body).is_ok());
     let ended = tokio::time::timeout(Duration::from_secs(3), &mut setting.task).await;
     ended.expect("the server stops once nothing is open").unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn from_another_address_a_client_must_connect_anew() {
+    let setting = serve(fixture().service).await;
+    let (mut client, endpoint) = client(&setting).await;
+    let moved = |address| endpoint.rebind(UdpSocket::bind(address).unwrap()).unwrap();
+    let (status, ..) = ask(&mut client, get("/healthz"), 1).await.unwrap();
+    assert_eq!(status, 200);
+    // Another port is still the same host.
+    moved("127.0.0.1:0");
+    let (status, ..) = ask(&mut client, get("/healthz"), 1).await.unwrap();
+    assert_eq!(status, 200);
+    moved("127.0.0.2:0");
+    let answer = tokio::time::timeout(Duration::from_secs(5), ask(&mut client, get("/healthz"), 1));
+    assert!(answer.await.expect("the connection is closed").is_err());
 }

@@ -1,6 +1,7 @@
 //! HTTP/3: the same answers as over TCP, within the same limits.
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -71,7 +72,7 @@ async fn serve(server: Arc<Server>, accepted: Accepted, mut stopped: watch::Rece
     tracing::debug!(%peer, ?negotiated, "a connection was accepted over QUIC");
     let handle = connection.handle();
     let connection_of_requests = Arc::new(Connection::new(server, &negotiated, peer, watch));
-    let serving = requests(connection_of_requests.clone(), connection, stopped.clone());
+    let serving = requests(connection_of_requests.clone(), connection, peer, stopped.clone());
     tokio::select! {
         outcome = serving => {
             if let Err(error) = outcome {
@@ -92,8 +93,10 @@ async fn serve(server: Arc<Server>, accepted: Accepted, mut stopped: watch::Rece
 async fn requests(
     connection: Arc<Connection>,
     transport: s2n_quic::Connection,
+    peer: SocketAddr,
     mut stopped: watch::Receiver<Stop>,
 ) -> Result<(), h3::error::ConnectionError> {
+    let handle = transport.handle();
     let mut driver: h3::server::Connection<Transport, Bytes> = h3::server::builder()
         .max_field_section_size(limits::MAX_HEAD as u64)
         .send_grease(false)
@@ -115,6 +118,13 @@ async fn requests(
             () = nothing_open(&connection), if is_stopping => return Ok(()),
         };
         let Some(stream) = stream else { return Ok(()) };
+        // Policies may ask where a request comes from, and what is recorded says so. A client has shown in its handshake that
+        // it is there; an address that it has moved to may be forged until it is validated (RFC 9000, section 9.3.1).
+        // Another port is the work of a NAT; from another address it must connect anew.
+        if handle.remote_addr().is_ok_and(|now| now.ip() != peer.ip()) {
+            tracing::debug!(%peer, "a client over QUIC has moved to another address");
+            return Ok(());
+        }
         let ended = stream.ended();
         let resolver = driver.create_resolver(FrameStream::new(BufRecvStream::new(stream)));
         let busy = connection.activity().begin();
