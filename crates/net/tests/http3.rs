@@ -41,25 +41,27 @@ type Client = SendRequest<h3_quinn::OpenStreams, Bytes>;
 struct Setting {
     world: World,
     address: SocketAddr,
+    tcp: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     task: tokio::task::JoinHandle<()>,
 }
 
-/// Both doors, at the same port number where that is free.
+/// Both doors.
 async fn serve(service: Service) -> Setting {
     let world = World::new(Rules::default(), &KINDS[0], HTTP3);
     let listener = world.listen(Settings::default());
     let address = listener.address();
-    let tcp = TcpListener::bind(address).await.unwrap();
+    let listener_over_tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let tcp = listener_over_tcp.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel();
     let server = Server::new(Arc::new(service), world.door.clone(), system_clock)
         .announcing_http3(address.port());
     let server = Arc::new(server);
-    tokio::spawn(server.clone().run(tcp, std::future::pending()));
+    tokio::spawn(server.clone().run(listener_over_tcp, std::future::pending()));
     let task = tokio::spawn(server.run_http3(listener, async move {
         let _ = stopped.await;
     }));
-    Setting { world, address, stop: Some(stop), task }
+    Setting { world, address, tcp, stop: Some(stop), task }
 }
 
 async fn client(setting: &Setting) -> (Client, quinn::Endpoint) {
@@ -253,7 +255,7 @@ async fn heads_have_a_length_at_most() {
 async fn answers_over_tcp_say_where_http3_is() {
     let setting = serve(fixture().service).await;
     let config = client_config(&Policy::default(), setting.world.roots.clone(), HTTP3);
-    let stream = TcpStream::connect(setting.address).await.unwrap();
+    let stream = TcpStream::connect(setting.tcp).await.unwrap();
     let name = ServerName::try_from("localhost").unwrap();
     let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
     let (mut client, connection) =

@@ -303,7 +303,7 @@ fn a_listener_that_is_full_refuses_before_any_cryptography() {
     wire.received[0].push_back(hello.into());
     match poll(&mut session, &mut wire) {
         Poll::Ready(Err(error)) => {
-            assert_eq!(error.code, transport::Error::CONNECTION_REFUSED.code)
+            assert_eq!(error.code, transport::Error::CONNECTION_REFUSED.code);
         }
         other => panic!("{other:?}"),
     }
