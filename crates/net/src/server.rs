@@ -219,19 +219,17 @@ impl Server {
         slots: Arc<Semaphore>,
     ) -> Option<(Accepted<TcpStream>, OwnedSemaphorePermit)> {
         let _ = stream.set_nodelay(true);
-        let accepting = async {
-            let accepted = self.door.accept(stream, Some(peer)).await?;
-            let slot = slots.acquire_owned().await.map_err(std::io::Error::other)?;
-            Ok::<_, std::io::Error>((accepted, slot))
-        };
-        match timeout(limits::HANDSHAKE, accepting).await {
-            Ok(Ok(accepted)) => Some(accepted),
-            Ok(Err(error)) => {
+        let accepted = match self.door.accept(stream, Some(peer)).await {
+            Ok(accepted) => accepted,
+            Err(error) => {
                 tracing::debug!(%peer, %error, "a handshake failed");
-                None
+                return None;
             }
+        };
+        match timeout(limits::HANDSHAKE, slots.acquire_owned()).await {
+            Ok(slot) => Some((accepted, slot.ok()?)),
             Err(_) => {
-                tracing::debug!(%peer, "a handshake took too long");
+                tracing::debug!(%peer, "there was no place for a connection");
                 None
             }
         }
