@@ -19,6 +19,7 @@ const MAX_FILE: usize = 1 << 20;
 
 /// Flags of a listener; the settings file has the same.
 #[derive(clap::Args, Default)]
+// The groups of all `Flags` would have one name.
 #[group(id = "tls")]
 pub(crate) struct Flags {
     /// Security policy: see `outlast policy list` [default: 2026-11].
