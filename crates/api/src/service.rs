@@ -23,7 +23,9 @@ use outlast_domain::{Fault, audit, ids};
 use outlast_store::cache::CachedStore;
 use outlast_store::{Store, StoreError, Transaction};
 
-pub use plain::{Plain, PlainStep, Question, Signed, Signing, busy, too_large, unsigned};
+pub use plain::{
+    Plain, PlainStep, Question, Signed, Signing, busy, http_date, too_large, unsigned,
+};
 pub use publish::Sink;
 
 use crate::audit::{Event, Notes, TlsDetails};

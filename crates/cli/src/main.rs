@@ -12,6 +12,8 @@ mod digest;
 mod endpoint;
 mod failure;
 mod files;
+mod ledger_options;
+mod metrics_options;
 mod http3;
 mod output;
 mod place;
@@ -47,7 +49,7 @@ enum Command {
     /// Make a data folder: store, root key, TLS chain, administrator's access key and AWS profile.
     Init(commands::init::Arguments),
     /// Serve the AWS APIs of a data folder over HTTPS.
-    Server(commands::server::Arguments),
+    Server(Box<commands::server::Arguments>),
     /// Send back what comes, over TLS and QUIC: for measuring handshakes and transport; needs no data folder.
     ServeEcho(commands::serve_echo::Arguments),
     /// Replace the root key, under which the store's secrets are sealed, or show how that stands.
@@ -83,7 +85,7 @@ fn main() -> ExitCode {
     let output = arguments.output;
     let outcome = match arguments.command {
         Command::Init(arguments) => commands::init::run(&arguments, output),
-        Command::Server(arguments) => commands::server::run(arguments),
+        Command::Server(arguments) => commands::server::run(*arguments),
         Command::ServeEcho(arguments) => commands::serve_echo::run(arguments),
         Command::RootKey(arguments) => commands::root_key::run(&arguments, output),
         Command::Backup(arguments) => commands::backup::run(&arguments, output),

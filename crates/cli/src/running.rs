@@ -14,14 +14,17 @@ use outlast_net::plain::PlainServer;
 use outlast_net::quic::{self, HTTP3};
 use outlast_net::server::{PROTOCOLS, Server, system_clock};
 use outlast_net::tickets::Tickets;
+use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::buckets;
 use crate::client_ca::Clients;
 use crate::data::{self, Data};
 use crate::failure::Failure;
+use crate::http3::Http3;
 use crate::reload;
 use crate::tls::{Shows, Tls};
+use crate::{ledger_options, metrics_options};
 
 /// How often expired keys are erased and the certificate is looked at.
 const CHORES: Duration = Duration::from_secs(3600);
@@ -99,6 +102,8 @@ pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     /// Where plain HTTP listens.
     pub(crate) revocation: Option<SocketAddr>,
+    /// Where metrics are read.
+    pub(crate) metrics: Option<SocketAddr>,
     /// Where HTTP/3 is served, over UDP.
     pub(crate) http3: Option<SocketAddr>,
     stop: tokio::sync::watch::Sender<bool>,
@@ -110,7 +115,9 @@ impl Running {
     pub(crate) async fn start_here(data: Data) -> Result<Self, Failure> {
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         let tls = Tls { names: data::default_names(), ..Tls::default() };
-        Self::start(data, any_port, tls, Http3::Off, Revocation::default()).await
+        let metrics = metrics_options::Settings::default();
+        let ledger = ledger_options::Flags::default().choose(data.folder());
+        Self::start(data, any_port, tls, Http3::Off, Revocation::default(), metrics, ledger).await
     }
 
     /// Starts a server on a data folder.
@@ -163,17 +170,31 @@ impl Running {
         let settings = door::Settings {
             listener: "api".into(),
             rules,
+            observer: (!observers.is_empty()).then(|| Arc::new(Observers(observers)) as _),
+            quic_protocols: udp.iter().map(|_| HTTP3.as_bytes().to_vec()).collect(),
             tickets: Some(tickets.bound("api", &rules)),
             ..door::Settings::with_protocols(PROTOCOLS)
         };
         let door = Door::new(settings, certificates, auth)
             .map_err(|error| Failure::new(format!("TLS cannot be configured: {error}")))?;
         reload::check(&door)?;
-        let server = Arc::new(Server {
-            service: data.service.clone(),
-            door: Arc::new(door),
-            clock: system_clock,
-        });
+        let door = Arc::new(door);
+        let mut server = Server::new(data.service.clone(), door.clone(), system_clock)
+            .counting(metrics.as_ref().map(|kept| kept.metrics.clone()));
+        let udp = match udp {
+            Some(socket) => {
+                let started = quic::Listener::start(door, socket, quic::Settings::default());
+                let listener = started.map_err(|error| {
+                    Failure::new(format!("HTTP/3 cannot be served: {error}"))
+                        .hint("switch it off: --http3 off")
+                })?;
+                server = server.announcing_http3(address.port());
+                Some(listener)
+            }
+            None => None,
+        };
+        let http3 = udp.as_ref().map(quic::Listener::address);
+        let server = Arc::new(server);
         let (stop, stopped) = tokio::sync::watch::channel(false);
         let stopping = |mut stopped: tokio::sync::watch::Receiver<bool>| async move {
             // If whoever could say so is gone, that is the end, too.
@@ -228,7 +249,7 @@ impl Running {
                 metrics.end().await;
             }
         });
-        Ok(Self { address, revocation: plain_address, http3, stop, task })
+        Ok(Self { address, revocation: plain_address, metrics: metrics_address, http3, stop, task })
     }
 
     /// Stops it and waits until it has.

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use outlast_crypto::Secret;
-use outlast_negotiate::catalogue::POLICIES;
-use outlast_negotiate::{Mode, Rules, SecurityPolicy};
+use outlast_negotiate::{Rules, SecurityPolicy};
 use outlast_net::certificate::{KINDS, Kind, SETS, kinds_by_name};
 use outlast_net::own_certificate::{self, Own};
 

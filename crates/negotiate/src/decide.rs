@@ -123,9 +123,11 @@ fn serve(
     let mut refusal = Refusal::Scheme;
     // A chain whose signatures the client does not name comes last, but it comes: many clients name less than they take, and
     // they can judge it themselves (RFC 8446, section 4.4.2.2).
-    let (named, unnamed): (Vec<_>, Vec<_>) =
-        certificates.iter().enumerate().partition(|(_, facts)| names_chain(offer, facts));
-    for (certificate, facts) in named.into_iter().chain(unnamed) {
+    let named = |wanted: bool| {
+        let certificates = certificates.iter().enumerate();
+        certificates.filter(move |(_, facts)| names_chain(offer, facts) == wanted)
+    };
+    for (certificate, facts) in named(true).chain(named(false)) {
         let Some(scheme) = scheme(rules, offer, version, facts) else { continue };
         let suite = rules.suites(version).find(|row| {
             offer.suites.contains(&row.code_point)
@@ -225,13 +227,6 @@ fn scheme(
     version: Version,
     facts: &CertificateFacts,
 ) -> Option<&'static Scheme> {
-    let for_chain = offer.certificate_schemes.as_ref().unwrap_or(&offer.schemes);
-    // What signs certificates is weighed only where it matters for the choice: many clients name less than they take.
-    let needs_ml_dsa =
-        |code: &u16| Scheme::by_code_point(*code).is_some_and(|scheme| scheme.kind == Kind::MlDsa);
-    if facts.chain.iter().any(|code| needs_ml_dsa(code) && !for_chain.contains(code)) {
-        return None;
-    }
     if !can_show(rules, facts) {
         return None;
     }

@@ -7,6 +7,8 @@
 pub mod catalogue;
 pub mod crowd;
 pub mod decide;
+pub mod diff;
+pub mod explain;
 pub mod failing;
 pub mod ja4;
 pub mod names;

@@ -1,8 +1,15 @@
 //! The only sockets: the HTTPS server, and the client connection that the command line uses.
 //!
 //! [`door`] is where a connection gets its key exchange; [`server`] speaks HTTP behind it; [`certificate`]
-//! keeps the service's own TLS chain, and [`own_certificate`] reads one that the operator brings; [`plain`] serves CRLs and OCSP; [`s3`] writes to buckets; [`client`] connects to
-//! any endpoint and tells what was negotiated; [`tickets`] makes what sessions are resumed by; [`client_auth`] verifies the certificates of clients, and [`fetch`] gets
+//! keeps the service's own TLS chain; [`quic`] does both over UDP; [`proxy`] is the door in front of any other server;
+//! [`plain`] serves CRLs and OCSP; [`s3`] writes to buckets; [`client`] connects to any endpoint and tells what was
+//! negotiated; [`client_auth`] verifies the certificates of clients, and [`fetch`] gets CRLs and OCSP responses over plain
+//! HTTP.
+//! negotiated; [`client_auth`] verifies the certificates of clients, and [`fetch`] gets
+//! keeps the service's own TLS chain, and [`own_certificate`] reads one that the operator brings; [`tickets`] makes what
+//! sessions are resumed by; [`quic`] is the door and HTTP over UDP, [`echo`] sends back what comes; [`plain`] serves CRLs and
+//! OCSP; [`s3`] writes to buckets; [`client`] connects to any endpoint and tells what was negotiated; [`client_auth`]
+//! verifies the certificates of clients, and [`fetch`] gets
 //! CRLs and OCSP responses over plain HTTP.
 
 mod accept;

@@ -116,7 +116,7 @@ fn garbage(random: &mut Random, kind: usize) -> Vec<u8> {
         // Of a version that nobody speaks: large ones are answered with the versions that there are.
         4 => {
             let mut packet = initial_head(0xc0, 0x1a2a_3a4a, ids, &[], 1180);
-            packet.extend(random.bytes(if len % 2 == 0 { 1180 } else { 100 }));
+            packet.extend(random.bytes(if len.is_multiple_of(2) { 1180 } else { 100 }));
             packet
         }
         // Other long headers, and short ones.

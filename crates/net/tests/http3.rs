@@ -143,6 +143,8 @@ async fn requests_and_answers_of_any_size_are_carried() {
     let (status, headers, body) = ask(&mut client, list, 1).await.unwrap();
     assert_eq!(status, 200);
     assert!(headers.contains_key("x-amzn-requestid"));
+    assert!(headers["date"].to_str().unwrap().ends_with(" GMT"));
+    assert_eq!(headers["content-length"], body.len().to_string().as_str());
     assert!(body.len() > 100_000, "{} bytes", body.len());
     let body: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(body["Keys"].as_array().unwrap().len(), 1000);

@@ -167,9 +167,8 @@ async fn a_resumed_session_still_exchanges_hybrid_keys_and_has_no_early_data() {
     let mut kinds = Vec::new();
     for round in 0..3 {
         let connecting = client.connect(address, "localhost").unwrap();
-        let connecting = match connecting.into_0rtt() {
-            Ok(_) => panic!("round {round}: the ticket allows early data"),
-            Err(connecting) => connecting,
+        let Err(connecting) = connecting.into_0rtt() else {
+            panic!("round {round}: the ticket allows early data")
         };
         let (connection, accepted) = tokio::join!(connecting, listener.accept());
         let accepted = accepted.unwrap();

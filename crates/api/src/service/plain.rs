@@ -506,7 +506,7 @@ fn matches_etag(given: Option<&HeaderValue>, etag: &HeaderValue) -> bool {
 }
 
 /// A moment as HTTP writes it (RFC 9110, section 5.6.7).
-pub(super) fn http_date(seconds: i64) -> String {
+pub fn http_date(seconds: i64) -> String {
     const FORMAT: &[BorrowedFormatItem<'static>] = format_description!(
         "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
     );

@@ -16,8 +16,8 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::Failure;
-use crate::tls::{Flags, Tls};
-use crate::{files, output, running};
+use crate::tls::{Flags, Shows, Tls};
+use crate::{files, output, reload, running};
 
 /// Arguments of `serve-echo`.
 #[derive(clap::Args)]
@@ -107,10 +107,27 @@ fn door(tls: &Tls, ca_out: Option<&Path>) -> Result<Door, Failure> {
     };
     let store = MemoryStore::new();
     let root = RootKey::generate().map_err(|error| failed(&error))?;
-    let mut work = Work::new(&store, &root, system_clock());
-    let chain = ensure(&mut work, tls.kind, &tls.names).map_err(|error| failed(&error))?;
+    let mut roots = String::new();
+    let mut certificates = Vec::new();
+    match &tls.shows {
+        Shows::Own(kinds) => {
+            for kind in kinds {
+                let mut work = Work::new(&store, &root, system_clock());
+                let chain = ensure(&mut work, kind, &tls.names).map_err(|error| failed(&error))?;
+                roots.push_str(&chain.root_pem);
+                certificates.push(chain.certificate(kind));
+            }
+        }
+        Shows::Files(list) => {
+            for files in list {
+                let own = files.load()?;
+                roots.push_str(own.root_pem.as_deref().unwrap_or_default());
+                certificates.push(own.certificate);
+            }
+        }
+    }
     if let Some(path) = ca_out {
-        files::write(path, chain.root_pem.as_bytes(), 0o644)?;
+        files::write(path, roots.as_bytes(), 0o644)?;
     }
     let settings = door::Settings {
         listener: PROTOCOL.into(),
@@ -118,8 +135,10 @@ fn door(tls: &Tls, ca_out: Option<&Path>) -> Result<Door, Failure> {
         quic_protocols: vec![PROTOCOL.as_bytes().to_vec()],
         ..door::Settings::with_protocols(&[PROTOCOL])
     };
-    Door::new(settings, vec![chain.certificate(tls.kind)], None)
-        .map_err(|error| Failure::new(format!("TLS cannot be configured: {error}")))
+    let door = Door::new(settings, certificates, None)
+        .map_err(|error| Failure::new(format!("TLS cannot be configured: {error}")))?;
+    reload::check(&door)?;
+    Ok(door)
 }
 
 type Bound = (Option<TcpListener>, Option<UdpSocket>, SocketAddr);

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::place::Place;
 use crate::root_key::Provider;
 use crate::running::{Listen, Revocation, Running};
-use crate::{acme, buckets, files, http3, output, running, tls};
+use crate::{acme, buckets, files, http3, ledger_options, metrics_options, output, running, tls};
 
 /// Arguments of `server`.
 #[derive(clap::Args)]
@@ -167,6 +167,13 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         tls_names: file.tls_names,
     };
     let tls = arguments.tls.or(from_file).choose(listen, clients)?;
+    let metrics = metrics_options::Settings::choose(arguments.metrics, file.metrics_listen)?;
+    let from_file = ledger_options::Flags {
+        ledger: file.ledger,
+        ledger_days: file.ledger_days,
+        ledger_bytes: file.ledger_bytes,
+    };
+    let ledger = arguments.ledger.or(from_file).choose(&arguments.data);
     let http3 = arguments.http3.choose(file.http3)?;
     let data = Data::open(&place, &provider)?;
     running::raise_open_files();
@@ -179,13 +186,17 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         };
         let mut terminate = receive(SignalKind::terminate())?;
         let mut interrupt = receive(SignalKind::interrupt())?;
-        let running = Running::start(data, listen, tls, http3, revocation).await?;
+        let running =
+            Running::start(data, listen, tls, http3, revocation, metrics, ledger).await?;
         if let Err(failure) = data::update_profile(&arguments.data, running.address) {
             tracing::warn!(error = failure.message(), "the AWS profile was not brought up to date");
         }
         output::line(&format!("listening on https://{}", running.address));
         if let Some(address) = running.revocation {
             output::line(&format!("revocation on http://{address}"));
+        }
+        if let Some(address) = running.metrics {
+            output::line(&format!("metrics on http://{address}/metrics"));
         }
         if let Some(address) = running.http3 {
             output::line(&format!("HTTP/3 on udp://{address}"));

@@ -13,9 +13,11 @@ use h3::error::{Code, StreamError};
 use h3::frame::FrameStream;
 use h3::server::{RequestResolver, RequestStream};
 use h3::stream::BufRecvStream;
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, DATE};
+use http::{HeaderValue, Method};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame};
+use outlast_api::service::http_date;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
@@ -165,11 +167,20 @@ async fn request(
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     let body = Content::new(receive, ended, announced);
+    let is_head = request.method() == Method::HEAD;
     let answer = connection.answer(request.map(|()| body)).await;
     let sending = async {
-        let (head, body) = answer.into_parts();
+        let (mut head, body) = answer.into_parts();
         let body = body.collect().await.map(http_body_util::Collected::to_bytes);
         let body = body.unwrap_or_else(|never| match never {});
+        // What hyper adds over TCP. SDKs set their clocks by the date.
+        let seconds = (connection.server.clock)().div_euclid(1000);
+        if let Ok(date) = HeaderValue::from_str(&http_date(seconds)) {
+            head.headers.entry(DATE).or_insert(date);
+        }
+        if !is_head {
+            head.headers.entry(CONTENT_LENGTH).or_insert(body.len().into());
+        }
         send.send_response(http::Response::from_parts(head, ())).await?;
         if !body.is_empty() {
             send.send_data(body).await?;
