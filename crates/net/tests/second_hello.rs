@@ -1,5 +1,5 @@
 //! The ClientHello after a HelloRetryRequest: what it may change, and what becomes of it if it lies.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::type_complexity, reason = "a test may fail")]
 
 mod raw;
 
