@@ -1,5 +1,6 @@
-"""page.py CHROMIUM ORIGIN CA.pem SCREENSHOT: opens ORIGIN/healthz in Chromium over HTTP/3, and prints as JSON what the
-browser's security panel shows of it. CHROMIUM is the program; ORIGIN is https://127.0.0.1:PORT.
+"""page.py CHROMIUM ORIGIN SCREENSHOT: opens ORIGIN/healthz in Chromium over HTTP/3, and prints as JSON what the
+browser's security panel shows of it. CHROMIUM is the program; ORIGIN is
+https://127.0.0.1:PORT. The browser takes the certificate that the server shows over TCP, by its public key.
 
 Chromium is spoken to over two pipes (--remote-debugging-pipe): messages are JSON, and a zero byte ends each.
 """
@@ -7,6 +8,7 @@ Chromium is spoken to over two pipes (--remote-debugging-pipe): messages are JSO
 import base64
 import json
 import os
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -63,23 +65,24 @@ class Browser:
             self.events.append(self.message())
 
 
-def fingerprint(roots):
-    """Of the root's public key, as --ignore-certificate-errors-spki-list wants it."""
+def fingerprint(place):
+    """Of the public key that the server shows, as --ignore-certificate-errors-spki-list wants it."""
+    host, port = place.split(":")
+    pem = ssl.get_server_certificate((host, int(port)))
     der = subprocess.run(
-        f"openssl x509 -in '{roots}' -noout -pubkey | openssl pkey -pubin -outform DER"
-        " | openssl dgst -sha256 -binary",
-        shell=True, check=True, capture_output=True,
+        "openssl x509 -noout -pubkey | openssl pkey -pubin -outform DER | openssl dgst -sha256 -binary",
+        shell=True, check=True, capture_output=True, input=pem.encode(),
     ).stdout
     return base64.b64encode(der).decode()
 
 
-def main(program, origin, roots, screenshot):
+def main(program, origin, screenshot):
     place = origin.removeprefix("https://")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         browser = Browser(program, [
             f"--user-data-dir={folder}",
             f"--origin-to-force-quic-on={place}",
-            f"--ignore-certificate-errors-spki-list={fingerprint(roots)}",
+            f"--ignore-certificate-errors-spki-list={fingerprint(place)}",
             "--enable-quic",
             "--no-proxy-server",
             "--no-first-run",
