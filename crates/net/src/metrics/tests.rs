@@ -129,3 +129,36 @@ fn a_table_that_is_full_counts_on() {
     assert_eq!(rows.len(), limits::MAX_METRIC_ROWS + 1);
     assert!(rows.contains(&(vec![("one", OTHER)], 500)));
 }
+
+/// What the documentation, its dashboard and its alerts name is there, and all that is there is documented.
+#[test]
+fn the_documentation_names_what_there_is() {
+    let metrics = Arc::new(Metrics::new());
+    metrics.watch_ledger(|| 0);
+    metrics.handshake(&handshake(1, "a", served("X25519MLKEM768", "ecdsa-p256")));
+    metrics.request(Some("kms"), Some("Sign"), 200, Duration::ZERO);
+    let page = scrape::page(&metrics);
+    let known: Vec<_> = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+    let known: Vec<_> = known.iter().filter_map(|line| line.split(' ').next()).collect();
+    let documentation = include_str!("../../../../docs/metrics.md");
+    let dashboard = include_str!("../../../../docs/metrics-dashboard.json");
+    for name in &known {
+        assert!(documentation.contains(name), "{name} is not documented");
+    }
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    for text in [documentation, dashboard] {
+        for (at, _) in text.match_indices("outlast_") {
+            let name: &str = text[at..].split(|c| !is_part(c)).next().unwrap();
+            let base = ["_total", "_bucket"]
+                .iter()
+                .find_map(|ending| name.strip_suffix(ending))
+                .unwrap_or(name);
+            assert!(known.contains(&base), "there is no {name}");
+        }
+    }
+    for table in [HANDSHAKES.labels.as_slice(), &HANDSHAKE_SECONDS.labels, &REQUESTS.labels] {
+        for label in table {
+            assert!(documentation.contains(&format!("`{label}`")), "{label} is not documented");
+        }
+    }
+}
