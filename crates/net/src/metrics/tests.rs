@@ -1,3 +1,5 @@
+//! Reports in, pages out.
+
 use super::*;
 use crate::limits;
 
