@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::fuzz::Plan;
+
 /// Runs all checks and tests and prints their counts. The last line is `N passed, N failed`.
 pub fn run(root: &Path) -> Result<(), String> {
     step("formatting");
@@ -19,6 +21,8 @@ pub fn run(root: &Path) -> Result<(), String> {
     peers(root)?;
     step("tests");
     let counts = tests(root)?;
+    step("fuzzing, briefly");
+    crate::fuzz::run(root, &fuzzed())?;
     step("quickstart, release build");
     let out = root.join("target/ci-quickstart");
     let _ = std::fs::remove_dir_all(&out);
@@ -27,6 +31,12 @@ pub fn run(root: &Path) -> Result<(), String> {
     verify_quickstart(root, &out)?;
     println!("\n{} passed, {} failed", counts.passed + 1, counts.failed);
     if counts.failed > 0 { Err("some tests failed".into()) } else { Ok(()) }
+}
+
+/// What strangers send before anybody knows who they are, and the ledger that is read years later.
+fn fuzzed() -> Plan {
+    let targets = ["client_hello", "ledger", "proxy_protocol"];
+    Plan { seconds: 20, targets: targets.map(str::to_owned).into() }
 }
 
 /// What the tests talk to.
@@ -48,6 +58,9 @@ const PEERS: &[&str] = &[
     "moto",
     "s2n",
     "nginx",
+    "chromium",
+    "aioquic",
+    "quicgo",
 ];
 
 /// Installs the peers below `target/peers`, and PostgreSQL where it is missing.

@@ -1,7 +1,8 @@
 //! The project's own chores.
 //!
 //! `gen` writes the generated lists, `tidy` checks what the compiler does not, `peers` installs the programs
-//! that the interop tests talk to, `ci` runs everything that must hold, `bench` prints the benchmark table.
+//! that the interop tests talk to, `fuzz` runs the fuzz targets, `ci` runs everything that must hold, `bench` prints
+//! the benchmark table.
 
 #![expect(
     clippy::print_stdout,
@@ -11,12 +12,14 @@
 
 mod ci;
 mod codegen;
+mod fuzz;
 mod tidy;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-const USAGE: &str = "usage: cargo xtask gen | tidy | peers | ci | bench [--quick]";
+const USAGE: &str =
+    "usage: cargo xtask gen | tidy | peers | fuzz [--seconds N] [TARGET...] | ci | bench [--quick]";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -25,6 +28,7 @@ fn main() -> ExitCode {
         Some("gen") => codegen::write(&root),
         Some("tidy") => tidy::check(&root).map(|count| println!("tidy: {count} checks")),
         Some("peers") => ci::peers(&root),
+        Some("fuzz") => fuzz::Plan::parse(arguments).and_then(|plan| fuzz::run(&root, &plan)),
         Some("ci") => ci::run(&root),
         Some("bench") => bench(&root, arguments.collect()),
         _ => Err(USAGE.to_owned()),

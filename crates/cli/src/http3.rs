@@ -8,7 +8,7 @@ use crate::failure::Failure;
 
 /// Flags of `server`; the settings file has the same.
 #[derive(clap::Args, Default)]
-#[group(id = "http3-flags")]
+#[group(id = "http3")]
 pub(crate) struct Flags {
     /// HTTP/3 at the same port over UDP: on or off [default: on if the port is free].
     #[arg(long, env = "OUTLAST_HTTP3", value_name = "on|off")]

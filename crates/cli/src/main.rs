@@ -15,6 +15,8 @@ mod files;
 mod ledger_options;
 mod metrics_options;
 mod http3;
+mod http3;
+mod metrics_options;
 mod output;
 mod place;
 mod profile;

@@ -33,7 +33,7 @@ fn json(command: &mut Command) -> Value {
 /// What the browser's security panel shows.
 #[test]
 fn chromium_says_x25519mlkem768_over_http3() {
-    let Some(chromium) = peer("chromium") else { return };
+    let (Some(chromium), Some(openssl)) = (peer("chromium"), peer("openssl")) else { return };
     let folder = Folder::new();
     let server = serve(&folder, &[]);
     let picture = std::env::temp_dir().join(format!("outlast-http3-{}.png", server.port));
@@ -41,6 +41,7 @@ fn chromium_says_x25519mlkem768_over_http3() {
         Command::new("python3")
             .arg(checkout().join("tests/interop/endpoints/chromium/page.py"))
             .arg(chromium.join("bin/chromium"))
+            .arg(openssl.join("bin/openssl"))
             .arg(format!("https://127.0.0.1:{}", server.port))
             .arg(&picture),
     );

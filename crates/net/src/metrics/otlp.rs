@@ -111,12 +111,12 @@ fn name(head: Head) -> String {
     if rest.is_empty() { format!("outlast.{area}") } else { format!("outlast.{area}.{rest}") }
 }
 
-/// UCUM.
+/// UCUM; none for counts: those who write `1` get ratios.
 fn unit(head: Head) -> &'static str {
     match head.unit {
         Some("seconds") => "s",
         Some(_) => "By",
-        None => "1",
+        None => "",
     }
 }
 

@@ -1,11 +1,12 @@
-"""page.py CHROMIUM ORIGIN SCREENSHOT: opens ORIGIN/healthz in Chromium over HTTP/3, and prints as JSON what the
-browser's security panel shows of it. CHROMIUM is the program; ORIGIN is
-https://127.0.0.1:PORT. The browser takes the certificate that the server shows over TCP, by its public key.
+"""page.py CHROMIUM OPENSSL ORIGIN SCREENSHOT: opens ORIGIN/healthz in Chromium over HTTP/3, and prints as JSON what the
+browser's security panel shows of it. CHROMIUM and OPENSSL are the programs; ORIGIN is https://127.0.0.1:PORT. The browser
+takes the certificate that the server shows over TCP, by its public key.
 
 Chromium is spoken to over two pipes (--remote-debugging-pipe): messages are JSON, and a zero byte ends each.
 """
 
 import base64
+import hashlib
 import json
 import os
 import ssl
@@ -65,24 +66,26 @@ class Browser:
             self.events.append(self.message())
 
 
-def fingerprint(place):
+def fingerprint(openssl, place):
     """Of the public key that the server shows, as --ignore-certificate-errors-spki-list wants it."""
+
+    def run(*arguments, given):
+        return subprocess.run([openssl, *arguments], input=given, check=True, capture_output=True).stdout
+
     host, port = place.split(":")
     pem = ssl.get_server_certificate((host, int(port)))
-    der = subprocess.run(
-        "openssl x509 -noout -pubkey | openssl pkey -pubin -outform DER | openssl dgst -sha256 -binary",
-        shell=True, check=True, capture_output=True, input=pem.encode(),
-    ).stdout
-    return base64.b64encode(der).decode()
+    key = run("x509", "-noout", "-pubkey", given=pem.encode())
+    der = run("pkey", "-pubin", "-outform", "DER", given=key)
+    return base64.b64encode(hashlib.sha256(der).digest()).decode()
 
 
-def main(program, origin, screenshot):
+def main(program, openssl, origin, screenshot):
     place = origin.removeprefix("https://")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         browser = Browser(program, [
             f"--user-data-dir={folder}",
             f"--origin-to-force-quic-on={place}",
-            f"--ignore-certificate-errors-spki-list={fingerprint(place)}",
+            f"--ignore-certificate-errors-spki-list={fingerprint(openssl, place)}",
             "--enable-quic",
             "--no-proxy-server",
             "--no-first-run",

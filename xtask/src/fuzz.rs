@@ -1,0 +1,226 @@
+//! Fuzzing with the compiler that builds everything else: libFuzzer's counters are a pass of LLVM that stable Rust has.
+//!
+//! Deliberately without AddressSanitizer, which only a nightly compiler has: the workspace forbids `unsafe`, so what is
+//! looked for here is panics, overflows, endless loops and memory. `cargo +nightly fuzz run TARGET` adds it where
+//! cargo-fuzz is installed.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What cargo-fuzz passes, without the sanitizer.
+const FLAGS: &[&str] = &[
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "--cfg=fuzzing",
+];
+
+/// Seconds for each target where nothing else is said.
+const SECONDS: u64 = 60;
+
+/// A run.
+pub struct Plan {
+    /// Seconds for each target.
+    pub seconds: u64,
+    /// Names of targets; all if there is none.
+    pub targets: Vec<String>,
+}
+
+impl Plan {
+    /// From `[--seconds N] [TARGET...]`.
+    pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut plan = Self { seconds: SECONDS, targets: Vec::new() };
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--seconds" => {
+                    let number = arguments.next().and_then(|text| text.parse().ok());
+                    plan.seconds =
+                        number.filter(|number| *number > 0).ok_or("--seconds needs a number")?;
+                }
+                other if other.starts_with('-') => return Err(format!("{other} is not known")),
+                _ => plan.targets.push(argument),
+            }
+        }
+        Ok(plan)
+    }
+}
+
+/// Builds the targets and runs each for so long. What a run has found before is its start, with the seeds of
+/// `fuzz/seeds`; both what it finds and what fails stay below `target/fuzz`.
+pub fn run(root: &Path, plan: &Plan) -> Result<(), String> {
+    let known = targets(root)?;
+    if let Some(unknown) = plan.targets.iter().find(|name| !known.contains(name)) {
+        return Err(format!("there is no target {unknown}; there are {}", known.join(", ")));
+    }
+    let chosen = if plan.targets.is_empty() { &known } else { &plan.targets };
+    let programs = build(root, chosen)?;
+    let mut failed = Vec::new();
+    for name in chosen {
+        match fuzz(root, &programs, name, plan.seconds) {
+            Ok(runs) => println!("fuzz {name}: {runs} runs in {} s, nothing found", plan.seconds),
+            Err(message) => {
+                println!("fuzz {name}: {message}");
+                failed.push(name.as_str());
+            }
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(format!("fuzzing failed: {}", failed.join(", "))) }
+}
+
+/// The names of the targets.
+fn targets(root: &Path) -> Result<Vec<String>, String> {
+    let folder = root.join("fuzz/fuzz_targets");
+    let read = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(&folder).map_err(read)? {
+        let path = entry.map_err(read)?.path();
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            names.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Builds them, and gives the folder of the programs.
+fn build(root: &Path, names: &[String]) -> Result<PathBuf, String> {
+    let triple = host()?;
+    let place = root.join("target/fuzz");
+    let mut command = Command::new(env!("CARGO"));
+    command
+        .args(["build", "--locked", "--release", "--target", &triple, "--manifest-path"])
+        .arg(root.join("fuzz/Cargo.toml"))
+        .env("CARGO_TARGET_DIR", &place)
+        // Not for programs of the build itself, since a target is named.
+        .env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f"));
+    for name in names {
+        command.args(["--bin", name]);
+    }
+    let status = command.status().map_err(|error| format!("cargo build: {error}"))?;
+    if !status.success() {
+        return Err("the fuzz targets could not be built (is there a C++ compiler?)".into());
+    }
+    Ok(place.join(triple).join("release"))
+}
+
+fn host() -> Result<String, String> {
+    let output =
+        Command::new("rustc").arg("-vV").output().map_err(|error| format!("rustc: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| "rustc does not say what machine it is for".into())
+}
+
+/// Runs one target, and gives the number of its runs.
+fn fuzz(root: &Path, programs: &Path, name: &str, seconds: u64) -> Result<u64, String> {
+    let folder = |kind: &str| {
+        let path = root.join("target/fuzz").join(kind).join(name);
+        std::fs::create_dir_all(&path).map(|()| path).map_err(|error| error.to_string())
+    };
+    let (corpus, artifacts) = (folder("corpus")?, folder("artifacts")?);
+    let mut command = Command::new(programs.join(name));
+    command
+        .arg(format!("-max_total_time={seconds}"))
+        .arg(format!("-artifact_prefix={}/", artifacts.display()))
+        .args(["-print_final_stats=1", "-timeout=10", "-rss_limit_mb=2048"])
+        .arg(&corpus);
+    let seeds = root.join("fuzz/seeds").join(name);
+    if seeds.is_dir() {
+        command.arg(seeds);
+    }
+    let mut child = command
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .map_err(|error| format!("cannot be started: {error}"))?;
+    let mut outcome = Outcome::default();
+    if let Some(stderr) = child.stderr.take() {
+        for line in BufReader::new(stderr).split(b'\n') {
+            let line = line.map_err(|error| error.to_string())?;
+            outcome.read(&String::from_utf8_lossy(&line));
+        }
+    }
+    let status = child.wait().map_err(|error| error.to_string())?;
+    outcome.judge(status.success())
+}
+
+/// What a target says of itself.
+#[derive(Default)]
+struct Outcome {
+    counters: bool,
+    runs: u64,
+    artifact: Option<String>,
+    /// The last lines.
+    tail: std::collections::VecDeque<String>,
+}
+
+impl Outcome {
+    fn read(&mut self, line: &str) {
+        self.counters |= line.contains("inline 8-bit counters");
+        if let Some(number) = line.strip_prefix("stat::number_of_executed_units:") {
+            self.runs = number.trim().parse().unwrap_or(0);
+        }
+        if let Some((_, path)) = line.split_once("Test unit written to ") {
+            self.artifact = Some(path.to_owned());
+        }
+        self.tail.push_back(line.to_owned());
+        if self.tail.len() > 60 {
+            self.tail.pop_front();
+        }
+    }
+
+    /// A target without counters would only try what it was given, and one without runs nothing at all.
+    fn judge(self, success: bool) -> Result<u64, String> {
+        if !success {
+            let tail = Vec::from(self.tail).join("\n");
+            let again = self.artifact.map_or_else(String::new, |path| {
+                format!("\nto see it again, give the program that file: {path}")
+            });
+            return Err(format!("something was found\n{tail}{again}"));
+        }
+        if !self.counters {
+            return Err("it has no counters of coverage: this compiler cannot instrument it".into());
+        }
+        if self.runs == 0 {
+            return Err("it ran nothing".into());
+        }
+        Ok(self.runs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judge(lines: &[&str], success: bool) -> Result<u64, String> {
+        let mut outcome = Outcome::default();
+        lines.iter().for_each(|line| outcome.read(line));
+        outcome.judge(success)
+    }
+
+    #[test]
+    fn a_run_counts_only_if_it_was_one() {
+        let loaded = "INFO: Loaded 1 modules   (12 inline 8-bit counters): 12 [0x1, 0x2),";
+        let done = "stat::number_of_executed_units: 4711";
+        assert_eq!(judge(&[loaded, done], true), Ok(4711));
+        assert!(judge(&[done], true).is_err());
+        assert!(judge(&[loaded], true).is_err());
+        let found = "artifact_prefix='./'; Test unit written to ./crash-1";
+        assert!(judge(&[loaded, done, found], false).unwrap_err().contains("./crash-1"));
+    }
+
+    #[test]
+    fn arguments() {
+        let plan = |text: &str| Plan::parse(text.split_whitespace().map(str::to_owned));
+        let parsed =
+            plan("--seconds 5 crl ocsp").ok().map(|plan| (plan.seconds, plan.targets.len()));
+        assert_eq!(parsed, Some((5, 2)));
+        assert_eq!(plan("").ok().map(|plan| plan.seconds), Some(SECONDS));
+        for wrong in ["--seconds", "--seconds 0", "--seconds x", "--other"] {
+            assert!(plan(wrong).is_err(), "{wrong}");
+        }
+    }
+}
