@@ -211,7 +211,7 @@ async fn openssl_clients_get_what_the_policy_says() {
     let all = openssl_groups();
     let long: Vec<_> = all.iter().step_by(2).cloned().collect();
     let short: Vec<_> = all.iter().filter(|case| case.1.len() <= 2).cloned().collect();
-    let cases = spread(&listeners, &long, &short, 4);
+    let cases = spread(&listeners, &long, &short, 17);
     let (peer, ca) = (&peer, &world.ca);
     let outcomes = futures_util::stream::iter(cases.into_iter().enumerate())
         .map(|(id, (listener, (text, groups, shares)))| async move {

@@ -221,13 +221,16 @@ pub fn agree(
     let named = |row: &&Group| known.groups.contains(&row.code_point);
     let newest = known.versions.contains(&Version::Tls13.code_point())
         && listener.rules.versions().any(|version| version == Version::Tls13);
-    let could = newest
-        && mode != Mode::Allow
-        && listener.rules.groups().filter(named).any(|row| row.strength.is_post_quantum());
-    let did =
-        matches!(decision, Decision::Serve(choice) if choice.group.strength.is_post_quantum());
-    if could != did && mode != Mode::Allow {
-        wrong.push(format!("a post-quantum group: possible {could}, chosen {did}"));
+    let could =
+        newest && listener.rules.groups().filter(named).any(|row| row.strength.is_post_quantum());
+    let did = match decision {
+        Decision::Serve(choice) => Some(choice.group.strength.is_post_quantum()),
+        Decision::Refuse(Refusal::Group | Refusal::Classical) => Some(false),
+        // For other reasons, which say nothing of groups.
+        Decision::Refuse(_) => None,
+    };
+    if mode != Mode::Allow && did.is_some_and(|did| did != could) {
+        wrong.push(format!("a post-quantum group: possible {could}, chosen {did:?}"));
     }
     if wrong.is_empty() { Ok(decision) } else { Err(wrong.join("; ")) }
 }
