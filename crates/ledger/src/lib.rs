@@ -2,11 +2,17 @@
 //!
 //! [`Handshake`] and [`End`] are what a listener reports of each connection through [`Observe`].
 
+pub mod dry_run;
 mod event;
+pub mod known;
 pub mod limits;
 pub mod line;
+pub mod plot;
 pub mod read;
+pub mod report;
 pub mod segments;
+pub mod tally;
+pub mod verdict;
 mod writer;
 
 pub use event::{End, Handshake, Observe, Observers, Outcome, Served};

@@ -27,7 +27,7 @@ pub enum Transport {
 
 /// What a client offers, in its order. Values without a meaning (GREASE, RFC 8701) are kept, since fingerprints and
 /// bug reports want them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Offer {
     /// How it came.
     pub transport: Transport,

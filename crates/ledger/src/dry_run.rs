@@ -1,0 +1,212 @@
+//! Replays the recorded offers under another policy: who would break, who would change.
+
+use std::collections::BTreeMap;
+
+use outlast_crypto::schemes::{Kind, SCHEMES, Scheme};
+use outlast_negotiate::decide::CertificateFacts;
+use outlast_negotiate::{Decision, Refusal, Rules, decide};
+use serde::Serialize;
+
+use crate::report::{ClientRow, rows_with_offers};
+use crate::tally::{Counts, Tally};
+
+/// Kinds of certificates, by the beginnings of their names, and what their keys sign with.
+const KINDS: &[(&str, &[&str])] = &[
+    ("ecdsa-p256", &["ecdsa_secp256r1_sha256"]),
+    ("ecdsa-p384", &["ecdsa_secp384r1_sha384"]),
+    ("ecdsa-p521", &["ecdsa_secp521r1_sha512"]),
+    ("ed25519", &["ed25519"]),
+    ("ml-dsa-44", &["mldsa44"]),
+    ("ml-dsa-65", &["mldsa65"]),
+    ("ml-dsa-87", &["mldsa87"]),
+];
+
+/// What is known of a certificate of this kind, as the ledger and `--tls-cert` name it. Its chain is taken to be signed
+/// with the same kind of key.
+pub fn certificate(kind: &str) -> Option<CertificateFacts> {
+    let codes = |names: &[&str]| -> Vec<u16> {
+        let rows = names.iter().filter_map(|name| Scheme::by_name(name));
+        rows.map(|row| row.code_point).collect()
+    };
+    let schemes = if kind == "rsa" || kind.starts_with("rsa-") {
+        let rsa = SCHEMES.iter().filter(|row| matches!(row.kind, Kind::RsaPss | Kind::RsaPkcs1));
+        rsa.map(|row| row.code_point).collect()
+    } else {
+        codes(KINDS.iter().find(|row| row.0 == kind)?.1)
+    };
+    let chain = if kind.starts_with("ml-dsa-") { schemes.clone() } else { Vec::new() };
+    Some(CertificateFacts { kind: kind.to_owned(), schemes, chain })
+}
+
+/// Names of the kinds that [`certificate`] knows.
+pub fn certificate_kinds() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|row| row.0).chain(["rsa"])
+}
+
+/// What a client would get.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Future {
+    /// A connection.
+    Served {
+        /// IANA name of the group.
+        group: &'static str,
+        /// Whether by HelloRetryRequest.
+        hello_retry: bool,
+        /// `TLSv1.3`
+        version: &'static str,
+        /// IANA name.
+        suite: &'static str,
+    },
+    /// An alert.
+    Refused {
+        /// Why.
+        reason: Refusal,
+        /// The same in words.
+        explanation: String,
+    },
+}
+
+/// A client under the other policy.
+#[derive(Debug, Serialize)]
+pub struct ClientChange {
+    /// The client as recorded.
+    #[serde(flatten)]
+    pub client: ClientRow,
+    /// What it would get.
+    pub future: Future,
+    /// Connections that were served and would be refused.
+    pub breaks: u64,
+    /// Connections that were refused and would be served.
+    pub mends: u64,
+    /// Connections that would have another group.
+    pub changes_group: u64,
+    /// Connections that would need one more round trip.
+    pub more_round_trips: u64,
+    /// Connections that would need one less.
+    pub fewer_round_trips: u64,
+}
+
+/// A ledger under another policy.
+#[derive(Debug, Serialize)]
+pub struct DryRun {
+    /// The policy's name.
+    pub policy: &'static str,
+    /// The mode's name.
+    pub mode: &'static str,
+    /// Kinds of certificates that were replayed with, by listener.
+    pub certificates: BTreeMap<String, Vec<String>>,
+    /// Connections as recorded.
+    pub recorded: Counts,
+    /// Connections whose offer is not known: they are not replayed.
+    pub not_replayed: u64,
+    /// Connections that were served and would be refused.
+    pub breaks: u64,
+    /// Connections that were refused and would be served.
+    pub mends: u64,
+    /// Connections that would have another group.
+    pub changes_group: u64,
+    /// Connections that would need one more round trip.
+    pub more_round_trips: u64,
+    /// Connections that would need one less.
+    pub fewer_round_trips: u64,
+    /// Connections that would have a post-quantum group.
+    pub hybrid: u64,
+    /// By client: who breaks first, then the most frequent.
+    pub clients: Vec<ClientChange>,
+}
+
+/// Replays. `certificates` are shown at every listener; without any those that were recorded there are, ML-DSA first,
+/// or ECDSA P-256 where none was.
+pub fn dry_run(tally: &Tally, rules: &Rules, certificates: &[CertificateFacts]) -> DryRun {
+    let mut shown: BTreeMap<&str, Vec<CertificateFacts>> = BTreeMap::new();
+    for listener in tally.listeners.keys() {
+        let mut facts = certificates.to_vec();
+        if facts.is_empty() {
+            let kinds = tally.certificates.get(listener).into_iter().flatten();
+            facts = kinds.filter_map(|(kind, _)| certificate(kind)).collect();
+            facts.sort_by_key(|facts| facts.chain.is_empty());
+        }
+        if facts.is_empty() {
+            facts.extend(certificate("ecdsa-p256"));
+        }
+        shown.insert(listener, facts);
+    }
+    let kinds = |facts: &Vec<CertificateFacts>| facts.iter().map(|one| one.kind.clone()).collect();
+    let mut out = DryRun {
+        policy: rules.policy.name,
+        mode: rules.mode.name(),
+        certificates: shown
+            .iter()
+            .map(|(listener, facts)| ((*listener).to_owned(), kinds(facts)))
+            .collect(),
+        recorded: tally.total.clone(),
+        not_replayed: tally.unseen.beyond_limits,
+        breaks: 0,
+        mends: 0,
+        changes_group: 0,
+        more_round_trips: 0,
+        fewer_round_trips: 0,
+        hybrid: 0,
+        clients: Vec::new(),
+    };
+    for (client, offer) in rows_with_offers(tally) {
+        let facts = shown.get(client.listener.as_str()).map(Vec::as_slice).unwrap_or_default();
+        let Some(offer) = offer else {
+            out.not_replayed += client.counts.connections;
+            continue;
+        };
+        let change = replay(client, decide(rules, offer, facts), &mut out.hybrid);
+        out.breaks += change.breaks;
+        out.mends += change.mends;
+        out.changes_group += change.changes_group;
+        out.more_round_trips += change.more_round_trips;
+        out.fewer_round_trips += change.fewer_round_trips;
+        out.clients.push(change);
+    }
+    out.clients.sort_by_key(|change| (u64::MAX - change.breaks, u64::MAX - change.changes_group));
+    out
+}
+
+fn replay(client: ClientRow, decision: Decision, hybrid: &mut u64) -> ClientChange {
+    let counts = &client.counts;
+    let (served, refused) = (counts.served(), counts.refused);
+    let mut change = ClientChange {
+        breaks: 0,
+        mends: 0,
+        changes_group: 0,
+        more_round_trips: 0,
+        fewer_round_trips: 0,
+        future: Future::Refused { reason: Refusal::Group, explanation: String::new() },
+        client,
+    };
+    match decision {
+        Decision::Refuse(reason) => {
+            change.breaks = served;
+            change.future = Future::Refused { reason, explanation: reason.to_string() };
+        }
+        Decision::Serve(choice) => {
+            let same = change.client.groups.get(choice.group.name).copied().unwrap_or_default();
+            // A resumed session of TLS 1.2 has no group that could be another.
+            let none = change.client.groups.get("-").copied().unwrap_or_default();
+            let retried = change.client.counts.hello_retry.min(served);
+            change.mends = refused;
+            change.changes_group = served.saturating_sub(same).saturating_sub(none);
+            if choice.hello_retry {
+                change.more_round_trips = served - retried;
+            } else {
+                change.fewer_round_trips = retried;
+            }
+            if choice.group.strength.is_post_quantum() {
+                *hybrid += served + refused;
+            }
+            change.future = Future::Served {
+                group: choice.group.name,
+                hello_retry: choice.hello_retry,
+                version: choice.version.name(),
+                suite: choice.suite.name,
+            };
+        }
+    }
+    change
+}

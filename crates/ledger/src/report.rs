@@ -1,0 +1,205 @@
+//! Reports over a [`Tally`]: the summary, and the laggards.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::known::{self, Ability, group_name};
+use crate::tally::{Client, Counts, OfferRow, Tally, Unseen};
+use crate::verdict::{Cause, Verdict};
+
+/// What a client's offer is called.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Fingerprint {
+    /// JA4, if it was recorded.
+    pub ja4: Option<String>,
+    /// The software, if it is known.
+    pub software: Option<&'static str>,
+    /// Names of the groups that it offers.
+    pub groups: Vec<String>,
+    /// Names of the groups that it sends shares of.
+    pub shares: Vec<String>,
+    /// What it could do at best.
+    pub ability: Ability,
+}
+
+impl Fingerprint {
+    fn of(row: Option<&OfferRow>) -> Self {
+        let offer = row.and_then(|row| row.offer.as_ref());
+        let names = |codes: &[u16]| codes.iter().map(|code| group_name(*code)).collect();
+        Self {
+            ja4: row.and_then(|row| row.ja4.clone()),
+            software: row.and_then(|row| row.software).map(|software| software.name),
+            groups: offer.map(|offer| names(&offer.groups)).unwrap_or_default(),
+            shares: offer.and_then(|offer| offer.shares.as_deref()).map(names).unwrap_or_default(),
+            ability: row.map_or(Ability::Unreadable, |row| row.ability),
+        }
+    }
+
+    /// The software, or the first groups.
+    pub fn label(&self) -> String {
+        match self.software {
+            Some(name) => name.to_owned(),
+            None if self.groups.is_empty() => "no readable ClientHello".to_owned(),
+            None => {
+                let more = if self.groups.len() > 4 { " ..." } else { "" };
+                format!("{}{more}", self.groups[..self.groups.len().min(4)].join(":"))
+            }
+        }
+    }
+}
+
+/// One client of a report.
+#[derive(Debug, Clone, Serialize)]
+pub struct ClientRow {
+    /// Principal, or subject of the client's certificate.
+    pub principal: Option<String>,
+    /// What it offers.
+    pub fingerprint: Fingerprint,
+    /// Listener.
+    pub listener: String,
+    /// What is to be said of it.
+    pub verdict: Verdict,
+    /// How many.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Connections by group.
+    pub groups: BTreeMap<String, u64>,
+    /// Networks of its addresses.
+    pub networks: Vec<String>,
+    /// Whether there were more networks.
+    pub more_networks: bool,
+    /// Names of servers that it asked for.
+    pub server_names: Vec<String>,
+    /// Why it got classical, where it must not have.
+    pub causes: BTreeMap<Cause, u64>,
+}
+
+impl ClientRow {
+    fn of(tally: &Tally, client: &Client) -> Self {
+        Self {
+            principal: client.who.clone(),
+            fingerprint: Fingerprint::of(tally.offer_of(client)),
+            listener: client.listener.clone(),
+            verdict: client.counts.verdict().unwrap_or(Verdict::Failed),
+            counts: client.counts.clone(),
+            groups: client.groups.clone(),
+            networks: client.networks.iter().cloned().collect(),
+            more_networks: client.more_networks,
+            server_names: client.names.iter().cloned().collect(),
+            causes: client.causes.clone(),
+        }
+    }
+}
+
+/// The summary.
+#[derive(Debug, Serialize)]
+pub struct Summary {
+    /// All connections.
+    pub total: Counts,
+    /// By principal and offer; the most frequent first.
+    pub clients: Vec<ClientRow>,
+    /// By principal; `-` where nobody said.
+    pub principals: Vec<(String, Counts)>,
+    /// By what is offered.
+    pub fingerprints: Vec<(Fingerprint, Counts)>,
+    /// By listener.
+    pub listeners: Vec<(String, Counts)>,
+    /// By group.
+    pub groups: Vec<(String, Counts)>,
+    /// Refusals and failures by reason.
+    pub reasons: Vec<(String, u64)>,
+    /// Those that advertised post-quantum and got classical: there must be none.
+    pub missed: u64,
+    /// What is missing.
+    pub unseen: Unseen,
+}
+
+fn by_count<K: Ord>(counts: impl IntoIterator<Item = (K, Counts)>) -> Vec<(K, Counts)> {
+    let mut out: Vec<_> = counts.into_iter().collect();
+    out.sort_by(|a, b| b.1.connections.cmp(&a.1.connections).then_with(|| a.0.cmp(&b.0)));
+    out
+}
+
+fn rows(tally: &Tally) -> Vec<ClientRow> {
+    let mut rows: Vec<_> =
+        tally.clients.iter().map(|client| ClientRow::of(tally, client)).collect();
+    rows.sort_by(|a, b| {
+        let key =
+            |row: &ClientRow| (row.verdict != Verdict::Missed, u64::MAX - row.counts.connections);
+        key(a)
+            .cmp(&key(b))
+            .then_with(|| (&a.principal, &a.fingerprint).cmp(&(&b.principal, &b.fingerprint)))
+    });
+    rows
+}
+
+/// Sums a ledger up.
+pub fn summary(tally: &Tally) -> Summary {
+    let mut principals: BTreeMap<String, Counts> = BTreeMap::new();
+    let mut fingerprints: BTreeMap<Fingerprint, Counts> = BTreeMap::new();
+    for client in &tally.clients {
+        let who = client.who.clone().unwrap_or_else(|| "-".into());
+        principals.entry(who).or_default().merge(&client.counts);
+        let fingerprint = Fingerprint::of(tally.offer_of(client));
+        fingerprints.entry(fingerprint).or_default().merge(&client.counts);
+    }
+    let mut reasons: Vec<_> = tally.reasons.clone().into_iter().collect();
+    reasons.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    Summary {
+        clients: rows(tally),
+        principals: by_count(principals),
+        fingerprints: by_count(fingerprints),
+        listeners: by_count(tally.listeners.clone()),
+        groups: by_count(tally.groups.clone()),
+        reasons,
+        missed: tally.total.verdicts.get(&Verdict::Missed).copied().unwrap_or_default(),
+        unseen: tally.unseen.clone(),
+        total: tally.total.clone(),
+    }
+}
+
+/// A client that never offers a post-quantum group, and what to do about it.
+#[derive(Debug, Serialize)]
+pub struct Laggard {
+    /// The client.
+    #[serde(flatten)]
+    pub client: ClientRow,
+    /// What to do.
+    pub hint: &'static str,
+}
+
+/// The clients that never offer a post-quantum group that servers of today have; the most frequent first.
+pub fn laggards(tally: &Tally) -> Vec<Laggard> {
+    let never = |row: &ClientRow| {
+        !matches!(row.fingerprint.ability, Ability::PostQuantum | Ability::Unreadable)
+    };
+    let software = |row: &ClientRow| {
+        let name = row.fingerprint.software?;
+        known::SOFTWARE.iter().find(|software| software.name == name)
+    };
+    rows(tally)
+        .into_iter()
+        .filter(never)
+        .map(|row| Laggard {
+            hint: known::hint(row.fingerprint.ability, software(&row)),
+            client: row,
+        })
+        .collect()
+}
+
+/// All clients with their offers.
+pub(crate) fn rows_with_offers(
+    tally: &Tally,
+) -> Vec<(ClientRow, Option<&outlast_negotiate::Offer>)> {
+    let mut out: Vec<_> = tally
+        .clients
+        .iter()
+        .map(|client| {
+            let offer = tally.offer_of(client).and_then(|row| row.offer.as_ref());
+            (ClientRow::of(tally, client), offer)
+        })
+        .collect();
+    out.sort_by_key(|(row, _)| u64::MAX - row.counts.connections);
+    out
+}

@@ -1,0 +1,437 @@
+//! Counts a ledger's lines by client: who it is, and what it offers.
+//!
+//! Who it is is known when a connection ends, so a connection is held until then. Memory is bounded by the number of
+//! different clients, which has a limit, not by the number of lines.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
+
+use outlast_negotiate::Offer;
+use serde::Serialize;
+
+use crate::event::{End, Handshake, Outcome};
+use crate::known::{self, Ability, Software};
+use crate::limits::{MAX_CLIENTS, MAX_HOURS, MAX_NETWORKS, MAX_OFFERS, MAX_OPEN, MAX_REASONS};
+use crate::line::Line;
+use crate::verdict::{Cause, Verdict};
+
+/// Which connections count.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Handshakes from this time on, milliseconds since 1970.
+    pub since_ms: Option<i64>,
+    /// Handshakes before this time.
+    pub until_ms: Option<i64>,
+    /// Handshakes at this listener.
+    pub listener: Option<String>,
+}
+
+impl Filter {
+    /// Whether a handshake counts.
+    pub fn takes(&self, time_ms: i64, listener: &str) -> bool {
+        self.since_ms.is_none_or(|since| time_ms >= since)
+            && self.until_ms.is_none_or(|until| time_ms < until)
+            && self.listener.as_ref().is_none_or(|name| name == listener)
+    }
+}
+
+/// Counts of connections.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// All of them.
+    pub connections: u64,
+    /// Those with a post-quantum group.
+    pub hybrid: u64,
+    /// Those with a HelloRetryRequest.
+    pub hello_retry: u64,
+    /// Those that resumed a session.
+    pub resumed: u64,
+    /// Those that were refused by the policy.
+    pub refused: u64,
+    /// Those whose handshake failed otherwise.
+    pub failed: u64,
+    /// By verdict.
+    pub verdicts: BTreeMap<Verdict, u64>,
+    /// Bytes from clients.
+    pub received: u64,
+    /// Bytes to clients.
+    pub sent: u64,
+    /// The first handshake, milliseconds since 1970.
+    pub first_ms: Option<i64>,
+    /// The last one.
+    pub last_ms: Option<i64>,
+}
+
+impl Counts {
+    fn add(&mut self, facts: &Facts, end: Option<&End>) {
+        self.connections += 1;
+        let hybrid = matches!(facts.verdict, Verdict::Hybrid | Verdict::HybridAfterRetry);
+        self.hybrid += u64::from(hybrid);
+        self.hello_retry += u64::from(facts.hello_retry);
+        self.resumed += u64::from(facts.resumed);
+        self.refused += u64::from(facts.verdict == Verdict::Refused);
+        self.failed += u64::from(facts.verdict == Verdict::Failed);
+        *self.verdicts.entry(facts.verdict).or_default() += 1;
+        if let Some(end) = end {
+            self.received = self.received.saturating_add(end.received);
+            self.sent = self.sent.saturating_add(end.sent);
+        }
+        let time = facts.time_ms;
+        self.first_ms = Some(self.first_ms.map_or(time, |first| first.min(time)));
+        self.last_ms = Some(self.last_ms.map_or(time, |last| last.max(time)));
+    }
+
+    /// Adds others.
+    pub fn merge(&mut self, other: &Self) {
+        self.connections += other.connections;
+        self.hybrid += other.hybrid;
+        self.hello_retry += other.hello_retry;
+        self.resumed += other.resumed;
+        self.refused += other.refused;
+        self.failed += other.failed;
+        for (verdict, count) in &other.verdicts {
+            *self.verdicts.entry(*verdict).or_default() += count;
+        }
+        self.received = self.received.saturating_add(other.received);
+        self.sent = self.sent.saturating_add(other.sent);
+        self.first_ms = self.first_ms.into_iter().chain(other.first_ms).min();
+        self.last_ms = self.last_ms.max(other.last_ms);
+    }
+
+    /// Those that got a connection.
+    pub fn served(&self) -> u64 {
+        self.connections - self.refused - self.failed
+    }
+
+    /// How many of those that got a connection got a post-quantum group, of a hundred; none if there were none.
+    pub fn hybrid_percent(&self) -> Option<f64> {
+        #[expect(clippy::cast_precision_loss, reason = "a percentage")]
+        let share = |part: u64, whole: u64| part as f64 * 100.0 / whole as f64;
+        (self.served() > 0).then(|| share(self.hybrid, self.served()))
+    }
+
+    /// What is to be said of them together: what must not be first, else what is most frequent.
+    pub fn verdict(&self) -> Option<Verdict> {
+        if self.verdicts.contains_key(&Verdict::Missed) {
+            return Some(Verdict::Missed);
+        }
+        self.verdicts.iter().max_by_key(|(_, count)| **count).map(|(verdict, _)| *verdict)
+    }
+}
+
+/// What a kind of client offers.
+#[derive(Debug)]
+pub struct OfferRow {
+    /// The offer, without what differs from connection to connection: GREASE, the order of extensions, the server's
+    /// name, whether a session is resumed.
+    pub offer: Option<Offer>,
+    /// JA4 of the first that was seen.
+    pub ja4: Option<String>,
+    /// What it could do at best.
+    pub ability: Ability,
+    /// The software that offers this, if it is known.
+    pub software: Option<&'static Software>,
+}
+
+/// A client: who, with which offer, where.
+#[derive(Debug, Default)]
+pub struct Client {
+    /// Principal, or subject of the client's certificate; none if nobody said.
+    pub who: Option<String>,
+    /// Index of [`Tally::offers`]; none beyond the limit on those.
+    pub offer: Option<usize>,
+    /// Listener.
+    pub listener: String,
+    /// How many.
+    pub counts: Counts,
+    /// Connections by group.
+    pub groups: BTreeMap<String, u64>,
+    /// Networks of its addresses.
+    pub networks: BTreeSet<String>,
+    /// Whether there were more networks than are named.
+    pub more_networks: bool,
+    /// Names of servers that it asked for.
+    pub names: BTreeSet<String>,
+    /// Why it got classical, where it must not have.
+    pub causes: BTreeMap<Cause, u64>,
+}
+
+/// What was lost, or could not be told apart.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Unseen {
+    /// Events that the ledger says it has lost.
+    pub lost: u64,
+    /// Connections beyond the limits on clients and offers: they are in the totals only.
+    pub beyond_limits: u64,
+    /// Connections that were still open, or whose end is missing: nobody has said who they are.
+    pub open: u64,
+}
+
+/// What a connection holds until its end.
+struct Facts {
+    offer: Option<usize>,
+    listener: String,
+    time_ms: i64,
+    verdict: Verdict,
+    hello_retry: bool,
+    resumed: bool,
+    group: Option<String>,
+    network: Option<String>,
+    name: Option<String>,
+    client: Option<String>,
+    cause: Option<Cause>,
+}
+
+/// The counts.
+#[derive(Default)]
+pub struct Tally {
+    filter: Filter,
+    process: String,
+    open: HashMap<u64, Facts>,
+    offer_index: HashMap<Option<Offer>, usize>,
+    client_index: HashMap<(Option<String>, Option<usize>, String), usize>,
+    /// What clients offer.
+    pub offers: Vec<OfferRow>,
+    /// The clients.
+    pub clients: Vec<Client>,
+    /// All connections.
+    pub total: Counts,
+    /// By listener.
+    pub listeners: BTreeMap<String, Counts>,
+    /// By group; `-` where there was none.
+    pub groups: BTreeMap<String, Counts>,
+    /// Refusals and failures by reason.
+    pub reasons: BTreeMap<String, u64>,
+    /// By hour since 1970 and verdict.
+    pub hours: BTreeMap<i64, BTreeMap<Verdict, u64>>,
+    /// Kinds of certificates by listener.
+    pub certificates: BTreeMap<String, BTreeMap<String, u64>>,
+    /// What is missing.
+    pub unseen: Unseen,
+}
+
+impl Tally {
+    /// Nothing counted yet.
+    pub fn new(filter: Filter) -> Self {
+        Self { filter, ..Self::default() }
+    }
+
+    /// Counts a line. Lines come process by process, as [`crate::read::Reader`] gives them.
+    pub fn add(&mut self, line: Line) {
+        match line {
+            Line::Open { process, .. } => {
+                if process != self.process {
+                    self.close_all();
+                    self.process = process;
+                }
+            }
+            Line::Handshake(handshake) => {
+                if self.filter.takes(handshake.time_ms, &handshake.listener) {
+                    self.handshake(*handshake);
+                }
+            }
+            Line::End(end) => {
+                if let Some(facts) = self.open.remove(&end.connection) {
+                    self.count(facts, Some(&end));
+                }
+            }
+            // At a listener it is not known whose they were: so they are missing everywhere.
+            Line::Dropped { time_ms, count } => {
+                let all = Filter { listener: None, ..self.filter.clone() };
+                if all.takes(time_ms, "") {
+                    self.unseen.lost = self.unseen.lost.saturating_add(count);
+                }
+            }
+        }
+    }
+
+    /// Counts what is still open.
+    pub fn finish(mut self) -> Self {
+        self.close_all();
+        self
+    }
+
+    fn close_all(&mut self) {
+        for (_, facts) in std::mem::take(&mut self.open) {
+            self.unseen.open += 1;
+            self.count(facts, None);
+        }
+    }
+
+    fn handshake(&mut self, handshake: Handshake) {
+        let verdict = Verdict::of(&handshake);
+        let cause = match &handshake.offer {
+            Some(offer) if verdict == Verdict::Missed => Some(Cause::of(&handshake, offer)),
+            _ => None,
+        };
+        let name = handshake.offer.as_ref().and_then(|offer| offer.sni.clone());
+        let offer = self.offer(handshake.offer, handshake.ja4);
+        let mut facts = Facts {
+            offer,
+            listener: handshake.listener,
+            time_ms: handshake.time_ms,
+            verdict,
+            hello_retry: false,
+            resumed: false,
+            group: None,
+            network: handshake.peer.map(|peer| network(peer.ip())),
+            name,
+            client: None,
+            cause,
+        };
+        match handshake.outcome {
+            Outcome::Served(served) => {
+                facts.hello_retry = served.hello_retry;
+                facts.resumed = served.resumed;
+                facts.group = Some(served.group.unwrap_or_else(|| "-".into()));
+                facts.client = served.client;
+                if let Some(kind) = served.certificate {
+                    let kinds = self.certificates.entry(facts.listener.clone()).or_default();
+                    bump(kinds, kind);
+                }
+                if self.open.len() < MAX_OPEN {
+                    if let Some(before) = self.open.insert(handshake.connection, facts) {
+                        self.unseen.open += 1;
+                        self.count(before, None);
+                    }
+                    return;
+                }
+                self.unseen.open += 1;
+            }
+            Outcome::Refused(refusal) => bump(&mut self.reasons, refusal.to_string()),
+            Outcome::Failed(reason) => bump(&mut self.reasons, reason),
+        }
+        self.count(facts, None);
+    }
+
+    fn offer(&mut self, offer: Option<Offer>, ja4: Option<String>) -> Option<usize> {
+        let resumes = offer.as_ref().is_some_and(|offer| offer.resumes);
+        let offer = offer.map(canonical);
+        if let Some(index) = self.offer_index.get(&offer) {
+            // A fingerprint is better known by a first handshake than by one that resumes.
+            if let Some(row) = self.offers.get_mut(*index)
+                && row.ja4.is_none()
+                && !resumes
+            {
+                row.ja4 = ja4;
+            }
+            return Some(*index);
+        }
+        if self.offers.len() >= MAX_OFFERS {
+            return None;
+        }
+        let index = self.offers.len();
+        self.offers.push(OfferRow {
+            ja4: ja4.filter(|_| !resumes),
+            ability: offer.as_ref().map_or(Ability::Unreadable, known::ability),
+            software: offer.as_ref().and_then(known::software),
+            offer: offer.clone(),
+        });
+        self.offer_index.insert(offer, index);
+        Some(index)
+    }
+
+    fn count(&mut self, facts: Facts, end: Option<&End>) {
+        self.total.add(&facts, end);
+        self.listeners.entry(facts.listener.clone()).or_default().add(&facts, end);
+        if let Some(group) = &facts.group {
+            // Groups are ours to choose, so they are few.
+            self.groups.entry(group.clone()).or_default().add(&facts, end);
+        }
+        let hour = facts.time_ms.div_euclid(3_600_000);
+        if self.hours.len() < MAX_HOURS || self.hours.contains_key(&hour) {
+            *self.hours.entry(hour).or_default().entry(facts.verdict).or_default() += 1;
+        }
+        let who = end.and_then(|end| end.principal.clone()).or_else(|| facts.client.clone());
+        let key = (who, facts.offer, facts.listener.clone());
+        let index = match self.client_index.get(&key) {
+            Some(index) => *index,
+            None if self.clients.len() >= MAX_CLIENTS || facts.offer.is_none() => {
+                self.unseen.beyond_limits += 1;
+                return;
+            }
+            None => {
+                let index = self.clients.len();
+                let (who, offer, listener) = key.clone();
+                self.clients.push(Client { who, offer, listener, ..Client::default() });
+                self.client_index.insert(key, index);
+                index
+            }
+        };
+        let Some(client) = self.clients.get_mut(index) else { return };
+        client.counts.add(&facts, end);
+        if let Some(group) = facts.group {
+            *client.groups.entry(group).or_default() += 1;
+        }
+        if let Some(cause) = facts.cause {
+            *client.causes.entry(cause).or_default() += 1;
+        }
+        if let Some(network) = facts.network {
+            let room = client.networks.len() < MAX_NETWORKS;
+            if room || client.networks.contains(&network) {
+                client.networks.insert(network);
+            } else {
+                client.more_networks = true;
+            }
+        }
+        if let Some(name) = facts.name
+            && client.names.len() < MAX_NETWORKS
+        {
+            client.names.insert(name);
+        }
+    }
+
+    /// What a client offers.
+    pub fn offer_of(&self, client: &Client) -> Option<&OfferRow> {
+        self.offers.get(client.offer?)
+    }
+}
+
+fn bump(counts: &mut BTreeMap<String, u64>, key: String) {
+    if counts.len() < MAX_REASONS || counts.contains_key(&key) {
+        *counts.entry(key).or_default() += 1;
+    } else {
+        *counts.entry("others".into()).or_default() += 1;
+    }
+}
+
+/// Extensions that come and go with sessions and retries: padding, cookie, early data, pre_shared_key, and the server's
+/// name, which depends on how the server is called.
+const VOLATILE: [u16; 5] = [0, 21, 41, 42, 44];
+
+/// The offer without what differs from connection to connection of the same software.
+fn canonical(mut offer: Offer) -> Offer {
+    // GREASE among the groups tells browsers apart, by its being there.
+    let plain = |values: &mut Vec<u16>| values.retain(|code| !known::is_grease(*code));
+    plain(&mut offer.versions);
+    plain(&mut offer.suites);
+    plain(&mut offer.schemes);
+    plain(&mut offer.extensions);
+    for code in &mut offer.groups {
+        if known::is_grease(*code) {
+            *code = 0x0a0a;
+        }
+    }
+    if let Some(shares) = &mut offer.shares {
+        plain(shares);
+    }
+    offer.extensions.retain(|code| !VOLATILE.contains(code));
+    offer.extensions.sort_unstable();
+    offer.sni = None;
+    offer.resumes = false;
+    offer
+}
+
+/// The network that an address is of: 24 bits of IPv4, 64 of IPv6.
+fn network(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => {
+            let [a, b, c, _] = v4.octets();
+            format!("{a}.{b}.{c}.0/24")
+        }
+        IpAddr::V6(v6) => {
+            let network = u128::from(v6) >> 64 << 64;
+            format!("{}/64", std::net::Ipv6Addr::from(network))
+        }
+    }
+}
