@@ -35,7 +35,8 @@ use crate::output::Output;
 
 /// Post-quantum trust services that you run yourself.
 ///
-/// Exit codes: 0 done; 1 failed; 2 wrong usage; 3 a signature was refused; 4 some of several files failed.
+/// Exit codes: 0 done; 1 failed; 2 wrong usage; 3 a signature was refused; 4 some of several files failed;
+/// 5 a ledger has clients that are left behind, or that would break.
 #[derive(Parser)]
 #[command(name = "outlast", version, propagate_version = true)]
 struct Arguments {
@@ -66,8 +67,8 @@ enum Command {
     Quickstart(commands::quickstart::Arguments),
     /// Verify, show and export the audit events.
     Audit(commands::audit::Arguments),
-    /// Show, compare and explain the security policies of listeners, and what a client would get; needs no service.
-    Policy(commands::policy::Arguments),
+    /// Who connects how, who is left behind, and what another policy would break.
+    Ledger(commands::ledger::Arguments),
     /// Manage users, roles, their policies and access keys.
     Principal(commands::principal::Arguments),
     /// Sign files with a KMS key: detached CMS signatures beside them.
@@ -95,7 +96,7 @@ fn main() -> ExitCode {
         Command::Store(arguments) => commands::store::run(&arguments, output),
         Command::Quickstart(arguments) => commands::quickstart::run(&arguments, output),
         Command::Audit(arguments) => commands::audit::run(&arguments, output),
-        Command::Policy(arguments) => commands::policy::run(&arguments, output),
+        Command::Ledger(arguments) => commands::ledger::run(&arguments, output),
         Command::Principal(arguments) => commands::principal::run(&arguments, output),
         Command::Sign(arguments) => commands::sign::run(&arguments, output),
         Command::Verify(arguments) => commands::verify::run(&arguments, output),

@@ -4,6 +4,7 @@
 
 pub mod dry_run;
 mod event;
+pub mod export;
 pub mod known;
 pub mod limits;
 pub mod line;

@@ -94,7 +94,8 @@ pub(crate) struct File {
     client_auth: Option<String>,
     client_crls: Option<Vec<PathBuf>>,
     metrics_listen: Option<String>,
-    ledger: Option<String>,
+    /// Where the ledger is written.
+    pub(crate) ledger: Option<String>,
     ledger_days: Option<u32>,
     ledger_bytes: Option<u64>,
     /// Where the root key is.

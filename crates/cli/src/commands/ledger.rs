@@ -1,0 +1,209 @@
+//! `outlast ledger`: who connects how, who is left behind, and what another policy would break.
+
+mod dry_run;
+mod export;
+mod laggards;
+mod summary;
+mod text;
+
+use std::path::PathBuf;
+
+use outlast_ledger::read::{Reader, Skipped};
+use outlast_ledger::tally::{Filter, Tally};
+use outlast_ledger::{Line, limits};
+use outlast_net::server::system_clock;
+use time::format_description::well_known::{Iso8601, Rfc3339};
+use time::{Date, OffsetDateTime};
+
+use crate::commands::server::File;
+use crate::failure::Failure;
+use crate::ledger_options;
+use crate::output::{self, Output};
+
+/// A command has found what it looks for: clients that are left behind, or that would break.
+pub(crate) const FOUND: u8 = 5;
+
+/// Arguments of `ledger`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Sum up who connected how: by client, principal, listener and group. Exits with 5 if a client advertised
+    /// post-quantum groups and got a classical one.
+    Summary(summary::Arguments),
+    /// Show the clients that never offer a post-quantum group, and what to do about each. Exits with 5 if there
+    /// are any.
+    Laggards(laggards::Arguments),
+    /// Write one record a connection, with IANA's names, as JSON lines or CSV.
+    Export(export::Arguments),
+    /// Replay what clients offered under another policy: who would break, who would change. Exits with 5 if
+    /// somebody would break.
+    DryRun(dry_run::Arguments),
+}
+
+/// Which lines of which ledger.
+#[derive(clap::Args)]
+pub(crate) struct Source {
+    /// The ledger's folder.
+    #[arg(long, value_name = "DIR")]
+    ledger: Option<PathBuf>,
+    /// Data folder, made by `outlast init`, whose ledger is read.
+    #[arg(long, env = "OUTLAST_DATA")]
+    data: Option<PathBuf>,
+    /// Handshakes from this time on: 2026-11-21, 2026-11-21T08:00:00Z, or 7d, 12h, 30m ago.
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Handshakes before this time.
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// Handshakes at this listener: api, or the proxy's name for it.
+    #[arg(long)]
+    listener: Option<String>,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    match &arguments.command {
+        Command::Summary(arguments) => summary::run(arguments, output),
+        Command::Laggards(arguments) => laggards::run(arguments, output),
+        Command::Export(arguments) => export::run(arguments),
+        Command::DryRun(arguments) => dry_run::run(arguments, output),
+    }
+}
+
+impl Source {
+    fn folder(&self) -> Result<PathBuf, Failure> {
+        if let Some(folder) = &self.ledger {
+            return Ok(folder.clone());
+        }
+        let Some(data) = &self.data else {
+            return Err(Failure::new("it is not said which ledger")
+                .hint("give --data with a data folder, or --ledger with a ledger's"));
+        };
+        Ok(match File::load(None, data)?.ledger.as_deref() {
+            None | Some("off") => data.join(ledger_options::FOLDER),
+            Some(folder) => folder.into(),
+        })
+    }
+
+    fn filter(&self) -> Result<Filter, Failure> {
+        let now_ms = system_clock();
+        let time = |text: &Option<String>| {
+            text.as_deref().map(|text| parse_time(text, now_ms)).transpose()
+        };
+        Ok(Filter {
+            since_ms: time(&self.since)?,
+            until_ms: time(&self.until)?,
+            listener: self.listener.clone(),
+        })
+    }
+
+    /// Gives each line to `take`, with progress on a terminal.
+    fn read(
+        &self,
+        filter: &Filter,
+        mut take: impl FnMut(Line) -> Result<(), Failure>,
+    ) -> Result<Skipped, Failure> {
+        let folder = self.folder()?;
+        let mut reader = Reader::open(&folder, filter.since_ms, filter.until_ms)
+            .map_err(|error| Failure::file(&folder, &error))?;
+        let bar = output::byte_bar(reader.total).with_message("reading the ledger");
+        let mut shown = 0;
+        while let Some(line) = reader.next() {
+            take(line.map_err(|error| Failure::file(&folder, &error))?)?;
+            if reader.read - shown > 1 << 20 {
+                shown = reader.read;
+                bar.set_position(shown);
+            }
+        }
+        bar.finish_and_clear();
+        let Skipped { torn, malformed, newer } = reader.skipped;
+        if malformed > 0 {
+            output::warning(&format!("{malformed} lines are malformed and were passed over"));
+        }
+        if newer > 0 {
+            output::warning(&format!("{newer} lines are of a newer version: upgrade outlast"));
+        }
+        if torn > 0 {
+            output::warning(&format!("{torn} last lines have no end and were passed over"));
+        }
+        Ok(reader.skipped)
+    }
+
+    /// Counts.
+    fn tally(&self) -> Result<(Tally, Skipped), Failure> {
+        let filter = self.filter()?;
+        let mut tally = Tally::new(filter.clone());
+        let skipped = self.read(&filter, |line| {
+            tally.add(line);
+            Ok(())
+        })?;
+        let tally = tally.finish();
+        if tally.unseen.lost > 0 {
+            output::warning(&format!(
+                "the ledger has lost {} events: its queue or the disk was full",
+                tally.unseen.lost
+            ));
+        }
+        if tally.unseen.beyond_limits > 0 {
+            output::warning(&format!(
+                "{} connections are in the totals only: there are more than {} clients",
+                tally.unseen.beyond_limits,
+                limits::MAX_CLIENTS
+            ));
+        }
+        Ok((tally, skipped))
+    }
+}
+
+/// A point in time, milliseconds since 1970.
+fn parse_time(text: &str, now_ms: i64) -> Result<i64, Failure> {
+    let ago = |unit: char, unit_ms: i64| {
+        let count: i64 = text.strip_suffix(unit)?.parse().ok().filter(|count| *count >= 0)?;
+        now_ms.checked_sub(count.checked_mul(unit_ms)?)
+    };
+    let day = || {
+        let date = Date::parse(text, &Iso8601::DATE).ok()?;
+        Some(date.midnight().assume_utc().unix_timestamp() * 1000)
+    };
+    let moment = || {
+        let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+        i64::try_from(time.unix_timestamp_nanos() / 1_000_000).ok()
+    };
+    ago('d', 86_400_000)
+        .or_else(|| ago('h', 3_600_000))
+        .or_else(|| ago('m', 60_000))
+        .or_else(day)
+        .or_else(moment)
+        .ok_or_else(|| {
+            Failure::new(format!("{text:?} is no time"))
+                .hint("give a day as 2026-11-21, a time as 2026-11-21T08:00:00Z, or an age as 7d, 12h or 30m")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_time;
+
+    #[test]
+    fn times_are_days_moments_and_ages() {
+        let now = 1_763_712_000_000;
+        for (text, expected) in [
+            ("1970-01-02", 86_400_000),
+            ("1970-01-01T00:00:01Z", 1000),
+            ("1970-01-01T01:00:01.5+01:00", 1500),
+            ("7d", now - 7 * 86_400_000),
+            ("12h", now - 12 * 3_600_000),
+            ("30m", now - 30 * 60_000),
+        ] {
+            assert_eq!(parse_time(text, now).unwrap(), expected, "{text}");
+        }
+        for text in ["", "yesterday", "-1d", "99999999999999999999d", "2026-13-01", "5s"] {
+            assert!(parse_time(text, now).is_err(), "{text}");
+        }
+    }
+}

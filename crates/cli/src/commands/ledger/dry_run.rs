@@ -1,0 +1,134 @@
+//! `outlast ledger dry-run`.
+
+use outlast_ledger::dry_run::{self, ClientChange, DryRun, Future};
+
+use super::summary::networks;
+use super::text::{Table, plural};
+use super::{FOUND, Source};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::tls;
+
+/// Arguments of `dry-run`.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    source: Source,
+    /// The policy to replay under: see `outlast policy list`.
+    #[arg(long)]
+    policy: Option<String>,
+    /// How its post-quantum groups are applied: require, prefer, allow or off [default: prefer].
+    #[arg(long)]
+    mode: Option<String>,
+    /// Kinds of certificates to replay with, the preferred first, such as ml-dsa-87,ecdsa-p256 [default: those that
+    /// were shown].
+    #[arg(long, value_delimiter = ',', value_name = "KINDS")]
+    certificates: Vec<String>,
+    /// Rows of the table at most; JSON has all of them.
+    #[arg(long, default_value_t = 40)]
+    rows: usize,
+}
+
+pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    let rules = tls::rules(arguments.policy.as_deref(), arguments.mode.as_deref())?;
+    let kind = |name: &String| {
+        dry_run::certificate(name).ok_or_else(|| {
+            let known: Vec<_> = dry_run::certificate_kinds().collect();
+            Failure::new(format!("{name} is not a kind of TLS certificate"))
+                .hint(format!("known are {}", known.join(", ")))
+        })
+    };
+    let certificates = arguments.certificates.iter().map(kind).collect::<Result<Vec<_>, _>>()?;
+    let (tally, _) = arguments.source.tally()?;
+    let outcome = dry_run::dry_run(&tally, &rules, &certificates);
+    output.result(&render(&outcome, arguments.rows), &outcome);
+    if outcome.breaks == 0 {
+        return Ok(());
+    }
+    let clients = outcome.clients.iter().filter(|client| client.breaks > 0).count() as u64;
+    Err(Failure::new(format!(
+        "{} would break under {} in mode {}: {} of {}",
+        plural(clients, "client", "clients"),
+        outcome.policy,
+        outcome.mode,
+        outcome.breaks,
+        plural(outcome.recorded.connections, "connection", "connections"),
+    ))
+    .code(FOUND))
+}
+
+fn render(outcome: &DryRun, rows: usize) -> String {
+    let mut out = format!(
+        "{} replayed under {} in mode {}\n",
+        plural(outcome.recorded.connections - outcome.not_replayed, "connection", "connections"),
+        outcome.policy,
+        outcome.mode
+    );
+    for (listener, kinds) in &outcome.certificates {
+        out.push_str(&format!("certificates at {listener}: {}\n", kinds.join(", ")));
+    }
+    let mut counts = Table::new(&["what", "connections"], &[1]);
+    for (what, count) in [
+        ("would break", outcome.breaks),
+        ("were refused and would be served", outcome.mends),
+        ("would change group", outcome.changes_group),
+        ("would need one more round trip", outcome.more_round_trips),
+        ("would need one round trip less", outcome.fewer_round_trips),
+        ("would be hybrid", outcome.hybrid),
+        ("are not replayed: no offer is known", outcome.not_replayed),
+    ] {
+        counts.row(vec![what.into(), count.to_string()]);
+    }
+    out.push('\n');
+    out.push_str(&counts.render(2));
+    let mut clients = Table::new(
+        &["what", "connections", "principal", "client", "before", "after", "from"],
+        &[1],
+    );
+    for change in outcome.clients.iter().take(rows) {
+        clients.row(cells(change));
+    }
+    if !clients.is_empty() {
+        out.push_str("\nClients\n");
+        out.push_str(&clients.render(2));
+        if outcome.clients.len() > rows {
+            out.push_str(&format!("  and {} more: see --rows\n", outcome.clients.len() - rows));
+        }
+    }
+    out
+}
+
+fn cells(change: &ClientChange) -> Vec<String> {
+    let row = &change.client;
+    let what = if change.breaks > 0 {
+        "breaks"
+    } else if change.mends > 0 {
+        "mends"
+    } else if change.changes_group > 0 {
+        "changes group"
+    } else if change.more_round_trips > 0 {
+        "one more round trip"
+    } else if change.fewer_round_trips > 0 {
+        "one round trip less"
+    } else if matches!(change.future, Future::Refused { .. }) {
+        "stays refused"
+    } else {
+        "stays"
+    };
+    let before: Vec<_> =
+        row.groups.iter().map(|(group, count)| format!("{group} ({count})")).collect();
+    let after = match &change.future {
+        Future::Served { group, hello_retry: true, .. } => format!("{group} by HelloRetryRequest"),
+        Future::Served { group, .. } => (*group).to_owned(),
+        Future::Refused { explanation, .. } => explanation.clone(),
+    };
+    vec![
+        what.to_owned(),
+        row.counts.connections.to_string(),
+        row.principal.clone().unwrap_or_else(|| "-".into()),
+        row.fingerprint.label(),
+        if before.is_empty() { "-".into() } else { before.join(", ") },
+        after,
+        networks(row),
+    ]
+}

@@ -1,0 +1,78 @@
+//! `outlast ledger export`.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use outlast_ledger::export::{Exporter, FIELDS, csv};
+use serde_json::{Map, Value};
+
+use super::Source;
+use crate::failure::Failure;
+use crate::{files, output};
+
+/// Arguments of `export`.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    source: Source,
+    /// How records are written.
+    #[arg(long, value_enum, default_value_t = Format::Ndjson)]
+    format: Format,
+    /// Write to this file, which appears whole or not at all and must not exist [default: stdout].
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// JSON, one record a line.
+    Ndjson,
+    /// CSV with a heading.
+    Csv,
+}
+
+impl Format {
+    fn line(self, record: &Map<String, Value>) -> Result<String, Failure> {
+        match self {
+            Self::Csv => Ok(csv(record)),
+            Self::Ndjson => {
+                serde_json::to_string(record).map_err(|error| Failure::new(error.to_string()))
+            }
+        }
+    }
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let heading = (arguments.format == Format::Csv).then(|| FIELDS.join(","));
+    let Some(path) = &arguments.out else {
+        return each(arguments, heading, |line| Ok(output::try_line(line)));
+    };
+    files::write_new(path, |file| {
+        let mut file = std::io::BufWriter::new(file);
+        let failed = |error: std::io::Error| files::io_failure(path, &error);
+        each(arguments, heading, |line| writeln!(file, "{line}").map(|()| true).map_err(failed))?;
+        file.flush().map_err(failed)
+    })
+}
+
+/// Gives each line to `write`, until nobody reads any more.
+fn each(
+    arguments: &Arguments,
+    heading: Option<String>,
+    mut write: impl FnMut(&str) -> Result<bool, Failure>,
+) -> Result<(), Failure> {
+    let filter = arguments.source.filter()?;
+    let mut exporter = Exporter::new(filter.clone());
+    let mut open = true;
+    if let Some(heading) = heading {
+        open = write(&heading)?;
+    }
+    let mut give = |records: Vec<Map<String, Value>>| {
+        for record in records {
+            open = open && write(&arguments.format.line(&record)?)?;
+        }
+        Ok::<_, Failure>(())
+    };
+    arguments.source.read(&filter, |line| give(exporter.add(line)))?;
+    give(exporter.finish())
+}

@@ -1,0 +1,97 @@
+//! Tables for people.
+
+use time::OffsetDateTime;
+use time::macros::format_description;
+
+/// Longest cell.
+const MAX_CELL: usize = 72;
+
+/// A table: its columns are aligned, numbers to the right.
+pub(super) struct Table {
+    rows: Vec<Vec<String>>,
+    right: &'static [usize],
+}
+
+impl Table {
+    /// With these headings; the columns with these numbers are aligned to the right.
+    pub(super) fn new(headings: &[&str], right: &'static [usize]) -> Self {
+        Self { rows: vec![headings.iter().map(|text| (*text).to_owned()).collect()], right }
+    }
+
+    pub(super) fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells.iter().map(|cell| shown(cell)).collect());
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.len() == 1
+    }
+
+    pub(super) fn render(&self, indent: usize) -> String {
+        let columns = self.rows.first().map_or(0, Vec::len);
+        let width = |column: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<_> = (0..columns).map(width).collect();
+        let mut out = String::new();
+        for row in &self.rows {
+            let mut line = " ".repeat(indent);
+            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+                if column > 0 {
+                    line.push_str("  ");
+                }
+                if self.right.contains(&column) {
+                    line.push_str(&format!("{cell:>width$}"));
+                } else {
+                    line.push_str(&format!("{cell:<width$}"));
+                }
+            }
+            out.push_str(line.trim_end());
+            out.push('\n');
+        }
+        out
+    }
+}
+
+/// Text as a terminal may have it: clients choose some of it.
+fn shown(text: &str) -> String {
+    let plain = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    let mut out: String = plain.take(MAX_CELL + 1).collect();
+    if out.chars().count() > MAX_CELL {
+        out = out.chars().take(MAX_CELL - 3).collect();
+        out.push_str("...");
+    }
+    out
+}
+
+/// A time to the second, UTC.
+pub(super) fn moment(time_ms: Option<i64>) -> String {
+    let format = format_description!("[year]-[month]-[day] [hour]:[minute]:[second]");
+    time_ms
+        .and_then(|time_ms| OffsetDateTime::from_unix_timestamp(time_ms.div_euclid(1000)).ok())
+        .and_then(|time| time.format(&format).ok())
+        .unwrap_or_else(|| "-".into())
+}
+
+/// A share of a hundred.
+pub(super) fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".into(), |share| format!("{share:.1} %"))
+}
+
+/// Bytes in the unit that reads best.
+pub(super) fn bytes(count: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    #[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
+    let mut value = count as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{count} B") } else { format!("{value:.1} {}", units[unit]) }
+}
+
+/// A count and what is counted.
+pub(super) fn plural(count: u64, one: &str, many: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
+}
