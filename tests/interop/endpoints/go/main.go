@@ -150,7 +150,7 @@ func configure(wanted Case) (*tls.Config, error) {
 	return config, nil
 }
 
-// connect does the handshake and reads until the server ends: tickets and late alerts come after a handshake of TLS 1.3.
+// connect does the handshake, asks for something and reads until the server ends: tickets and late alerts come after a handshake of TLS 1.3.
 func connect(address string, config *tls.Config) (Result, error) {
 	plain, err := net.DialTimeout("tcp", address, patience)
 	if err != nil {
@@ -162,6 +162,9 @@ func connect(address string, config *tls.Config) (Result, error) {
 	}
 	connection := tls.Client(plain, config)
 	if err := connection.Handshake(); err != nil {
+		return Result{}, err
+	}
+	if _, err := fmt.Fprintf(connection, "GET /healthz HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", config.ServerName); err != nil {
 		return Result{}, err
 	}
 	if _, err := io.Copy(io.Discard, connection); err != nil {

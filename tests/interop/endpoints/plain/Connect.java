@@ -1,6 +1,7 @@
 import java.io.InputStream;
 import java.net.InetSocketAddress;
 import java.net.Socket;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.KeyStore;
@@ -38,6 +39,8 @@ final class Connect {
             parameters.setEndpointIdentificationAlgorithm("HTTPS");
             connection.setSSLParameters(parameters);
             connection.startHandshake();
+            String request = "GET /healthz HTTP/1.1\r\nHost: " + args[1] + "\r\nConnection: close\r\n\r\n";
+            connection.getOutputStream().write(request.getBytes(StandardCharsets.US_ASCII));
             InputStream input = connection.getInputStream();
             while (input.read() >= 0) {}
             System.out.printf(

@@ -11,6 +11,7 @@ const print = (result) => console.log(JSON.stringify(result));
 
 const connection = tls.connect({ host, port: Number(port), servername, ca: readFileSync(ca), timeout: 20_000 });
 connection.on('secureConnect', () => {
+  connection.write(`GET /healthz HTTP/1.1\r\nHost: ${servername}\r\nConnection: close\r\n\r\n`);
   print({
     ok: true,
     version: connection.getProtocol(),

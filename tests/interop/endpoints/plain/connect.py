@@ -15,6 +15,7 @@ def main(address, name, ca):
     try:
         with socket.create_connection((host, int(port)), timeout=20) as plain:
             with context.wrap_socket(plain, server_hostname=name) as connection:
+                connection.sendall(f"GET /healthz HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n".encode())
                 while connection.recv(512):
                     pass
                 print(json.dumps({"ok": True, "version": connection.version(), "suite": connection.cipher()[0]}))
