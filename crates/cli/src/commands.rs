@@ -6,6 +6,7 @@ pub(crate) mod cert;
 pub(crate) mod completions;
 pub(crate) mod init;
 pub(crate) mod inspect;
+pub(crate) mod policy;
 pub(crate) mod ledger;
 pub(crate) mod principal;
 pub(crate) mod quickstart;

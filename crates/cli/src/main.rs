@@ -67,6 +67,8 @@ enum Command {
     Quickstart(commands::quickstart::Arguments),
     /// Verify, show and export the audit events.
     Audit(commands::audit::Arguments),
+    /// Show, compare and explain the security policies of listeners, and what a client would get; needs no service.
+    Policy(commands::policy::Arguments),
     /// Who connects how, who is left behind, and what another policy would break.
     Ledger(commands::ledger::Arguments),
     /// Manage users, roles, their policies and access keys.
@@ -96,6 +98,7 @@ fn main() -> ExitCode {
         Command::Store(arguments) => commands::store::run(&arguments, output),
         Command::Quickstart(arguments) => commands::quickstart::run(&arguments, output),
         Command::Audit(arguments) => commands::audit::run(&arguments, output),
+        Command::Policy(arguments) => commands::policy::run(&arguments, output),
         Command::Ledger(arguments) => commands::ledger::run(&arguments, output),
         Command::Principal(arguments) => commands::principal::run(&arguments, output),
         Command::Sign(arguments) => commands::sign::run(&arguments, output),

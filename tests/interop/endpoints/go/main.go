@@ -28,9 +28,9 @@ type Case struct {
 	Version string `json:"version"`
 	// Repeat is how often to connect; the last connection is reported.
 	Repeat int `json:"repeat"`
-	// Certificate and Key are the client's, in PEM.
-	Certificate string `json:"certificate"`
-	Key         string `json:"key"`
+	// Cert and Key are the client's, in PEM.
+	Cert string `json:"cert"`
+	Key  string `json:"key"`
 }
 
 // Result is what came of it.
@@ -140,8 +140,8 @@ func configure(wanted Case) (*tls.Config, error) {
 		}
 		config.MinVersion, config.MaxVersion = version, version
 	}
-	if wanted.Certificate != "" {
-		own, err := tls.LoadX509KeyPair(wanted.Certificate, wanted.Key)
+	if wanted.Cert != "" {
+		own, err := tls.LoadX509KeyPair(wanted.Cert, wanted.Key)
 		if err != nil {
 			return nil, err
 		}
