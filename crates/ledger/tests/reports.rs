@@ -1,0 +1,271 @@
+//! Verdicts, laggards and dry runs of clients that are known.
+
+mod common;
+
+use common::{NOW, begun, end, handshake, offer, old_offer, open, served};
+use outlast_crypto::groups::Group;
+use outlast_ledger::dry_run::{Future, certificate, certificate_kinds, dry_run};
+use outlast_ledger::known::{Ability, ability};
+use outlast_ledger::report::{laggards, summary};
+use outlast_ledger::tally::{Filter, Tally};
+use outlast_ledger::verdict::{Cause, Verdict};
+use outlast_ledger::{Handshake, Line, Outcome, plot};
+use outlast_negotiate::{Mode, Offer, Refusal, Rules};
+
+const HYBRID: u16 = 0x11ec;
+const X25519: u16 = 0x001d;
+
+fn tally(lines: Vec<Line>) -> Tally {
+    let mut tally = Tally::new(Filter::default());
+    lines.into_iter().for_each(|line| tally.add(line));
+    tally.finish()
+}
+
+fn modern() -> Offer {
+    offer(&[HYBRID, X25519], &[HYBRID, X25519])
+}
+
+/// One of each kind.
+fn crowd() -> Vec<Line> {
+    let retry = offer(&[X25519, HYBRID], &[X25519]);
+    let classical = offer(&[X25519, 0x0017], &[X25519]);
+    let draft = offer(&[0x6399, X25519], &[0x6399, X25519]);
+    vec![
+        open("p1"),
+        begun(handshake(1, Some(modern()), served("X25519MLKEM768", false))),
+        begun(handshake(2, Some(retry), served("X25519MLKEM768", true))),
+        begun(handshake(3, Some(classical), served("x25519", false))),
+        begun(handshake(4, Some(draft), served("x25519", false))),
+        begun(handshake(5, Some(old_offer()), served("secp256r1", false))),
+        begun(handshake(6, Some(modern()), Outcome::Failed("the client went away".into()))),
+        begun(handshake(7, Some(old_offer()), Outcome::Refused(Refusal::Classical))),
+        begun(handshake(8, None, Outcome::Failed("no ClientHello that can be read".into()))),
+        Line::End(end(1, Some("arn:aws:iam::1:user/new"))),
+        Line::End(end(2, Some("arn:aws:iam::1:user/new"))),
+        Line::End(end(3, Some("arn:aws:iam::1:user/old"))),
+        Line::End(end(4, None)),
+        // The fifth is still open.
+        Line::Dropped { time_ms: NOW, count: 7 },
+    ]
+}
+
+#[test]
+fn every_connection_has_its_verdict() {
+    let tally = tally(crowd());
+    let verdict = |verdict| tally.total.verdicts.get(&verdict).copied().unwrap_or_default();
+    assert_eq!(verdict(Verdict::Hybrid), 1);
+    assert_eq!(verdict(Verdict::HybridAfterRetry), 1);
+    assert_eq!(verdict(Verdict::NeverOffers), 1);
+    assert_eq!(verdict(Verdict::OldDraft), 1);
+    assert_eq!(verdict(Verdict::Tls12), 1);
+    assert_eq!(verdict(Verdict::Refused), 1);
+    assert_eq!(verdict(Verdict::Failed), 2);
+    assert_eq!(verdict(Verdict::Missed), 0);
+    assert_eq!((tally.total.connections, tally.total.served(), tally.total.hybrid), (8, 5, 2));
+    assert_eq!((tally.unseen.lost, tally.unseen.open, tally.unseen.beyond_limits), (7, 1, 0));
+    assert_eq!(tally.total.received, 4 * 3000);
+    let summary = summary(&tally);
+    assert_eq!(summary.missed, 0);
+    let principal =
+        |name: &str| summary.principals.iter().find(|(found, _)| found == name).unwrap().1.clone();
+    assert_eq!(principal("arn:aws:iam::1:user/new").hybrid, 2);
+    assert_eq!(principal("arn:aws:iam::1:user/old").hybrid, 0);
+    assert_eq!(principal("-").connections, 5);
+    let reasons: Vec<_> = summary.reasons.iter().map(|(reason, _)| reason.as_str()).collect();
+    assert!(reasons.contains(&"the client went away"), "{reasons:?}");
+    serde_json::to_string(&summary).unwrap();
+}
+
+#[test]
+fn who_advertises_post_quantum_and_gets_classical_is_found_with_the_cause() {
+    let missed = |policy: &str, mode: &str, offer: Offer| {
+        let handshake = Handshake {
+            policy: policy.into(),
+            mode: mode.into(),
+            ..handshake(1, Some(offer), served("x25519", false))
+        };
+        let tally = tally(vec![
+            open("p"),
+            begun(handshake),
+            begun(common::handshake(2, Some(modern()), served("X25519MLKEM768", false))),
+            begun(common::handshake(3, Some(modern()), served("X25519MLKEM768", false))),
+        ]);
+        let summary = summary(&tally);
+        assert_eq!(summary.missed, 1);
+        // It comes first, however many others there are.
+        assert_eq!(summary.clients[0].verdict, Verdict::Missed);
+        summary.clients[0].causes.keys().copied().next().unwrap()
+    };
+    assert_eq!(missed("2026-11", "prefer", modern()), Cause::Defect);
+    assert_eq!(missed("2026-11", "off", modern()), Cause::Mode);
+    assert_eq!(missed("2026-11", "allow", modern()), Cause::Mode);
+    assert_eq!(missed("classical-2026-11", "prefer", modern()), Cause::Policy);
+    // A group of IANA's that is not served here is one that was advertised, too.
+    assert_eq!(missed("2026-11", "prefer", offer(&[0x0200, X25519], &[X25519])), Cause::Policy);
+}
+
+#[test]
+fn every_post_quantum_group_makes_a_client_able() {
+    for row in outlast_crypto::groups::GROUPS {
+        let expected =
+            if row.strength.is_post_quantum() { Ability::PostQuantum } else { Ability::Classical };
+        assert_eq!(ability(&offer(&[X25519, row.code_point], &[X25519])), expected, "{}", row.name);
+    }
+    // Such a group counts for nothing without TLS 1.3.
+    assert_eq!(ability(&Offer { groups: vec![HYBRID], ..old_offer() }), Ability::Tls12);
+}
+
+#[test]
+fn laggards_are_those_who_never_offer_it_each_with_a_hint() {
+    let tally = tally(crowd());
+    let laggards = laggards(&tally);
+    let best: Vec<_> = laggards.iter().map(|one| one.client.fingerprint.ability).collect();
+    assert_eq!(best.len(), 3);
+    for ability in [Ability::Classical, Ability::OldDraft, Ability::Tls12] {
+        assert!(best.contains(&ability), "{best:?}");
+    }
+    assert!(laggards.iter().all(|one| !one.hint.is_empty()));
+    assert!(laggards.iter().all(|one| one.client.networks == ["192.0.2.0/24"]));
+}
+
+#[test]
+fn software_is_one_client_whatever_grease_order_and_session() {
+    let chromium = |grease: u16, extensions: &[u16], resumes| {
+        let mut offer = offer(&[grease, HYBRID, X25519, 0x0017, 0x0018], &[grease, HYBRID, X25519]);
+        offer.extensions = extensions.to_vec();
+        offer.resumes = resumes;
+        offer
+    };
+    let lines = [
+        chromium(0x0a0a, &[0xdada, 10, 43, 51, 0], false),
+        chromium(0xfafa, &[51, 43, 10, 0, 0x1a1a], false),
+        chromium(0x3a3a, &[51, 43, 10, 41], true),
+    ];
+    let lines = lines.into_iter().zip(1..).map(|(offer, connection)| {
+        begun(handshake(connection, Some(offer), served("X25519MLKEM768", false)))
+    });
+    let tally = tally(lines.collect());
+    assert_eq!(tally.clients.len(), 1);
+    assert_eq!(tally.offers[0].software.unwrap().name, "Chromium 131 or newer");
+}
+
+#[test]
+fn filters_go_by_time_and_listener() {
+    let at = |connection, time_ms, listener: &str| {
+        begun(Handshake {
+            time_ms,
+            listener: listener.into(),
+            ..handshake(connection, Some(modern()), served("X25519MLKEM768", false))
+        })
+    };
+    let count = |filter: Filter| {
+        let mut tally = Tally::new(filter);
+        for (connection, time) in [NOW - 10, NOW, NOW + 10].into_iter().enumerate() {
+            tally.add(at(connection as u64, time, "api"));
+            tally.add(at(100 + connection as u64, time, "proxy"));
+        }
+        tally.finish().total.connections
+    };
+    assert_eq!(count(Filter::default()), 6);
+    assert_eq!(count(Filter { since_ms: Some(NOW), ..Filter::default() }), 4);
+    assert_eq!(count(Filter { until_ms: Some(NOW), ..Filter::default() }), 2);
+    assert_eq!(count(Filter { listener: Some("api".into()), ..Filter::default() }), 3);
+}
+
+#[test]
+fn connections_of_different_processes_are_not_mixed_up() {
+    let one = || begun(handshake(1, Some(modern()), served("X25519MLKEM768", false)));
+    let tally = tally(vec![
+        open("p1"),
+        one(),
+        open("p2"),
+        one(),
+        Line::End(end(1, Some("second"))),
+        open("p2"),
+        begun(handshake(2, Some(modern()), served("X25519MLKEM768", false))),
+        open("p2"),
+        Line::End(end(2, Some("second"))),
+    ]);
+    let who: Vec<_> = tally.clients.iter().map(|client| client.who.as_deref()).collect();
+    assert_eq!(who.len(), 2);
+    assert_eq!(tally.unseen.open, 1);
+    let second = tally.clients.iter().find(|client| client.who.is_some()).unwrap();
+    assert_eq!(second.counts.connections, 2);
+}
+
+#[test]
+fn a_dry_run_says_who_breaks_and_why() {
+    let tally = tally(crowd());
+    let rules = Rules { mode: Mode::Require, ..Rules::default() };
+    let outcome = dry_run(&tally, &rules, &[]);
+    // The third, the fourth and the fifth; the seventh was refused before.
+    assert_eq!((outcome.breaks, outcome.mends), (3, 0));
+    assert_eq!(outcome.not_replayed, 1);
+    assert_eq!(outcome.certificates["api"], ["ecdsa-p256"]);
+    let reason = |ability: Ability| {
+        let found = outcome
+            .clients
+            .iter()
+            .find(|change| change.client.fingerprint.ability == ability && change.breaks > 0);
+        let Future::Refused { reason, .. } = &found.unwrap().future else { panic!("served") };
+        *reason
+    };
+    assert_eq!(reason(Ability::Classical), Refusal::Classical);
+    assert_eq!(reason(Ability::OldDraft), Refusal::Classical);
+    assert_eq!(reason(Ability::Tls12), Refusal::Version);
+    assert!(outcome.clients[0].breaks > 0, "who breaks comes first");
+    serde_json::to_string(&outcome).unwrap();
+}
+
+#[test]
+fn a_dry_run_counts_groups_and_round_trips() {
+    let tally = tally(crowd());
+    let same = dry_run(&tally, &Rules::default(), &[]);
+    // Under the policy that was recorded nothing changes; but TLS 1.2 that was refused would be served.
+    assert_eq!((same.breaks, same.more_round_trips, same.fewer_round_trips), (0, 0, 0));
+    assert_eq!(same.mends, 1);
+    let rules = Rules::named("classical-2026-11").unwrap();
+    let classical = dry_run(&tally, &rules, &[]);
+    assert_eq!(classical.hybrid, 0);
+    assert_eq!(classical.changes_group, same.changes_group + 2);
+    assert_eq!(classical.fewer_round_trips, 1, "nobody is asked for a share any more");
+    // A certificate that old clients cannot verify.
+    let ml_dsa = certificate("ml-dsa-65").unwrap();
+    let outcome = dry_run(&tally, &Rules::default(), &[ml_dsa]);
+    assert_eq!(outcome.breaks, 1, "TLS 1.2 has no ML-DSA");
+}
+
+#[test]
+fn every_kind_of_certificate_can_sign() {
+    for kind in certificate_kinds() {
+        assert!(!certificate(kind).unwrap().schemes.is_empty(), "{kind}");
+    }
+    assert!(certificate("dsa").is_none());
+    assert!(certificate("rsa-2048").is_some());
+}
+
+#[test]
+fn the_picture_has_each_hour_and_needs_a_connection() {
+    assert!(plot::svg(&tally(Vec::new())).is_none());
+    let mut lines = crowd();
+    for (connection, hour) in (100..).zip(0..400) {
+        lines.push(begun(Handshake {
+            time_ms: NOW - hour * 3_600_000,
+            ..handshake(connection, Some(modern()), served("X25519MLKEM768", false))
+        }));
+    }
+    let picture = plot::svg(&tally(lines)).unwrap();
+    assert!(picture.contains("by day") && picture.contains("2026-11-21"));
+    assert!(picture.ends_with("</svg>\n"));
+    let picture = plot::svg(&tally(crowd())).unwrap();
+    assert!(picture.contains("by hour") && picture.contains("11-21 12:00"));
+}
+
+#[test]
+fn groups_have_names() {
+    for (code, name) in [(0x11ec, "X25519MLKEM768"), (0x6399, "X25519Kyber768Draft00")] {
+        assert_eq!(outlast_ledger::known::group_name(code), name);
+    }
+    assert_eq!(outlast_ledger::known::group_name(0x7777), "0x7777");
+    assert!(Group::by_code_point(0x11ec).is_some());
+}
