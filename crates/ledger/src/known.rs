@@ -166,7 +166,7 @@ pub static SOFTWARE: &[Software] = &[
         hint: "",
     },
     Software {
-        name: "Go 1.24 or 1.25",
+        name: "Go 1.24 or 1.25 (or in go.mod)",
         groups: &[0x11ec, 0x001d, 0x0017, 0x0018, 0x0019],
         grease: false,
         hint: "",
@@ -178,10 +178,10 @@ pub static SOFTWARE: &[Software] = &[
         hint: "build with Go 1.24 or newer",
     },
     Software {
-        name: "Go 1.22 or older, or CurvePreferences without X25519MLKEM768",
+        name: "Go before 1.23 (or in go.mod), or CurvePreferences",
         groups: &[0x001d, 0x0017, 0x0018, 0x0019],
         grease: false,
-        hint: "build with Go 1.24 or newer, and leave CurvePreferences of tls.Config unset",
+        hint: "build with Go 1.24 or newer and say so in go.mod, and leave CurvePreferences of tls.Config unset",
     },
     Software {
         name: "Java (JSSE of OpenJDK 13 to 26)",

@@ -1,10 +1,13 @@
 //! Lines are read as they were written, and bytes that are no lines do no harm.
 
 use outlast_crypto::{groups::GROUPS, schemes::SCHEMES, suites::SUITES};
+use outlast_ledger::dry_run::dry_run;
+use outlast_ledger::export::{Exporter, csv};
 use outlast_ledger::limits::{MAX_LINE, MAX_VALUES};
 use outlast_ledger::line::LineError;
-use outlast_ledger::{End, Handshake, Line, Outcome, Served};
-use outlast_negotiate::{Offer, Refusal, Transport};
+use outlast_ledger::tally::{Filter, Tally};
+use outlast_ledger::{End, Handshake, Line, Outcome, Served, plot, report};
+use outlast_negotiate::{Offer, Refusal, Rules, Transport};
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
@@ -130,6 +133,37 @@ proptest! {
         Line::Handshake(Box::new(handshake)).encode(&mut bytes);
         let bytes = &bytes[..bytes.len() - 1];
         prop_assert!(Line::parse(&bytes[..at.index(bytes.len())]).is_err());
+    }
+
+    /// What the fuzz target tries, too: whatever can be read is written the same way again, and reports take it.
+    #[test]
+    fn what_is_changed_anywhere_is_refused_or_taken_by_every_report(
+        handshake in handshake(),
+        changes in vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+    ) {
+        let mut bytes = Vec::new();
+        Line::Handshake(Box::new(handshake)).encode(&mut bytes);
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if let Ok(line) = Line::parse(&bytes) {
+            let (mut first, mut second) = (Vec::new(), Vec::new());
+            line.encode(&mut first);
+            Line::parse(&first).unwrap().encode(&mut second);
+            prop_assert_eq!(&first, &second);
+            let mut exporter = Exporter::new(Filter::default());
+            let mut records = exporter.add(line.clone());
+            records.extend(exporter.finish());
+            prop_assert!(records.iter().all(|record| !csv(record).is_empty()));
+            let mut tally = Tally::new(Filter::default());
+            tally.add(line);
+            let tally = tally.finish();
+            prop_assert!(serde_json::to_string(&report::summary(&tally)).is_ok());
+            report::laggards(&tally);
+            dry_run(&tally, &Rules::default(), &[]);
+            prop_assert!(plot::svg(&tally).is_some());
+        }
     }
 
     #[test]
