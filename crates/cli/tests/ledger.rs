@@ -8,6 +8,8 @@ use std::process::Stdio;
 use common::peers::{openssl, peer};
 use common::{Folder, Server, fail, outlast, run, runtime, stderr, stdout, succeed};
 use outlast_api::ops::kms;
+use outlast_store::Store;
+use outlast_store::sqlite::SqliteStore;
 use serde_json::{Value, json};
 
 fn ledger(verb: &str, folder: &Path, arguments: &[&str]) -> (Value, i32) {
@@ -85,6 +87,24 @@ fn real_clients_get_the_right_verdicts_and_a_dry_run_names_who_breaks() {
 
     let (laggards, code) = ledger("laggards", &folder.data, &[]);
     assert_eq!((laggards.as_array().unwrap().len(), code), (4, 5));
+
+    // The audit event of the call says the same of its connection.
+    let store = SqliteStore::open(&folder.data.join("store.db")).unwrap();
+    let events = store.events(0, 1000).unwrap();
+    let events = events.iter().map(|event| serde_json::from_slice::<Value>(&event.body).unwrap());
+    let call = events.into_iter().find(|event| event["eventName"] == "GenerateRandom").unwrap();
+    assert_eq!(
+        call["tlsDetails"],
+        json!({
+            "tlsVersion": "TLSv1.3",
+            "cipherSuite": "TLS_AES_256_GCM_SHA384",
+            "clientProvidedHostHeader": call["tlsDetails"]["clientProvidedHostHeader"],
+            "keyExchange": "X25519MLKEM768",
+            "postQuantum": true,
+            "handshake": "full",
+        })
+    );
+    drop(store);
 
     // Under the policy that was served nobody breaks.
     let (same, code) = ledger("dry-run", &folder.data, &["--policy", "2026-11"]);
