@@ -20,7 +20,7 @@ mod metrics_options;
 mod output;
 mod place;
 mod profile;
-mod reload;
+mod proxy_config;
 mod root_key;
 mod running;
 mod signing;
@@ -52,9 +52,11 @@ enum Command {
     /// Make a data folder: store, root key, TLS chain, administrator's access key and AWS profile.
     Init(commands::init::Arguments),
     /// Serve the AWS APIs of a data folder over HTTPS.
-    Server(Box<commands::server::Arguments>),
-    /// Send back what comes, over TLS and QUIC: for measuring handshakes and transport; needs no data folder.
-    ServeEcho(commands::serve_echo::Arguments),
+    Server(commands::server::Arguments),
+    /// Put post-quantum TLS in front of another server: TCP, HTTP or PostgreSQL.
+    Proxy(Box<commands::proxy::Arguments>),
+    /// Give local clients that cannot do post-quantum a port from which all goes on to the far side with it.
+    Forward(commands::forward::Arguments),
     /// Replace the root key, under which the store's secrets are sealed, or show how that stands.
     RootKey(commands::root_key::Arguments),
     /// Copy the whole store into one sealed file; a server may go on serving meanwhile.
@@ -90,8 +92,9 @@ fn main() -> ExitCode {
     let output = arguments.output;
     let outcome = match arguments.command {
         Command::Init(arguments) => commands::init::run(&arguments, output),
-        Command::Server(arguments) => commands::server::run(*arguments),
-        Command::ServeEcho(arguments) => commands::serve_echo::run(arguments),
+        Command::Server(arguments) => commands::server::run(arguments),
+        Command::Proxy(arguments) => commands::proxy::run(*arguments),
+        Command::Forward(arguments) => commands::forward::run(&arguments),
         Command::RootKey(arguments) => commands::root_key::run(&arguments, output),
         Command::Backup(arguments) => commands::backup::run(&arguments, output),
         Command::Restore(arguments) => commands::restore::run(&arguments, output),

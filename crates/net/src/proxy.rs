@@ -11,6 +11,7 @@ mod pieces;
 mod postgres;
 pub mod protocol;
 mod pump;
+mod shown;
 mod upstream_tls;
 
 use std::collections::{HashMap, HashSet};
@@ -19,6 +20,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
@@ -26,10 +28,14 @@ use tokio::time::timeout;
 
 use self::listener::{Common, Finish, Route};
 
-pub use self::backend::{Address, BALANCES, Backend, Balance, Connecting, server_name};
+pub use self::backend::{
+    Address, BALANCES, Backend, Balance, Connecting, Unavailable, server_name,
+};
 pub use self::health::HealthCheck;
 pub use self::listener::{PROTOCOLS, Protocol, Settings};
+pub use self::shown::{Tickets, server_certificate};
 pub use self::upstream_tls::{Tell, UpstreamSettings, UpstreamTls};
+pub use ipnet::IpNet;
 
 /// Connections that wait to be accepted; the kernel may allow fewer.
 const BACKLOG: u32 = 4096;
@@ -173,6 +179,19 @@ impl Running {
         std::mem::replace(&mut self.checks, checks).iter().for_each(AbortHandle::abort);
         *current = route;
     }
+}
+
+/// Connects to the servers behind once, each of them, and closes the connections again.
+pub async fn probe(settings: &Settings) -> Result<(), Unavailable> {
+    let mut connecting = settings.connecting.clone();
+    connecting.postgres = settings.protocol == Protocol::Postgres;
+    let backends = backend::Backends::new(settings.backends.clone(), connecting, None);
+    let itself = protocol::Announcement::default();
+    for target in &backends.targets {
+        let mut stream = backends.connect_to(target, &itself).await?;
+        let _ = stream.shutdown().await;
+    }
+    Ok(())
 }
 
 /// Begins to ask the servers behind how they are.

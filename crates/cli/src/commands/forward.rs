@@ -1,0 +1,190 @@
+//! `outlast forward`: a local port for clients that cannot do post-quantum themselves, hybrid from here to the far side.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use outlast_domain::seal::RootKey;
+use outlast_domain::work::Work;
+use outlast_net::Negotiated;
+use outlast_net::certificate::{KINDS, ensure};
+use outlast_net::door::{self, Door};
+use outlast_net::limits;
+use outlast_net::proxy::{Backend, PROTOCOLS, Protocol, Proxy, Settings, Unavailable, probe};
+use outlast_net::server::system_clock;
+use outlast_store::memory::MemoryStore;
+
+use super::proxy::{Signals, failure, finish};
+use super::server::{raise_open_files, start_log};
+use crate::failure::Failure;
+use crate::proxy_config::{Place, Upstream, duration, row};
+use crate::{data, files, output};
+
+/// Arguments of `forward`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The far side: https://HOST:PORT or tls://HOST:PORT.
+    #[arg(long, env = "OUTLAST_TO", value_name = "URL")]
+    to: String,
+    /// Local address and port [default: 127.0.0.1:0, which takes a free port].
+    #[arg(long, env = "OUTLAST_LISTEN")]
+    listen: Option<SocketAddr>,
+    /// Listen at an address that other machines reach, too: what comes there is not encrypted.
+    #[arg(long)]
+    allow_remote: bool,
+    /// What is spoken: tcp, http or postgres. tcp leaves HTTP as it is, signatures of AWS included [default: tcp].
+    #[arg(long)]
+    protocol: Option<String>,
+    /// CAs below which the far side's certificate must be, PEM [default: those of the system].
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// Name in the far side's certificate [default: the host].
+    #[arg(long)]
+    name: Option<String>,
+    /// Certificate chain to show to a far side that asks for one, PEM.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// Its private key, PEM.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// Security policy: see `outlast policy list` [default: 2026-11].
+    #[arg(long, env = "OUTLAST_POLICY")]
+    policy: Option<String>,
+    /// Whether the far side must do post-quantum key exchange: require, or prefer [default: require].
+    #[arg(long, env = "OUTLAST_MODE")]
+    mode: Option<String>,
+    /// Speak TLS on the local side, too, with a certificate that is made now; its CA is written to this file.
+    #[arg(long, value_name = "FILE")]
+    local_ca: Option<PathBuf>,
+    /// Do not look at the far side before the first client comes.
+    #[arg(long)]
+    lazy: bool,
+    /// Seconds that a connection may be open without a byte in either direction [default: 3600].
+    #[arg(long, value_name = "SECONDS")]
+    idle_timeout: Option<f64>,
+    /// What to log to stderr: error, warn, info, debug, or directives such as outlast_net=debug [default: warn].
+    #[arg(long, env = "OUTLAST_LOG")]
+    log: Option<String>,
+}
+
+/// Serves until SIGTERM or SIGINT.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let place = Place::parse(&arguments.to)?;
+    if !place.tls {
+        return Err(Failure::new(format!("{} is not reached by TLS", arguments.to))
+            .hint("the far side is https://HOST:PORT or tls://HOST:PORT"));
+    }
+    let listen = arguments.listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
+    if !listen.ip().is_loopback() && !arguments.allow_remote {
+        return Err(Failure::new(format!("{listen} can be reached from other machines"))
+            .hint("listen at 127.0.0.1 or ::1, or say --allow-remote"));
+    }
+    start_log(arguments.log.as_deref().unwrap_or("warn"))?;
+    raise_open_files();
+    let settings = arguments.settings(place, listen)?;
+    let runtime = tokio::runtime::Runtime::new()
+        .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
+    runtime.block_on(async {
+        let mut signals = Signals::new()?;
+        if !arguments.lazy {
+            probe(&settings).await.map_err(|error| arguments.unreachable(&error))?;
+        }
+        let mut proxy = Proxy::start(vec![settings]).map_err(failure)?;
+        for (_, address) in proxy.addresses() {
+            output::line(&format!("listening on {address}"));
+        }
+        while signals.next().await {
+            // Another certificate of this client, other CAs.
+            let place = Place::parse(&arguments.to)?;
+            let read = tokio::task::block_in_place(|| arguments.settings(place, listen));
+            match read.and_then(|settings| proxy.reload(vec![settings]).map_err(failure)) {
+                Ok(()) => tracing::info!("the files were read again"),
+                Err(failure) => tracing::error!(
+                    error = failure.message(),
+                    "the files cannot be used: those before stay"
+                ),
+            }
+        }
+        finish(proxy, &mut signals, limits::GRACE).await;
+        Ok(())
+    })
+}
+
+impl Arguments {
+    fn settings(&self, place: Place, listen: SocketAddr) -> Result<Settings, Failure> {
+        let protocol = match &self.protocol {
+            Some(name) => row(PROTOCOLS, "protocol", name)?,
+            None => Protocol::Tcp,
+        };
+        let upstream = Upstream {
+            backend_ca: self.ca.clone(),
+            backend_name: self.name.clone(),
+            backend_cert: self.cert.clone(),
+            backend_key: self.key.clone(),
+            backend_policy: self.policy.clone(),
+            backend_mode: Some(self.mode.clone().unwrap_or_else(|| "require".into())),
+        };
+        let to = self.to.clone();
+        let tell = move |negotiated: &Negotiated| output::line(&told(&to, negotiated));
+        let tls = upstream.tls(&place, protocol, Path::new(""), Some(Box::new(tell)))?;
+        let backend = Backend { address: place.address, tls: Some(Arc::new(tls)) };
+        let mut settings = Settings::new("forward", listen, vec![backend]);
+        settings.protocol = protocol;
+        // It is on the client's side, and speaks for it.
+        settings.transparent = true;
+        settings.idle = self.idle_timeout.map_or(Ok(settings.idle), duration)?;
+        if let Some(path) = &self.local_ca {
+            settings.door = Some(Arc::new(local_door(protocol, path)?));
+        }
+        Ok(settings)
+    }
+
+    fn unreachable(&self, error: &Unavailable) -> Failure {
+        let failure = Failure::new(format!("the far side cannot be used: {error}"));
+        let Unavailable::Refused { error, .. } = error else { return failure };
+        let text = error.to_string();
+        let requires = self.mode.as_deref().is_none_or(|mode| mode == "require");
+        let hint = match error.kind() {
+            ErrorKind::ConnectionRefused => "is it running, at this port?",
+            // rustls names the alerts of RFC 8446, section 6.2, so.
+            _ if requires
+                && (text.contains("HandshakeFailure") || text.contains("ProtocolVersion")) =>
+            {
+                "it may have no post-quantum group: --mode prefer takes a classical one, too"
+            }
+            _ if text.contains("UnknownIssuer") => {
+                "say whose certificates to believe with --ca FILE"
+            }
+            _ if text.contains("NotValidForName") => {
+                "say whose name is in its certificate with --name"
+            }
+            _ => return failure,
+        };
+        failure.hint(hint)
+    }
+}
+
+fn told(to: &str, negotiated: &Negotiated) -> String {
+    let Negotiated { version, cipher_suite, group, .. } = negotiated;
+    let group = group.as_deref().unwrap_or("a resumed session");
+    let kind = if negotiated.post_quantum { "post-quantum" } else { "classical" };
+    format!("{to}: {version} {group} {cipher_suite} ({kind})")
+}
+
+/// TLS for clients on this machine, below a CA that lives as long as this process.
+fn local_door(protocol: Protocol, ca: &Path) -> Result<Door, Failure> {
+    let (store, root) = (MemoryStore::new(), RootKey::generate()?);
+    let mut work = Work::new(&store, &root, system_clock());
+    let made = ensure(&mut work, &KINDS[0], &data::default_names())?;
+    files::write(ca, made.root_pem.as_bytes(), 0o644)?;
+    // What is within is the client's business: HTTP of version 1.1, if it is that.
+    let alpn = match protocol {
+        Protocol::Postgres => protocol.alpn(),
+        Protocol::Tcp | Protocol::Http => &["http/1.1"],
+    };
+    let settings =
+        door::Settings { listener: "forward".into(), ..door::Settings::with_protocols(alpn) };
+    Door::new(settings, vec![made.certificate(&KINDS[0])], None)
+        .map_err(|error| Failure::new(format!("TLS cannot be configured: {error}")))
+}

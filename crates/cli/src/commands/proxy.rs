@@ -1,0 +1,182 @@
+//! `outlast proxy`: the door in front of any other server.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_ledger::{Observe, Observers};
+use outlast_net::limits;
+use outlast_net::proxy::{Proxy, ProxyError, Settings};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::server::{raise_open_files, start_log};
+use crate::failure::Failure;
+use crate::proxy_config::{Common, File, Listener, duration};
+use crate::{ledger_options, metrics_options, output};
+
+/// Arguments of `proxy`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Settings file with [[listener]] tables, in the place of the flags of one listener. SIGHUP reads it again.
+    #[arg(long, env = "OUTLAST_CONFIG", conflicts_with_all = ["listen", "to"])]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    listener: Listener,
+    #[command(flatten)]
+    ledger: ledger_options::Flags,
+    #[command(flatten)]
+    metrics: metrics_options::Flags,
+    /// Seconds that open connections have after the signal to stop [default: 20].
+    #[arg(long, value_name = "SECONDS")]
+    grace: Option<f64>,
+    /// What to log to stderr: error, warn, info, debug, or directives such as outlast_net=debug [default: info].
+    #[arg(long, env = "OUTLAST_LOG")]
+    log: Option<String>,
+}
+
+/// Where listeners are written down.
+enum Source {
+    File(PathBuf),
+    Flags(Box<Listener>),
+}
+
+impl Source {
+    /// Reads all that they say and name.
+    fn read(&self, common: &Common) -> Result<Vec<Settings>, Failure> {
+        match self {
+            Self::Flags(listener) => Ok(vec![listener.settings(Path::new(""), common)?]),
+            Self::File(path) => {
+                let folder = path.parent().unwrap_or_else(|| Path::new(""));
+                let file = File::load(path)?;
+                file.listener.iter().map(|listener| listener.settings(folder, common)).collect()
+            }
+        }
+    }
+}
+
+/// Serves until SIGTERM or SIGINT.
+pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
+    let (source, file) = match arguments.config {
+        Some(path) => {
+            let file = File::load(&path)?;
+            (Source::File(path), file)
+        }
+        None => (Source::Flags(Box::new(arguments.listener)), File::default()),
+    };
+    start_log(&arguments.log.or(file.log).unwrap_or_else(|| "info".into()))?;
+    raise_open_files();
+    let grace = arguments.grace.or(file.grace).map_or(Ok(limits::GRACE), duration)?;
+    let metrics = metrics_options::Settings::choose(arguments.metrics, file.metrics_listen)?;
+    let from_file = ledger_options::Flags {
+        ledger: file.ledger,
+        ledger_days: file.ledger_days,
+        ledger_bytes: file.ledger_bytes,
+    };
+    let mut ledger = arguments.ledger.or(from_file);
+    // There is no data folder that it could be in.
+    ledger.ledger.get_or_insert_with(|| "off".into());
+    let ledger = ledger.choose(Path::new("")).open()?;
+    let runtime = tokio::runtime::Runtime::new()
+        .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
+    runtime.block_on(async {
+        let mut signals = Signals::new()?;
+        let metrics = metrics.keep()?;
+        let mut observers: Vec<Arc<dyn Observe>> =
+            metrics.iter().map(|kept| kept.metrics.clone() as Arc<dyn Observe>).collect();
+        observers.extend(ledger.iter().map(|ledger| ledger.clone() as Arc<dyn Observe>));
+        if let (Some(kept), Some(ledger)) = (&metrics, &ledger) {
+            let ledger = ledger.clone();
+            kept.metrics.watch_ledger(move || ledger.lost());
+        }
+        let metrics_address = metrics.as_ref().and_then(|metrics| metrics.address);
+        let observer =
+            (!observers.is_empty()).then(|| Arc::new(Observers(observers)) as Arc<dyn Observe>);
+        let common = Common { observer, ..Common::default() };
+        let mut proxy = Proxy::start(source.read(&common)?).map_err(failure)?;
+        let (stop, mut stopped) = tokio::sync::watch::channel(false);
+        let stopping = async move {
+            let _ = stopped.wait_for(|stopped| *stopped).await;
+        };
+        let metrics = metrics.map(|metrics| metrics.go(stopping)).transpose()?;
+        for (name, address) in proxy.addresses() {
+            output::line(&format!("listening on {address} ({name})"));
+        }
+        if let Some(address) = metrics_address {
+            output::line(&format!("metrics on http://{address}/metrics"));
+        }
+        while signals.next().await {
+            let read = tokio::task::block_in_place(|| source.read(&common));
+            match read.and_then(|list| proxy.reload(list).map_err(failure)) {
+                Ok(()) => {
+                    tracing::info!(listeners = ?proxy.addresses(), "the settings were read again")
+                }
+                Err(failure) => tracing::error!(
+                    error = failure.message(),
+                    "the settings cannot be used: those before stay"
+                ),
+            }
+        }
+        finish(proxy, &mut signals, grace).await;
+        let _ = stop.send(true);
+        if let Some(ledger) = ledger {
+            tokio::task::block_in_place(|| ledger.flush());
+        }
+        if let Some(metrics) = metrics {
+            metrics.end().await;
+        }
+        Ok(())
+    })
+}
+
+/// Lets what is open end, unless a second signal says that it is enough.
+pub(crate) async fn finish(proxy: Proxy, signals: &mut Signals, grace: Duration) {
+    tracing::info!("stopping: open connections may finish");
+    tokio::select! {
+        () = proxy.stop(grace) => {}
+        () = signals.end() => {}
+    }
+}
+
+/// What the process is told from outside.
+pub(crate) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    /// Receives them from now on.
+    pub(crate) fn new() -> Result<Self, Failure> {
+        let receive = |kind| {
+            signal(kind)
+                .map_err(|error| Failure::new(format!("signals cannot be received: {error}")))
+        };
+        Ok(Self {
+            terminate: receive(SignalKind::terminate())?,
+            interrupt: receive(SignalKind::interrupt())?,
+            hang_up: receive(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for the next: true to read the settings again, false to stop.
+    pub(crate) async fn next(&mut self) -> bool {
+        tokio::select! {
+            _ = self.terminate.recv() => false,
+            _ = self.interrupt.recv() => false,
+            _ = self.hang_up.recv() => true,
+        }
+    }
+
+    async fn end(&mut self) {
+        while self.next().await {}
+    }
+}
+
+/// What keeps listeners from being opened, with what to do about it.
+pub(crate) fn failure(error: ProxyError) -> Failure {
+    let failure = Failure::new(error.to_string());
+    match error {
+        ProxyError::Listen { .. } => failure.hint("choose another address with --listen"),
+        _ => failure,
+    }
+}

@@ -1,0 +1,506 @@
+//! Listeners of `outlast proxy`: flags and settings file, which have the same names, and what comes of them.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_crypto::Secret;
+use outlast_ledger::Observe;
+use outlast_net::client::ClientIdentity;
+use outlast_net::door::{self, Door, ServerCertificate};
+use outlast_net::proxy::protocol::VERSIONS;
+use outlast_net::proxy::{
+    Address, BALANCES, Backend, Connecting, HealthCheck, IpNet, PROTOCOLS, Protocol, Settings,
+    Tickets, UpstreamSettings, UpstreamTls, server_certificate, server_name,
+};
+use outlast_pki::key_forms::PrivateKey;
+use outlast_pki::{object, pem};
+use serde::Deserialize;
+
+use crate::client_ca::{self, ClientArguments, Clients};
+use crate::failure::Failure;
+use crate::{files, tls, trust};
+
+/// Where systems keep the CAs that they trust.
+const SYSTEM_CAS: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// A settings file. Unknown keys are errors.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct File {
+    pub(crate) log: Option<String>,
+    pub(crate) grace: Option<f64>,
+    pub(crate) metrics_listen: Option<String>,
+    pub(crate) ledger: Option<String>,
+    pub(crate) ledger_days: Option<u32>,
+    pub(crate) ledger_bytes: Option<u64>,
+    /// `[[listener]]`
+    #[serde(default)]
+    pub(crate) listener: Vec<Listener>,
+}
+
+impl File {
+    /// Reads it.
+    pub(crate) fn load(path: &Path) -> Result<Self, Failure> {
+        let bytes = files::read(path, 1 << 20)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let file: Self = toml::from_str(&text)
+            .map_err(|error| Failure::file(path, &error.to_string().trim_end()))?;
+        if file.listener.is_empty() {
+            return Err(Failure::file(path, &"there is no listener in it").hint(
+                "each listener is a table [[listener]] with listen, to and its certificate",
+            ));
+        }
+        Ok(file)
+    }
+}
+
+/// A listener, by flags or as a table of the settings file.
+#[derive(clap::Args, Default, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[group(id = "listener")]
+pub(crate) struct Listener {
+    /// What logs, metrics and the ledger call the listener [default: proxy].
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Address and port; port 0 takes a free one.
+    #[arg(long, env = "OUTLAST_LISTEN")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Server behind: tcp://HOST:PORT, http://HOST:PORT or unix:PATH, or with TLS tls://HOST:PORT or https://HOST:PORT;
+    /// may be repeated.
+    #[arg(long, env = "OUTLAST_TO", value_delimiter = ',', value_name = "URL")]
+    pub(crate) to: Vec<String>,
+    /// What is spoken within TLS: tcp, http or postgres [default: http where --to is, else tcp].
+    #[arg(long)]
+    pub(crate) protocol: Option<String>,
+    /// Certificate chain in PEM, the server's own first. Repeated, with its key each time: the preferred certificate
+    /// first, such as ML-DSA before ECDSA.
+    #[arg(long = "tls-cert-file", env = "OUTLAST_TLS_CERT_FILE", value_delimiter = ',')]
+    pub(crate) tls_cert_file: Vec<PathBuf>,
+    /// Private key in PEM, as often as there are certificates.
+    #[arg(long = "tls-key-file", env = "OUTLAST_TLS_KEY_FILE", value_delimiter = ',')]
+    pub(crate) tls_key_file: Vec<PathBuf>,
+    /// Security policy: see `outlast policy list` [default: 2026-11].
+    #[arg(long, env = "OUTLAST_POLICY")]
+    pub(crate) policy: Option<String>,
+    /// How the policy's post-quantum groups are applied: require, prefer, allow or off [default: prefer].
+    #[arg(long, env = "OUTLAST_MODE")]
+    pub(crate) mode: Option<String>,
+    /// ALPN name for the protocol tcp; may be repeated.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) alpn: Vec<String>,
+    /// Ask clients for certificates, and believe those below the CAs in this PEM file or folder.
+    #[arg(long, env = "OUTLAST_CLIENT_CA", value_name = "FILE")]
+    pub(crate) client_ca: Option<PathBuf>,
+    /// Whether a client must have a certificate: require or request [default: require].
+    #[arg(long, env = "OUTLAST_CLIENT_AUTH", value_name = "MODE")]
+    pub(crate) client_auth: Option<String>,
+    /// CRL to look clients' certificates up in; may be repeated.
+    #[arg(long = "client-crl", value_delimiter = ',', value_name = "FILE")]
+    pub(crate) client_crls: Option<Vec<PathBuf>>,
+    /// Proxy in front whose connections begin with a PROXY protocol header, v1 or v2; may be repeated.
+    #[arg(long, value_delimiter = ',', value_name = "CIDR")]
+    pub(crate) proxy_protocol_from: Vec<String>,
+    /// Begin each connection to a server behind with a PROXY protocol header: v1 or v2. v2 tells of TLS, too.
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) send_proxy_protocol: Option<String>,
+    /// Proxy in front whose X-Forwarded-* and Forwarded are believed; may be repeated. From all others they are removed.
+    #[arg(long, value_delimiter = ',', value_name = "CIDR")]
+    pub(crate) trust_forwarded: Vec<String>,
+    /// Tell the server behind in X-Outlast-Tls-* what was negotiated and which certificate the client has.
+    #[arg(long)]
+    pub(crate) tls_headers: bool,
+    /// Which of several servers is next: round-robin or least-connections [default: round-robin].
+    #[arg(long)]
+    pub(crate) balance: Option<String>,
+    /// Ask the servers behind how they are: tcp, or a path that must be answered with 200 to 399.
+    #[arg(long, value_name = "tcp|PATH")]
+    pub(crate) health: Option<String>,
+    /// What Host says then [default: the server's own name].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) health_host: Option<String>,
+    /// Seconds from one question to the next [default: 5].
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) health_interval: Option<f64>,
+    /// Seconds that an answer may take [default: 2].
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) health_timeout: Option<f64>,
+    /// Good answers in a row after which a server is well again [default: 2].
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) health_rise: Option<u32>,
+    /// Bad answers in a row after which it is not [default: 3].
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) health_fall: Option<u32>,
+    /// Seconds that a server behind may take to accept a connection [default: 5].
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) connect_timeout: Option<f64>,
+    /// Seconds that it may take to answer a request over HTTP [default: 60].
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) answer_timeout: Option<f64>,
+    /// Seconds that a connection may be open without a byte in either direction [default: 3600].
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) idle_timeout: Option<f64>,
+    /// Connections at a time [default: 16384].
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) max_connections: Option<usize>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) upstream: Upstream,
+}
+
+/// TLS with the servers behind.
+#[derive(clap::Args, Default, Clone, Deserialize)]
+#[serde(default)]
+#[group(id = "upstream")]
+pub(crate) struct Upstream {
+    /// CAs below which the certificates of servers behind must be, PEM [default: those of the system].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) backend_ca: Option<PathBuf>,
+    /// Name in their certificates [default: the host].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) backend_name: Option<String>,
+    /// Certificate chain to show to them, PEM.
+    #[arg(long, value_name = "FILE", requires = "backend_key")]
+    pub(crate) backend_cert: Option<PathBuf>,
+    /// Its private key, PEM.
+    #[arg(long, value_name = "FILE", requires = "backend_cert")]
+    pub(crate) backend_key: Option<PathBuf>,
+    /// Security policy for connections to them [default: 2026-11].
+    #[arg(long)]
+    pub(crate) backend_policy: Option<String>,
+    /// How its post-quantum groups are applied there [default: prefer].
+    #[arg(long)]
+    pub(crate) backend_mode: Option<String>,
+}
+
+/// What all listeners have, however often their settings are read.
+#[derive(Default)]
+pub(crate) struct Common {
+    pub(crate) observer: Option<Arc<dyn Observe>>,
+    pub(crate) tickets: Tickets,
+}
+
+impl Listener {
+    /// Reads the files and checks all of it; paths are relative to `folder`.
+    pub(crate) fn settings(&self, folder: &Path, common: &Common) -> Result<Settings, Failure> {
+        let name = self.name.as_deref().unwrap_or("proxy");
+        self.build(name, folder, common).map_err(|failure| match self.name {
+            Some(_) => failure.prefixed(&format!("listener {name}")),
+            None => failure,
+        })
+    }
+
+    fn build(&self, name: &str, folder: &Path, common: &Common) -> Result<Settings, Failure> {
+        let listen = self.listen.ok_or_else(|| {
+            Failure::new("it is not said where to listen").hint("such as --listen 0.0.0.0:443")
+        })?;
+        if self.to.is_empty() {
+            return Err(Failure::new("there is no server to pass connections on to")
+                .hint("such as --to http://127.0.0.1:8080; it may be repeated"));
+        }
+        let to: Vec<_> = self.to.iter().map(|url| Place::parse(url)).collect::<Result<_, _>>()?;
+        let protocol = match &self.protocol {
+            Some(name) => row(PROTOCOLS, "protocol", name)?,
+            None if to.iter().all(|place| place.is_http) => Protocol::Http,
+            None => Protocol::Tcp,
+        };
+        let backends = to.into_iter().map(|place| {
+            let tls = place.tls.then(|| self.upstream.tls(&place, protocol, folder, None));
+            Ok(Backend { address: place.address, tls: tls.transpose()?.map(Arc::new) })
+        });
+        let mut settings = Settings::new(name, listen, backends.collect::<Result<_, Failure>>()?);
+        settings.protocol = protocol;
+        settings.door = Some(Arc::new(self.door(name, protocol, folder, common)?));
+        self.limits(&mut settings)?;
+        Ok(settings)
+    }
+
+    fn door(
+        &self,
+        name: &str,
+        protocol: Protocol,
+        folder: &Path,
+        common: &Common,
+    ) -> Result<Door, Failure> {
+        let clients = client_ca::Settings {
+            client_ca: self.client_ca.clone(),
+            client_auth: self.client_auth.clone(),
+            client_crls: self.client_crls.clone(),
+        };
+        let clients = Clients::choose(ClientArguments::default(), clients, folder)?;
+        let clients = clients.as_ref().map(Clients::load).transpose()?;
+        let cannot = |error: String| Failure::new(format!("TLS cannot be configured: {error}"));
+        let alpn = match protocol {
+            Protocol::Tcp => self.alpn.iter().map(String::as_str).collect(),
+            _ if !self.alpn.is_empty() => {
+                return Err(Failure::new("ALPN names are chosen for the protocol tcp only"));
+            }
+            _ => protocol.alpn().to_vec(),
+        };
+        let settings = door::Settings {
+            listener: name.to_owned(),
+            rules: tls::rules(self.policy.as_deref(), self.mode.as_deref())?,
+            tickets: Some(common.tickets.of(name).map_err(cannot)?),
+            observer: common.observer.clone(),
+            ..door::Settings::with_protocols(&alpn)
+        };
+        Door::new(settings, self.certificates(folder)?, clients)
+            .map_err(|error| cannot(error.to_string()))
+    }
+
+    fn certificates(&self, folder: &Path) -> Result<Vec<ServerCertificate>, Failure> {
+        let (chains, keys) = (&self.tls_cert_file, &self.tls_key_file);
+        if chains.is_empty() || chains.len() != keys.len() {
+            return Err(Failure::new("a listener needs a certificate and its private key").hint(
+                "give --tls-cert-file FILE and --tls-key-file FILE, as often the one as the other",
+            ));
+        }
+        let load = |(chain, key): (&PathBuf, &PathBuf)| {
+            let (chain, key) = (folder.join(chain), folder.join(key));
+            let certificates = pem::read_certificates(&files::read(&chain, 4 << 20)?)
+                .map_err(|error| Failure::file(&chain, &error))?;
+            server_certificate(&certificates, &private_key(&key)?)
+                .map_err(|error| Failure::file(&chain, &error))
+        };
+        chains.iter().zip(keys).map(load).collect()
+    }
+
+    fn limits(&self, settings: &mut Settings) -> Result<(), Failure> {
+        let seconds = |value: Option<f64>, usual| value.map_or(Ok(usual), duration);
+        settings.connecting = Connecting {
+            timeout: seconds(self.connect_timeout, settings.connecting.timeout)?,
+            ..Connecting::default()
+        };
+        if let Some(name) = &self.balance {
+            settings.connecting.balance = row(BALANCES, "way to choose a server", name)?;
+        }
+        if let Some(name) = &self.send_proxy_protocol {
+            let version = row(VERSIONS, "version of the PROXY protocol", name)?;
+            settings.connecting.announce = Some(version);
+        }
+        settings.proxies = nets(&self.proxy_protocol_from)?;
+        settings.trusted = nets(&self.trust_forwarded)?;
+        settings.tls_headers = self.tls_headers;
+        settings.idle = seconds(self.idle_timeout, settings.idle)?;
+        settings.answer = seconds(self.answer_timeout, settings.answer)?;
+        settings.max_connections = self.max_connections.unwrap_or(settings.max_connections).max(1);
+        let usual = HealthCheck::default();
+        settings.health = match self.health.as_deref() {
+            None => None,
+            Some(path) if path == "tcp" || path.starts_with('/') => Some(HealthCheck {
+                path: (path != "tcp").then(|| path.to_owned()),
+                host: self.health_host.clone(),
+                interval: seconds(self.health_interval, usual.interval)?,
+                timeout: seconds(self.health_timeout, usual.timeout)?,
+                rise: self.health_rise.unwrap_or(usual.rise).max(1),
+                fall: self.health_fall.unwrap_or(usual.fall).max(1),
+            }),
+            Some(other) => {
+                return Err(Failure::new(format!("{other} is no way to ask a server how it is"))
+                    .hint("give tcp, or a path such as /healthz"));
+            }
+        };
+        Ok(())
+    }
+}
+
+/// Where a server is, as a URL.
+pub(crate) struct Place {
+    pub(crate) address: Address,
+    pub(crate) tls: bool,
+    pub(crate) is_http: bool,
+}
+
+impl Place {
+    /// `tcp://HOST:PORT` and its like, or `unix:PATH`.
+    pub(crate) fn parse(url: &str) -> Result<Self, Failure> {
+        let wrong = || {
+            Failure::new(format!("{url} is not a server")).hint(
+                "a server is tcp://HOST:PORT, http://HOST:PORT, tls://HOST:PORT, https://HOST:PORT or unix:PATH",
+            )
+        };
+        if let Some(path) = url.strip_prefix("unix:").filter(|path| !path.is_empty()) {
+            return Ok(Self { address: Address::Unix(path.into()), tls: false, is_http: false });
+        }
+        let (scheme, rest) = url.split_once("://").ok_or_else(wrong)?;
+        let (tls, is_http, usual) = match scheme {
+            "tcp" => (false, false, None),
+            "http" => (false, true, Some(80)),
+            "tls" => (true, false, None),
+            "https" => (true, true, Some(443)),
+            _ => return Err(wrong()),
+        };
+        let authority = rest.trim_end_matches('/');
+        let (host, port) = match authority.rsplit_once(':') {
+            Some((host, port)) if !port.contains(']') => (host, port.parse().map_err(|_| wrong())?),
+            _ => (authority, usual.ok_or_else(wrong)?),
+        };
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let odd = |c: char| !(c.is_ascii_alphanumeric() || ".-_:".contains(c));
+        if bare.is_empty() || bare.contains(odd) || (bare.contains(':') && bare == host) {
+            return Err(wrong());
+        }
+        Ok(Self { address: Address::Tcp(bare.to_owned(), port), tls, is_http })
+    }
+}
+
+impl Upstream {
+    /// TLS with the server at a place.
+    pub(crate) fn tls(
+        &self,
+        place: &Place,
+        protocol: Protocol,
+        folder: &Path,
+        tell: Option<outlast_net::proxy::Tell>,
+    ) -> Result<UpstreamTls, Failure> {
+        let host = match (&self.backend_name, &place.address) {
+            (Some(name), _) => name.as_str(),
+            (None, Address::Tcp(host, _)) => host,
+            (None, Address::Unix(_)) => "localhost",
+        };
+        let roots = match &self.backend_ca {
+            Some(path) => trust::load(&folder.join(path))?,
+            None => system_roots()?,
+        };
+        let identity = match (&self.backend_cert, &self.backend_key) {
+            (Some(chain), Some(key)) => Some(identity(&folder.join(chain), &folder.join(key))?),
+            (None, None) => None,
+            _ => return Err(Failure::new("backend_cert and backend_key go together")),
+        };
+        let alpn: &[&str] = match protocol {
+            Protocol::Postgres => protocol.alpn(),
+            Protocol::Http => &["http/1.1"],
+            Protocol::Tcp if place.is_http => &["http/1.1"],
+            Protocol::Tcp => &[],
+        };
+        let settings = UpstreamSettings {
+            rules: tls::rules(self.backend_policy.as_deref(), self.backend_mode.as_deref())?,
+            roots: &roots,
+            identity: identity.as_ref(),
+            name: server_name(host).map_err(Failure::new)?,
+            protocols: alpn.iter().map(|name| name.as_bytes().to_vec()).collect(),
+            tell,
+        };
+        UpstreamTls::new(settings).map_err(|error| Failure::new(error.to_string()))
+    }
+}
+
+/// A certificate chain and its private key, PEM.
+pub(crate) fn identity(chain: &Path, key: &Path) -> Result<ClientIdentity, Failure> {
+    let certificates = pem::read_certificates(&files::read(chain, 4 << 20)?)
+        .map_err(|error| Failure::file(chain, &error))?;
+    Ok(ClientIdentity { chain: certificates, key: private_key(key)? })
+}
+
+/// PKCS #8 of the private key in a file.
+fn private_key(path: &Path) -> Result<Secret, Failure> {
+    let wrong = |error: &dyn std::fmt::Display| Failure::file(path, error);
+    let objects = object::read(&files::read(path, 1 << 20)?).map_err(|error| wrong(&error))?;
+    let object = objects
+        .iter()
+        .find(|object| object.kind.is_bare_private_key())
+        .ok_or_else(|| wrong(&"there is no unencrypted private key in it"))?;
+    let key = PrivateKey::read(object).and_then(|key| key.to_pkcs8());
+    key.map_err(|error| wrong(&error))
+}
+
+fn system_roots() -> Result<Vec<Vec<u8>>, Failure> {
+    let given = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
+    let usual = SYSTEM_CAS.iter().map(PathBuf::from).find(|path| path.exists());
+    let path = given.or(usual).ok_or_else(|| {
+        Failure::new("it is not known which CAs to believe").hint("name them in a PEM file")
+    })?;
+    trust::load(&path)
+}
+
+fn nets(texts: &[String]) -> Result<Vec<IpNet>, Failure> {
+    let parse = |text: &String| {
+        let alone = || text.parse().ok().map(|address: std::net::IpAddr| IpNet::from(address));
+        text.parse().ok().or_else(alone).ok_or_else(|| {
+            Failure::new(format!("{text} is no network")).hint("a network is such as 10.0.0.0/8")
+        })
+    };
+    texts.iter().map(parse).collect()
+}
+
+/// Seconds of settings.
+pub(crate) fn duration(seconds: f64) -> Result<Duration, Failure> {
+    const MAX: f64 = 30.0 * 86_400.0;
+    if (0.001..=MAX).contains(&seconds) {
+        return Ok(Duration::from_secs_f64(seconds));
+    }
+    Err(Failure::new(format!("{seconds} seconds are too few or too many")))
+}
+
+/// The row with this name.
+pub(crate) fn row<T: Copy>(rows: &[(&str, T)], what: &str, name: &str) -> Result<T, Failure> {
+    rows.iter().find(|(known, _)| *known == name).map(|(_, value)| *value).ok_or_else(|| {
+        let known: Vec<_> = rows.iter().map(|(known, _)| *known).collect();
+        Failure::new(format!("{name} is not a {what}"))
+            .hint(format!("known are {}", known.join(", ")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places() {
+        for (url, expected) in [
+            ("tcp://a.example:1", Some("a.example:1 false false")),
+            ("http://a", Some("a:80 false true")),
+            ("https://a/", Some("a:443 true true")),
+            ("tls://[::1]:5", Some("[::1]:5 true false")),
+            ("unix:/run/x.sock", Some("unix:/run/x.sock false false")),
+            ("tcp://a", None),
+            ("tcp://:1", None),
+            ("tcp://::1:5", None),
+            ("tcp://a:b", None),
+            ("tcp://a:65536", None),
+            ("http://a/path", None),
+            ("http://user@a", None),
+            ("ftp://a:1", None),
+            ("unix:", None),
+            ("a:1", None),
+        ] {
+            let found = Place::parse(url).ok();
+            let shown =
+                found.map(|place| format!("{} {} {}", place.address, place.tls, place.is_http));
+            assert_eq!(shown.as_deref(), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn unknown_keys_are_errors() {
+        let read = |text: &str| toml::from_str::<File>(text).map(|file| file.listener.len());
+        let good = "log = 'info'\n[[listener]]\nlisten = '127.0.0.1:1'\nto = ['tcp://a:1']\nbackend_ca = 'x'\n";
+        assert_eq!(read(good), Ok(1));
+        for bad in [
+            "listeners = 1",
+            "[[listener]]\nlisten = 1",
+            "[[listener]]\nlisten = '127.0.0.1:1'\nto = []\ntls_header = true",
+            "[[listener]]\nbackend_cas = 'x'",
+        ] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn networks_and_seconds() {
+        let texts = ["10.0.0.0/8", "192.0.2.1", "::1"].map(String::from);
+        let shown: Vec<_> = nets(&texts).unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["10.0.0.0/8", "192.0.2.1/32", "::1/128"]);
+        assert!(nets(&["10.0.0.0/40".to_owned()]).is_err());
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(duration(bad).is_err());
+        }
+        assert_eq!(duration(0.5).unwrap(), Duration::from_millis(500));
+    }
+}
