@@ -20,6 +20,7 @@ mod metrics_options;
 mod output;
 mod place;
 mod profile;
+mod reload;
 mod proxy_config;
 mod root_key;
 mod running;
@@ -52,7 +53,9 @@ enum Command {
     /// Make a data folder: store, root key, TLS chain, administrator's access key and AWS profile.
     Init(commands::init::Arguments),
     /// Serve the AWS APIs of a data folder over HTTPS.
-    Server(commands::server::Arguments),
+    Server(Box<commands::server::Arguments>),
+    /// Send back what comes, over TLS and QUIC: for measuring handshakes and transport; needs no data folder.
+    ServeEcho(commands::serve_echo::Arguments),
     /// Put post-quantum TLS in front of another server: TCP, HTTP or PostgreSQL.
     Proxy(Box<commands::proxy::Arguments>),
     /// Give local clients that cannot do post-quantum a port from which all goes on to the far side with it.
@@ -92,7 +95,8 @@ fn main() -> ExitCode {
     let output = arguments.output;
     let outcome = match arguments.command {
         Command::Init(arguments) => commands::init::run(&arguments, output),
-        Command::Server(arguments) => commands::server::run(arguments),
+        Command::Server(arguments) => commands::server::run(*arguments),
+        Command::ServeEcho(arguments) => commands::serve_echo::run(arguments),
         Command::Proxy(arguments) => commands::proxy::run(*arguments),
         Command::Forward(arguments) => commands::forward::run(&arguments),
         Command::RootKey(arguments) => commands::root_key::run(&arguments, output),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, StreamBody};
+use http_body_util::{BodyExt, Collected, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::client::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -43,7 +43,7 @@ fn mirror(listener: TcpListener) -> Arc<AtomicUsize> {
                     .collect();
                 fields.sort();
                 text.extend(fields);
-                let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+                let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
                 text.push_str(&format!("{} bytes", body.len()));
                 let mut response = Response::new(Full::new(Bytes::from(text)));
                 response.headers_mut().insert("keep-alive", "timeout=5".parse().unwrap());
@@ -251,7 +251,7 @@ async fn a_kept_connection_that_is_gone_does_no_harm() {
         while let Ok((mut stream, _)) = server.accept().await {
             tokio::spawn(async move {
                 let mut head = [0; 4096];
-                stream.read(&mut head).await.unwrap();
+                let _ = stream.read(&mut head).await.unwrap();
                 let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
                 stream.write_all(answer).await.unwrap();
                 // The next request is read, and not answered.
@@ -475,7 +475,7 @@ async fn requests_end_before_the_proxy_does() {
     let (server, backend) = server_behind().await;
     tokio::spawn(async move {
         let (mut stream, _) = server.accept().await.unwrap();
-        stream.read(&mut [0; 4096]).await.unwrap();
+        let _ = stream.read(&mut [0; 4096]).await.unwrap();
         tokio::time::sleep(Duration::from_millis(500)).await;
         let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nlate";
         stream.write_all(answer).await.unwrap();

@@ -153,10 +153,10 @@ impl Arguments {
             {
                 "it may have no post-quantum group: --mode prefer takes a classical one, too"
             }
-            _ if text.contains("UnknownIssuer") => {
+            _ if text.contains("UnknownIssuer") || text.contains("BadSignature") => {
                 "say whose certificates to believe with --ca FILE"
             }
-            _ if text.contains("NotValidForName") => {
+            _ if text.contains("not valid for name") => {
                 "say whose name is in its certificate with --name"
             }
             _ => return failure,

@@ -108,7 +108,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
             let read = tokio::task::block_in_place(|| source.read(&common));
             match read.and_then(|list| proxy.reload(list).map_err(failure)) {
                 Ok(()) => {
-                    tracing::info!(listeners = ?proxy.addresses(), "the settings were read again")
+                    let listeners = proxy.addresses();
+                    tracing::info!(?listeners, "the settings were read again");
                 }
                 Err(failure) => tracing::error!(
                     error = failure.message(),

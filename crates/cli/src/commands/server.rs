@@ -236,15 +236,6 @@ fn base_url(url: &str, scheme: &str) -> Result<String, Failure> {
     }
 }
 
-/// Each connection is an open file, and shells and service managers often allow 1024 unless asked for more.
-pub(crate) fn raise_open_files() {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        tracing::warn!(%error, "the limit on open files could not be raised");
-    }
-}
-
 /// Logs to stderr.
 pub(crate) fn start_log(directives: &str) -> Result<(), Failure> {
     let filter = tracing_subscriber::EnvFilter::try_new(directives)

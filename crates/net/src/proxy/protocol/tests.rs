@@ -6,7 +6,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn v4(a: &str, b: &str) -> Option<(SocketAddr, SocketAddr)> {
+type Addresses = Option<(SocketAddr, SocketAddr)>;
+
+fn v4(a: &str, b: &str) -> Addresses {
     Some((a.parse().unwrap(), b.parse().unwrap()))
 }
 
@@ -21,7 +23,7 @@ const FOUR: [u8; 12] = [192, 0, 2, 1, 192, 0, 2, 2, 0x13, 0x88, 1, 187];
 #[test]
 fn headers_of_each_kind() {
     let both = v4("192.0.2.1:5000", "192.0.2.2:443");
-    let rows: &[(Vec<u8>, Result<Option<(SocketAddr, SocketAddr)>, HeaderError>)] = &[
+    let rows: &[(Vec<u8>, Result<Addresses, HeaderError>)] = &[
         (b"PROXY TCP4 192.0.2.1 192.0.2.2 5000 443\r\n".to_vec(), Ok(both)),
         (b"PROXY TCP6 ::1 ::2 1 2\r\n".to_vec(), Ok(v4("[::1]:1", "[::2]:2"))),
         (b"PROXY UNKNOWN\r\n".to_vec(), Ok(None)),
