@@ -65,7 +65,12 @@ const PEERS: &[&str] = &[
 
 /// Installs the peers below `target/peers`, and PostgreSQL where it is missing.
 pub fn peers(root: &Path) -> Result<(), String> {
-    for name in PEERS {
+    install(root, PEERS)
+}
+
+/// Installs some of them.
+pub fn install(root: &Path, names: &[&str]) -> Result<(), String> {
+    for name in names {
         let script = root.join(format!("tests/interop/peers/{name}.sh"));
         let place = root.join("target/peers").join(name);
         if let Some(parent) = place.parent() {

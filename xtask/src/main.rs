@@ -42,7 +42,11 @@ fn main() -> ExitCode {
     }
 }
 
+/// What the benchmark starts beside the project's own servers.
+const MEASURED_PEERS: &[&str] = &["openssl", "s2n", "nginx"];
+
 fn bench(root: &Path, arguments: Vec<String>) -> Result<(), String> {
+    ci::install(root, MEASURED_PEERS)?;
     ci::cargo(root, &["build", "--release", "--package", "outlast", "--package", "outlast-lab"])?;
     let status = Command::new(root.join("target/release/outlast-lab"))
         .current_dir(root)

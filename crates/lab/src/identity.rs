@@ -21,8 +21,6 @@ use rustls::sign::CertifiedKey;
 pub(crate) struct Identity {
     pub(crate) certificate: PathBuf,
     pub(crate) key: PathBuf,
-    /// The root that the leaf is signed by, in PEM.
-    pub(crate) root: String,
 }
 
 impl Identity {
@@ -44,7 +42,6 @@ impl Identity {
         let identity = Self {
             certificate: folder.join(format!("{}.pem", kind.name)),
             key: folder.join(format!("{}-key.pem", kind.name)),
-            root: chain.root_pem,
         };
         let certificate = outlast_pki::pem::certificate(leaf);
         let key = STANDARD.encode(pkcs8.expose());

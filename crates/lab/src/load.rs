@@ -74,17 +74,9 @@ pub(crate) fn handshakes(
 
 /// One full handshake.
 pub(crate) fn handshake(address: SocketAddr, config: &Arc<ClientConfig>) -> io::Result<()> {
-    let mut socket = TcpStream::connect(address)?;
-    socket.set_nodelay(true)?;
-    socket.set_read_timeout(Some(Duration::from_secs(10)))?;
-    let name = ServerName::try_from("localhost").map_err(io::Error::other)?;
-    let mut connection = ClientConnection::new(config.clone(), name).map_err(io::Error::other)?;
-    while connection.is_handshaking() {
-        connection.complete_io(&mut socket)?;
-    }
-    if connection.negotiated_key_exchange_group().map(|group| group.name())
-        != config.crypto_provider().kx_groups.first().map(|group| group.name())
-    {
+    let (mut socket, mut connection) = connect(address, config)?;
+    let group = connection.negotiated_key_exchange_group().map(|group| group.name());
+    if group != config.crypto_provider().kx_groups.first().map(|group| group.name()) {
         return Err(io::Error::other("the server chose another group"));
     }
     connection.send_close_notify();
@@ -94,6 +86,22 @@ pub(crate) fn handshake(address: SocketAddr, config: &Arc<ClientConfig>) -> io::
     // A server that closed first may have had the client's goodbye answered by a reset.
     while socket.read(&mut rest).is_ok_and(|read| read > 0) {}
     Ok(())
+}
+
+/// A connection whose handshake is done.
+pub(crate) fn connect(
+    address: SocketAddr,
+    config: &Arc<ClientConfig>,
+) -> io::Result<(TcpStream, ClientConnection)> {
+    let mut socket = TcpStream::connect(address)?;
+    socket.set_nodelay(true)?;
+    socket.set_read_timeout(Some(Duration::from_secs(10)))?;
+    let name = ServerName::try_from("localhost").map_err(io::Error::other)?;
+    let mut connection = ClientConnection::new(config.clone(), name).map_err(io::Error::other)?;
+    while connection.is_handshaking() {
+        connection.complete_io(&mut socket)?;
+    }
+    Ok((socket, connection))
 }
 
 /// The client's core must not be the busier one, and what clients verify is not measured here.

@@ -13,6 +13,7 @@ mod keys;
 mod load;
 mod pinned;
 mod process;
+mod proxy;
 mod quic;
 mod requests;
 mod revocation;
@@ -49,11 +50,12 @@ fn main() -> ExitCode {
     let quick = std::env::args().any(|argument| argument == "--quick");
     let only: Vec<String> =
         std::env::args().skip(1).filter(|text| !text.starts_with("--")).collect();
-    let cases: [(&str, Case); 10] = [
+    let cases: [(&str, Case); 11] = [
         ("handshake", handshake::measure),
         ("doors", doors::measure),
         ("observers", doors::observers),
         ("quic", quic::measure),
+        ("proxy", proxy::measure),
         ("requests", requests::measure),
         ("revocation", revocation::measure),
         ("keys", keys::measure),

@@ -1,6 +1,6 @@
 //! Servers that this program is itself, as a child: `outlast-lab serve WHAT ADDRESS CERTIFICATE KEY`.
 //!
-//! They accept, do the handshake and close, on one thread: what a server of the project costs beside the bare library.
+//! The doors accept, do the handshake and close, on one thread: what a server of the project costs beside the bare library.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -13,18 +13,34 @@ use outlast_net::door::{Door, Settings};
 use outlast_net::echo;
 use outlast_net::metrics::Metrics;
 use outlast_net::policy::Policy;
+use outlast_net::proxy::{Address, Backend, Proxy};
 use outlast_net::quic::Listener;
 use outlast_net::server::system_clock;
 use rustls::{ServerConfig, ServerConnection};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::identity::{Identity, load};
 
 /// A server of the table: how it is called, and what it does.
-type Serve = fn(SocketAddr, &str, &str) -> Result<(), String>;
+type Serve = fn(&Given) -> Result<(), String>;
 
-const SERVERS: &[(&str, Serve)] =
-    &[("door", door), ("observed", observed), ("quic", quic), ("rustls", rustls)];
+/// What the command line gave.
+struct Given {
+    address: SocketAddr,
+    certificate: String,
+    key: String,
+    /// The server behind.
+    behind: Option<SocketAddr>,
+}
+
+const SERVERS: &[(&str, Serve)] = &[
+    ("door", door),
+    ("observed", observed),
+    ("quic", quic),
+    ("rustls", rustls),
+    ("backend", backend),
+    ("proxy", proxy),
+];
 
 /// The command that starts one.
 pub(crate) fn command(
@@ -40,30 +56,36 @@ pub(crate) fn command(
 }
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let [what, address, certificate, key] = arguments else {
-        return Err("usage: outlast-lab serve WHAT ADDRESS CERTIFICATE KEY".into());
+    let [what, address, certificate, key, behind @ ..] = arguments else {
+        return Err("usage: outlast-lab serve WHAT ADDRESS CERTIFICATE KEY [BEHIND]".into());
     };
-    let address = address.parse().map_err(|_| format!("{address} is no address"))?;
+    let parse = |text: &String| text.parse().map_err(|_| format!("{text} is no address"));
+    let given = Given {
+        address: parse(address)?,
+        certificate: certificate.clone(),
+        key: key.clone(),
+        behind: behind.first().map(parse).transpose()?,
+    };
     let (_, serve) =
         SERVERS.iter().find(|(name, _)| name == what).ok_or_else(|| format!("no {what} here"))?;
-    serve(address, certificate, key)
+    serve(&given)
 }
 
 /// The door, with the tickets and the counting that it always has, and nobody who is told.
-fn door(address: SocketAddr, certificate: &str, key: &str) -> Result<(), String> {
-    over_tcp(address, made(certificate, key, None)?)
+fn door(given: &Given) -> Result<(), String> {
+    over_tcp(given.address, made(given, None)?)
 }
 
 /// The same with the ledger and the metrics.
-fn observed(address: SocketAddr, certificate: &str, key: &str) -> Result<(), String> {
-    over_tcp(address, made(certificate, key, Some(observer(certificate)?))?)
+fn observed(given: &Given) -> Result<(), String> {
+    over_tcp(given.address, made(given, Some(observer(given)?))?)
 }
 
 /// The echo endpoint over QUIC.
-fn quic(address: SocketAddr, certificate: &str, key: &str) -> Result<(), String> {
-    let door = Arc::new(made(certificate, key, None)?);
+fn quic(given: &Given) -> Result<(), String> {
+    let door = Arc::new(made(given, None)?);
     let serve = async {
-        let socket = UdpSocket::bind(address)?;
+        let socket = UdpSocket::bind(given.address)?;
         let listener = Listener::start(door, socket, outlast_net::quic::Settings::default())?;
         echo::over_quic(listener, std::future::pending()).await;
         io::Result::Ok(())
@@ -71,19 +93,20 @@ fn quic(address: SocketAddr, certificate: &str, key: &str) -> Result<(), String>
     runtime()?.block_on(serve).map_err(|error| error.to_string())
 }
 
-fn made(certificate: &str, key: &str, observer: Option<Arc<dyn Observe>>) -> Result<Door, String> {
+fn made(given: &Given, observer: Option<Arc<dyn Observe>>) -> Result<Door, String> {
     let settings = Settings {
         listener: "measured".into(),
         quic_protocols: vec![echo::PROTOCOL.into()],
         observer,
         ..Settings::default()
     };
-    Door::new(settings, vec![load(certificate, key)?], None).map_err(|error| error.to_string())
+    Door::new(settings, vec![load(&given.certificate, &given.key)?], None)
+        .map_err(|error| error.to_string())
 }
 
 /// The ledger is written beside the certificate, where the parent removes it.
-fn observer(certificate: &str) -> Result<Arc<dyn Observe>, String> {
-    let folder = Path::new(certificate).with_file_name("ledger");
+fn observer(given: &Given) -> Result<Arc<dyn Observe>, String> {
+    let folder = Path::new(&given.certificate).with_file_name("ledger");
     let ledger = Ledger::open(&folder, Options::new(system_clock));
     let ledger = ledger.map_err(|error| error.to_string())?;
     Ok(Arc::new(Observers(vec![Arc::new(ledger), Arc::new(Metrics::new())])))
@@ -115,8 +138,8 @@ async fn accept_all(door: Arc<Door>, address: SocketAddr) -> io::Result<()> {
 }
 
 /// rustls itself over blocking sockets.
-fn rustls(address: SocketAddr, certificate: &str, key: &str) -> Result<(), String> {
-    let certificate = load(certificate, key)?;
+fn rustls(given: &Given) -> Result<(), String> {
+    let certificate = load(&given.certificate, &given.key)?;
     let resolver = rustls::sign::SingleCertAndKey::from(certificate.key);
     let mut config = ServerConfig::builder_with_provider(Policy::default().provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
@@ -136,9 +159,51 @@ fn rustls(address: SocketAddr, certificate: &str, key: &str) -> Result<(), Strin
         connection.complete_io(&mut stream)?;
         Ok(())
     };
-    let listener = TcpListener::bind(address).map_err(|error| error.to_string())?;
+    let listener = TcpListener::bind(given.address).map_err(|error| error.to_string())?;
     for stream in listener.incoming() {
         let _ = stream.and_then(handshake);
     }
     Ok(())
+}
+
+/// What is behind a proxy. The first byte says what the client wants: `+` bytes without end, anything else that it comes
+/// back.
+fn backend(given: &Given) -> Result<(), String> {
+    let serve = async {
+        let listener = tokio::net::TcpListener::bind(given.address).await?;
+        loop {
+            let (mut stream, _) = listener.accept().await?;
+            tokio::spawn(async move {
+                let mut wanted = [0];
+                while stream.read_exact(&mut wanted).await.is_ok() {
+                    if wanted == *b"+" {
+                        let piece = vec![0; 256 * 1024];
+                        while stream.write_all(&piece).await.is_ok() {}
+                        return;
+                    }
+                    if stream.write_all(&wanted).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    };
+    let ended: io::Result<()> = runtime()?.block_on(serve);
+    ended.map_err(|error| error.to_string())
+}
+
+/// A proxy for bytes.
+fn proxy(given: &Given) -> Result<(), String> {
+    let behind = given.behind.ok_or("a proxy needs a server behind it")?;
+    let address = Address::Tcp(behind.ip().to_string(), behind.port());
+    let backends = vec![Backend { address, tls: None }];
+    let door = Some(Arc::new(made(given, None)?));
+    let settings = outlast_net::proxy::Settings {
+        door,
+        ..outlast_net::proxy::Settings::new("measured", given.address, backends)
+    };
+    runtime()?.block_on(async {
+        let _proxy = Proxy::start(vec![settings]).map_err(|error| error.to_string())?;
+        std::future::pending().await
+    })
 }

@@ -16,9 +16,10 @@ use outlast_net::server::system_clock;
 use outlast_store::memory::MemoryStore;
 
 use super::proxy::{Signals, failure, finish};
-use super::server::{raise_open_files, start_log};
+use super::server::start_log;
 use crate::failure::Failure;
 use crate::proxy_config::{Place, Upstream, duration, row};
+use crate::running::raise_open_files;
 use crate::{data, files, output};
 
 /// Arguments of `forward`.

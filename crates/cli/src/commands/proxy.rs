@@ -9,9 +9,10 @@ use outlast_net::limits;
 use outlast_net::proxy::{Proxy, ProxyError, Settings};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::server::{raise_open_files, start_log};
+use super::server::start_log;
 use crate::failure::Failure;
 use crate::proxy_config::{Common, File, Listener, duration};
+use crate::running::raise_open_files;
 use crate::{ledger_options, metrics_options, output};
 
 /// Arguments of `proxy`.

@@ -187,8 +187,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         };
         let mut terminate = receive(SignalKind::terminate())?;
         let mut interrupt = receive(SignalKind::interrupt())?;
-        let running =
-            Running::start(data, listen, tls, http3, revocation, metrics, ledger).await?;
+        let running = Running::start(data, listen, tls, http3, revocation, metrics, ledger).await?;
         if let Err(failure) = data::update_profile(&arguments.data, running.address) {
             tracing::warn!(error = failure.message(), "the AWS profile was not brought up to date");
         }
