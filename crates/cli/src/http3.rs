@@ -8,7 +8,8 @@ use crate::failure::Failure;
 
 /// Flags of `server`; the settings file has the same.
 #[derive(clap::Args, Default)]
-#[group(id = "http3")]
+// The groups of all `Flags` would have one name, and this one must not be the flag's.
+#[group(skip)]
 pub(crate) struct Flags {
     /// HTTP/3 at the same port over UDP: on or off [default: on if the port is free].
     #[arg(long, env = "OUTLAST_HTTP3", value_name = "on|off")]
