@@ -202,11 +202,13 @@ pub(super) struct SendStream<B: Buf> {
     writing: Option<WriteBuf<B>>,
     /// The part of it that s2n-quic is to take next.
     piece: Bytes,
+    /// The peer has all of it, or has been told that there is no more.
+    is_over: bool,
 }
 
 impl<B: Buf> SendStream<B> {
     fn new(stream: stream::SendStream) -> Self {
-        Self { stream, writing: None, piece: Bytes::new() }
+        Self { stream, writing: None, piece: Bytes::new(), is_over: false }
     }
 }
 
@@ -245,15 +247,27 @@ impl<B: Buf> quic::SendStream<B> for SendStream<B> {
     /// Ready when the peer has all of it, so that a connection may be closed then.
     fn poll_finish(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
         ready!(quic::SendStream::<B>::poll_ready(self, context))?;
-        self.stream.poll_close(context).map_err(stream_error)
+        ready!(self.stream.poll_close(context)).map_err(stream_error)?;
+        self.is_over = true;
+        Poll::Ready(Ok(()))
     }
 
     fn reset(&mut self, code: u64) {
+        self.is_over = true;
         let _ = self.stream.reset(error_code(code));
     }
 
     fn send_id(&self) -> StreamId {
         id(self.stream.id())
+    }
+}
+
+impl<B: Buf> Drop for SendStream<B> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            // s2n-quic would end the stream as if all had been said.
+            let _ = self.stream.reset(error_code(Code::H3_REQUEST_CANCELLED.value()));
+        }
     }
 }
 
