@@ -57,9 +57,20 @@ impl Policy {
 /// group first would get it. With one group there is nothing to choose, and rustls asks for its share by
 /// HelloRetryRequest if it was not sent.
 pub(crate) fn decided(rules: &Rules, version: Version, group: &Group) -> Arc<CryptoProvider> {
+    let suites = supported(rules, version).into_iter().flat_map(|version| rules.suites(version));
     Arc::new(CryptoProvider {
         kx_groups: vec![group.key_exchange],
-        cipher_suites: rules.suites(version).map(|row: &Suite| row.suite).collect(),
+        cipher_suites: suites.map(|row: &Suite| row.suite).collect(),
         ..aws_lc_rs::default_provider()
     })
+}
+
+/// The versions of such a server's configuration. Who is served with TLS 1.2 by a server that has TLS 1.3 must be told so
+/// (RFC 8446, section 4.1.3), and rustls does that where it has both. The client offers none but the older, or that would
+/// not have been decided on.
+pub(crate) fn supported(rules: &Rules, version: Version) -> Vec<Version> {
+    match version {
+        Version::Tls13 => vec![version],
+        Version::Tls12 => rules.versions().collect(),
+    }
 }

@@ -247,6 +247,19 @@ async fn what_is_no_hello_is_answered_or_not() {
     }
 }
 
+/// RFC 8446, section 4.1.3: a client of TLS 1.3 whose offer somebody has cut down sees that it was.
+#[tokio::test]
+async fn who_gets_tls12_is_told_that_there_is_tls13() {
+    let world = world();
+    let mut hello = Hello::of_record(&sent(&mut world.client()));
+    hello.remove(43);
+    hello.suites = [&[0xc0, 0x2b], &hello.suites[..]].concat();
+    let answer = world.answer(&[&hello.record(), &alert(0)]).await;
+    let random = &answer[5 + 4 + 2..][..32];
+    assert_eq!(answer[9..11], [3, 3]);
+    assert_eq!(&random[24..], b"DOWNGRD\x01");
+}
+
 #[tokio::test]
 async fn who_only_knocks_is_not_reported_and_who_begins_is() {
     let world = world();

@@ -14,7 +14,7 @@ use rustls::{Error, ServerConfig};
 use super::Settings;
 use super::shown::{Always, ServerCertificate};
 use crate::client_auth::ClientAuth;
-use crate::policy::decided;
+use crate::policy::{decided, supported};
 
 /// What is replaced as a whole while connections are open.
 pub(super) struct Current {
@@ -49,6 +49,8 @@ impl Current {
         let facts: Vec<_> = certificates.iter().map(ServerCertificate::facts).collect();
         let mut configs = HashMap::new();
         for version in rules.versions() {
+            let versions: Vec<_> =
+                supported(rules, version).into_iter().map(Version::rustls).collect();
             let verifier = match &clients {
                 Some(clients) => Some(clients.verifier(rules, version)?),
                 None => None,
@@ -61,7 +63,7 @@ impl Current {
                 for (index, (certificate, facts)) in certificates.iter().zip(&facts).enumerate() {
                     for scheme in usable(rules, version, facts) {
                         let builder = ServerConfig::builder_with_provider(provider.clone())
-                            .with_protocol_versions(&[version.rustls()])?;
+                            .with_protocol_versions(&versions)?;
                         let builder = match &verifier {
                             Some(verifier) => builder.with_client_cert_verifier(verifier.clone()),
                             None => builder.with_no_client_auth(),
