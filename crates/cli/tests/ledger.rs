@@ -1,4 +1,5 @@
 //! The ledger of a server: what real clients leave in it, and what is made of that.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 mod common;
 
@@ -193,7 +194,7 @@ fn the_ledger_can_be_elsewhere_or_off() {
     let elsewhere = folder.path("elsewhere");
     let settings = folder.data.join("outlast.toml");
     let mut text = std::fs::read_to_string(&settings).unwrap_or_default();
-    text = format!("ledger = {:?}\nledger_days = 30\nledger_bytes = 1000000\n{text}", elsewhere);
+    text = format!("ledger = {elsewhere:?}\nledger_days = 30\nledger_bytes = 1000000\n{text}");
     std::fs::write(&settings, text).unwrap();
     let mut server = folder.serve();
     runtime().block_on(async { drop(server.session().await.unwrap()) });

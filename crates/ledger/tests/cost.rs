@@ -1,5 +1,6 @@
 //! What the ledger costs a connection. Run by hand, in the profile that counts:
 //! `cargo test --release -p outlast-ledger --test cost -- --ignored --nocapture`
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 mod common;
 
@@ -36,6 +37,15 @@ fn a_connection_costs_some_microseconds() {
     let mut line = Vec::new();
     outlast_ledger::line::encode_handshake(&begun, &mut line);
     println!("{} bytes a handshake", line.len());
+    run("the event alone, with its JA4", &|connection| {
+        let outcome = served("X25519MLKEM768", false);
+        std::hint::black_box(handshake(connection, Some(hello.clone()), outcome));
+    });
+    run("the line alone", &|_| {
+        let mut line = Vec::with_capacity(1024);
+        outlast_ledger::line::encode_handshake(std::hint::black_box(&begun), &mut line);
+        std::hint::black_box(line);
+    });
     let options = Options { queue_bytes: 1 << 30, ..Options::new(|| NOW) };
     let ledger = Ledger::open(folder.path(), options).unwrap();
     let all = run("JA4, the event, both lines, and writing them", &|connection| {

@@ -1,4 +1,5 @@
 //! Records for other programs.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 mod common;
 

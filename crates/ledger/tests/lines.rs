@@ -1,4 +1,5 @@
 //! Lines are read as they were written, and bytes that are no lines do no harm.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use outlast_crypto::{groups::GROUPS, schemes::SCHEMES, suites::SUITES};
 use outlast_ledger::dry_run::dry_run;

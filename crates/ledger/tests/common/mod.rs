@@ -1,6 +1,8 @@
 //! Events as real clients cause them.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+use std::net::SocketAddr;
+
 use outlast_ledger::{End, Handshake, Line, Outcome, Served};
 use outlast_negotiate::{Offer, Transport};
 
@@ -61,7 +63,7 @@ pub fn handshake(connection: u64, offer: Option<Offer>, outcome: Outcome) -> Han
         connection,
         time_ms: NOW,
         listener: "api".into(),
-        peer: Some("192.0.2.7:50000".parse().unwrap()),
+        peer: Some(SocketAddr::from(([192, 0, 2, 7], 50_000))),
         policy: "2026-11".into(),
         mode: "prefer".into(),
         ja4: offer.as_ref().map(outlast_negotiate::ja4::ja4),
