@@ -129,6 +129,14 @@ fn iana_suite(name: &str) -> String {
     found.map_or(name, |row: &Suite| row.name).to_owned()
 }
 
+/// A program that connects once and prints a report.
+pub fn said_on(command: &mut Command) -> Report {
+    let output = run(command);
+    let text = stdout(&output);
+    serde_json::from_str(text.trim())
+        .unwrap_or_else(|error| panic!("{command:?}: {error}: {text}{}", stderr(&output)))
+}
+
 /// A program that takes cases as lines of JSON.
 pub struct Program {
     path: PathBuf,

@@ -14,6 +14,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod as_they_are;
 mod clients;
 mod in_process;
 mod matrix;

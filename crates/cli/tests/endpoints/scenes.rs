@@ -39,7 +39,7 @@ fn go() -> Option<Program> {
 }
 
 /// The folder of the machine's own OpenSSL, if that is older than ML-KEM.
-fn old_openssl() -> Option<PathBuf> {
+pub fn old_openssl() -> Option<PathBuf> {
     let output = std::process::Command::new("/usr/bin/openssl").arg("version").output().ok()?;
     let is_old = String::from_utf8_lossy(&output.stdout).starts_with("OpenSSL 3.0.");
     is_old.then(|| PathBuf::from("/usr"))
