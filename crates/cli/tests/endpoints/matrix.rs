@@ -23,7 +23,6 @@ pub struct Report {
     pub hello_retry: Option<bool>,
     pub suite: Option<String>,
     pub resumed: Option<bool>,
-    pub certificate: Option<String>,
     pub signature: Option<String>,
     pub error: Option<String>,
     pub alert: Option<String>,
