@@ -330,13 +330,18 @@ fn rows<'a>(member: &Member, clients: &'a Value) -> Vec<&'a Value> {
     clients.filter(is_it).collect()
 }
 
+/// All at once.
 fn come(scene: &Scene) -> HashMap<&'static str, Output> {
-    let mut outputs = HashMap::new();
-    for member in CROWD {
-        let mut command = (member.start)(scene, member.name).unwrap();
-        outputs.insert(member.name, run(&mut command));
-    }
-    outputs
+    std::thread::scope(|scope| {
+        let running: Vec<_> = CROWD
+            .iter()
+            .map(|member| {
+                let mut command = (member.start)(scene, member.name).unwrap();
+                (member.name, scope.spawn(move || run(&mut command)))
+            })
+            .collect();
+        running.into_iter().map(|(name, thread)| (name, thread.join().unwrap())).collect()
+    })
 }
 
 /// Whether a client had a connection, in its own words.
@@ -390,21 +395,40 @@ fn the_ledger_is_right_about_each_of_a_mixed_crowd() {
         assert!(rows.iter().all(|row| !row["hint"].as_str().unwrap().is_empty()));
     }
 
-    // Who would break when post-quantum groups are required, and then does.
-    let (dry_run, code) = ledger(&scene, &["dry-run", "--policy", "2026-11", "--mode", "require"]);
+    // Who would break under other policies. All is foretold before anybody comes again.
+    let require = foretold(&scene, &["--policy", "2026-11", "--mode", "require"]);
+    let strictest = foretold(&scene, &["--policy", "cnsa2-2026-11", "--certificates", "ml-dsa-87"]);
+    let never: Vec<_> = CROWD.iter().filter(|member| !member.is_hybrid()).collect();
+    assert_eq!(require, never.iter().map(|member| member.name).collect::<Vec<_>>());
+    // Few have its groups and its signatures.
+    let served = CROWD.iter().map(|member| member.name).filter(|name| !strictest.contains(name));
+    assert_eq!(served.collect::<Vec<_>>(), ["outlast", "go127"]);
+    comes_true(&mut scene, &["--mode", "require"], &require);
+    comes_true(&mut scene, &["--policy", "cnsa2-2026-11", "--tls-cert", "ml-dsa-87"], &strictest);
+}
+
+/// Who would break, says the ledger.
+fn foretold(scene: &Scene, arguments: &[&str]) -> Vec<&'static str> {
+    let (dry_run, code) = ledger(scene, &[&["dry-run"], arguments].concat());
     assert_eq!(code, Some(5));
-    let breaks = |member: &Member| {
-        rows(member, &dry_run["clients"]).iter().all(|row| row["breaks"].as_u64().unwrap() > 0)
+    let breaks = |member: &&Member| {
+        let rows = rows(member, &dry_run["clients"]);
+        rows.iter().all(|row| row["breaks"].as_u64().unwrap() > 0)
     };
-    for member in CROWD {
-        assert_eq!(breaks(member), !member.is_hybrid(), "{}: {dry_run}", member.name);
-    }
-    let server = serve(&scene.folder, &["--mode", "require"]);
+    let broken: Vec<_> = CROWD.iter().filter(breaks).map(|member| member.name).collect();
+    println!("{} breaks {}", arguments.join(" "), broken.join(", "));
+    broken
+}
+
+/// Lets everybody come to a server with these flags: those must break, and nobody else.
+fn comes_true(scene: &mut Scene, flags: &[&str], broken: &[&str]) {
+    let server = serve(&scene.folder, flags);
     scene.port = server.port;
-    let outputs = come(&scene);
+    let outputs = come(scene);
     for member in CROWD {
         let output = &outputs[member.name];
         let text = stdout(output) + &stderr(output);
-        assert_eq!(was_served(member, output), !breaks(member), "{}: {text}", member.name);
+        let served = was_served(member, output);
+        assert_eq!(served, !broken.contains(&member.name), "{flags:?}, {}: {text}", member.name);
     }
 }
