@@ -126,39 +126,6 @@ fn compare(case: &Case, folder: &Path, quick: bool) -> Result<Vec<Figure>, Strin
     ])
 }
 
-/// What the ledger and the metrics cost: the same server with and without them.
-pub(crate) fn observers(quick: bool) -> Result<Vec<Figure>, String> {
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let identity = Identity::make(folder.path(), CASES[0].kind, CASES[0].key_spec)?;
-    let start = |what: &str| {
-        let address = free_address()?;
-        Pinned::start(&serve::command(what, address, &identity)?, SERVER_CORE, address)
-    };
-    let (without, with) = (start("door")?, start("observed")?);
-    let hybrid = client(&Policy::default())?;
-    let (rounds, time) = if quick { (5, 200) } else { (60, 300) };
-    let [alone, told] = in_turns(
-        [
-            (&without, &|time| handshakes(without.address, &hybrid, time)),
-            (&with, &|time| handshakes(with.address, &hybrid, time)),
-        ],
-        rounds,
-        Duration::from_millis(time),
-    )?;
-    let share = ratio(told, alone) - 1.0;
-    Ok(vec![Figure {
-        name: "server CPU that ledger and metrics add to a full handshake and its connection",
-        value: format!("{:.1} %", share * 100.0),
-        limit: "< 3 %",
-        met: share < 0.03,
-        note: format!(
-            "{:.1} against {:.1} µs, the thread that writes included; median of {rounds} turns",
-            told.as_secs_f64() * 1e6,
-            alone.as_secs_f64() * 1e6,
-        ),
-    }])
-}
-
 /// `-www` waits for a request and ends when the client does, without printing what was negotiated.
 fn openssl(address: SocketAddr, identity: &Identity) -> Result<Command, String> {
     let mut command = Command::new(peer("openssl/bin/openssl")?);

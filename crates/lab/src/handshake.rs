@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use outlast_domain::seal::RootKey;
 use outlast_domain::work::Work;
+use outlast_ledger::Observe;
 use outlast_net::certificate::{KINDS, ensure};
 use outlast_net::door::{Accepted, Door, Settings};
 use outlast_net::policy::Policy;
@@ -34,7 +35,7 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
         .build()
         .map_err(|error| error.to_string())?;
     let _entered = runtime.enter();
-    let bench = Bench::new().map_err(|error| format!("{error:?}"))?;
+    let bench = Bench::new(None).map_err(|error| format!("{error:?}"))?;
     let cases: [(&Arc<ClientConfig>, bool); 4] = [
         (&bench.hybrid, true),
         (&bench.classical, true),
@@ -86,15 +87,18 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
     ])
 }
 
-struct Bench {
+/// Handshakes in memory, by turns of client and server.
+pub(crate) struct Bench {
     door: Door,
     bare: Arc<ServerConfig>,
-    hybrid: Arc<ClientConfig>,
+    pub(crate) hybrid: Arc<ClientConfig>,
     classical: Arc<ClientConfig>,
 }
 
 impl Bench {
-    fn new() -> Result<Self, Box<dyn std::error::Error>> {
+    pub(crate) fn new(
+        observer: Option<Arc<dyn Observe>>,
+    ) -> Result<Self, Box<dyn std::error::Error>> {
         let store = MemoryStore::new();
         let root = RootKey::generate()?;
         let mut work = Work::new(&store, &root, system_clock());
@@ -119,7 +123,7 @@ impl Bench {
         bare.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new()?;
         Ok(Self {
             door: Door::new(
-                Settings::with_protocols(PROTOCOLS),
+                Settings { observer, ..Settings::with_protocols(PROTOCOLS) },
                 vec![chain.certificate(&KINDS[0])],
                 None,
             )?,
@@ -166,7 +170,7 @@ impl Bench {
     }
 
     /// One handshake through the door; the CPU time of the server's part.
-    fn door(&self, config: &Arc<ClientConfig>) -> Result<Duration, String> {
+    pub(crate) fn door(&self, config: &Arc<ClientConfig>) -> Result<Duration, String> {
         let mut client = Self::client(config)?;
         let pipe = Pipe::default();
         let mut context = Context::from_waker(Waker::noop());

@@ -11,6 +11,7 @@ mod handshake;
 mod identity;
 mod keys;
 mod load;
+mod observers;
 mod pinned;
 mod process;
 mod proxy;
@@ -53,7 +54,7 @@ fn main() -> ExitCode {
     let cases: [(&str, Case); 11] = [
         ("handshake", handshake::measure),
         ("doors", doors::measure),
-        ("observers", doors::observers),
+        ("observers", observers::measure),
         ("quic", quic::measure),
         ("proxy", proxy::measure),
         ("requests", requests::measure),
