@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use outlast_crypto::keys::KeySpec;
 use outlast_crypto::versions::Version;
-use outlast_negotiate::policy::{SecurityPolicy, SshRows, TlsRows};
-use outlast_negotiate::{Mode, Rules};
+use outlast_negotiate::Rules;
 use outlast_net::Negotiated;
 use outlast_net::client_auth::{self, ClientAuth};
 use outlast_net::door::{Door, ServerCertificate, Settings};
@@ -19,21 +18,6 @@ use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::AsyncReadExt;
 use tokio_rustls::TlsConnector;
-
-/// Only ML-DSA-87, as the CNSA 2.0 suite has it.
-static ONLY_87: SecurityPolicy = SecurityPolicy {
-    name: "only-87",
-    summary: "",
-    sources: &[],
-    tls: TlsRows {
-        versions: &[Version::Tls13],
-        groups: &["SecP384r1MLKEM1024", "X25519MLKEM768"],
-        suites: &["TLS_AES_256_GCM_SHA384"],
-        handshake_schemes: &["mldsa87"],
-        certificate_schemes: &["mldsa87"],
-    },
-    ssh: SshRows { key_exchanges: &[], ciphers: &[], macs: &[], host_keys: &[] },
-};
 
 fn made(specs: &[&str]) -> Made {
     let rows: Vec<_> = specs.iter().map(|name| KeySpec::by_name(name).unwrap()).collect();
@@ -92,7 +76,7 @@ async fn connect(
 
 #[tokio::test]
 async fn clients_come_in_with_what_the_policy_allows() {
-    let only_87 = Rules { policy: &ONLY_87, mode: Mode::Require };
+    let only_87 = Rules::named("cnsa2-2026-11").unwrap();
     let server = made(&["ML_DSA_87", "ML_DSA_87"]);
     for (specs, allowed) in [
         (&["ML_DSA_44", "ML_DSA_44"][..], false),
