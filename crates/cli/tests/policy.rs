@@ -87,7 +87,7 @@ fn explanations_say_who_is_served() {
 
 #[test]
 fn an_offer_is_followed_to_its_outcome() {
-    let classical_first = ["--groups", "X25519,X25519MLKEM768", "--shares", "x25519"];
+    let classical_first = ["--groups", "X25519:X25519MLKEM768", "--shares", "x25519"];
     let found = json(&[&["explain", "2026-11"], &classical_first[..]].concat());
     assert_eq!(found["group"], "X25519MLKEM768");
     assert_eq!(found["hello_retry"], true);

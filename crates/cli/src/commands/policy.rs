@@ -393,7 +393,8 @@ const VERSION: Known = Known {
 fn codes(known: &Known, names: &[String]) -> Result<Vec<u16>, Failure> {
     let all = (known.all)();
     let mut codes = Vec::new();
-    for name in names {
+    // A list as `openssl -groups` takes it has colons.
+    for name in names.iter().flat_map(|name| name.split(':')) {
         // OpenSSL writes X25519, IANA x25519.
         let by_name = all.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         let by_code = || u16::from_str_radix(name.strip_prefix("0x")?, 16).ok();
