@@ -15,7 +15,7 @@ use outlast_domain::seal::RootKey;
 use outlast_domain::work::Work;
 use outlast_ledger::Observe;
 use outlast_net::certificate::{KINDS, ensure};
-use outlast_net::door::{Accepted, Door, Settings};
+use outlast_net::door::{Door, Settings};
 use outlast_net::policy::Policy;
 use outlast_net::server::{PROTOCOLS, system_clock};
 use outlast_store::memory::MemoryStore;
@@ -166,6 +166,9 @@ impl Bench {
             feed(&mut client, &to_client)?;
             to_client.clear();
         }
+        let begun = thread_cpu();
+        drop(server);
+        spent += thread_cpu() - begun;
         Ok(spent)
     }
 
@@ -188,11 +191,14 @@ impl Bench {
             let answer: Vec<u8> = pipe.0.borrow_mut().to_client.drain(..).collect();
             feed(&mut client, &answer)?;
             if let Poll::Ready(accepted) = outcome {
-                let Accepted { negotiated, .. } = accepted.map_err(|error| error.to_string())?;
+                let accepted = accepted.map_err(|error| error.to_string())?;
                 let hybrid = Arc::ptr_eq(config, &self.hybrid);
-                if negotiated.post_quantum != hybrid {
+                if accepted.negotiated.post_quantum != hybrid {
                     return Err("the wrong group was negotiated".into());
                 }
+                let begun = thread_cpu();
+                drop((accepting, accepted));
+                spent += thread_cpu() - begun;
                 return Ok(spent);
             }
         }

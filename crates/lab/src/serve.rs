@@ -4,18 +4,14 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use outlast_ledger::{Ledger, Observe, Observers, Options};
 use outlast_net::door::{Door, Settings};
 use outlast_net::echo;
-use outlast_net::metrics::Metrics;
 use outlast_net::policy::Policy;
 use outlast_net::proxy::{Address, Backend, Proxy};
 use outlast_net::quic::Listener;
-use outlast_net::server::system_clock;
 use rustls::{ServerConfig, ServerConnection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -33,14 +29,8 @@ struct Given {
     behind: Option<SocketAddr>,
 }
 
-const SERVERS: &[(&str, Serve)] = &[
-    ("door", door),
-    ("observed", observed),
-    ("quic", quic),
-    ("rustls", rustls),
-    ("backend", backend),
-    ("proxy", proxy),
-];
+const SERVERS: &[(&str, Serve)] =
+    &[("door", door), ("quic", quic), ("rustls", rustls), ("backend", backend), ("proxy", proxy)];
 
 /// The command that starts one.
 pub(crate) fn command(
@@ -73,17 +63,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 
 /// The door, with the tickets and the counting that it always has, and nobody who is told.
 fn door(given: &Given) -> Result<(), String> {
-    over_tcp(given.address, made(given, None)?)
-}
-
-/// The same with the ledger and the metrics.
-fn observed(given: &Given) -> Result<(), String> {
-    over_tcp(given.address, made(given, Some(observer(given)?))?)
+    over_tcp(given.address, made(given)?)
 }
 
 /// The echo endpoint over QUIC.
 fn quic(given: &Given) -> Result<(), String> {
-    let door = Arc::new(made(given, None)?);
+    let door = Arc::new(made(given)?);
     let serve = async {
         let socket = UdpSocket::bind(given.address)?;
         let listener = Listener::start(door, socket, outlast_net::quic::Settings::default())?;
@@ -93,7 +78,7 @@ fn quic(given: &Given) -> Result<(), String> {
     runtime()?.block_on(serve).map_err(|error| error.to_string())
 }
 
-fn made(given: &Given, observer: Option<Arc<dyn Observe>>) -> Result<Door, String> {
+fn made(given: &Given) -> Result<Door, String> {
     // Every server has a second thread. In a process that has none, memory is allocated without locks, and with one,
     // such as the ledger's, a handshake costs some per cents more.
     std::thread::spawn(|| {
@@ -104,19 +89,10 @@ fn made(given: &Given, observer: Option<Arc<dyn Observe>>) -> Result<Door, Strin
     let settings = Settings {
         listener: "measured".into(),
         quic_protocols: vec![echo::PROTOCOL.into()],
-        observer,
         ..Settings::default()
     };
     Door::new(settings, vec![load(&given.certificate, &given.key)?], None)
         .map_err(|error| error.to_string())
-}
-
-/// The ledger is written beside the certificate, where the parent removes it.
-fn observer(given: &Given) -> Result<Arc<dyn Observe>, String> {
-    let folder = Path::new(&given.certificate).with_file_name("ledger");
-    let ledger = Ledger::open(&folder, Options::new(system_clock));
-    let ledger = ledger.map_err(|error| error.to_string())?;
-    Ok(Arc::new(Observers(vec![Arc::new(ledger), Arc::new(Metrics::new())])))
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, String> {
@@ -204,7 +180,7 @@ fn proxy(given: &Given) -> Result<(), String> {
     let behind = given.behind.ok_or("a proxy needs a server behind it")?;
     let address = Address::Tcp(behind.ip().to_string(), behind.port());
     let backends = vec![Backend { address, tls: None }];
-    let door = Some(Arc::new(made(given, None)?));
+    let door = Some(Arc::new(made(given)?));
     let settings = outlast_net::proxy::Settings {
         door,
         ..outlast_net::proxy::Settings::new("measured", given.address, backends)
