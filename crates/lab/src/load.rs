@@ -9,7 +9,7 @@ use std::time::Duration;
 use outlast_net::policy::Policy;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
     CipherSuite, ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme,
@@ -75,8 +75,9 @@ pub(crate) fn handshakes(
 /// One full handshake.
 pub(crate) fn handshake(address: SocketAddr, config: &Arc<ClientConfig>) -> io::Result<()> {
     let (mut socket, mut connection) = connect(address, config)?;
-    let group = connection.negotiated_key_exchange_group().map(|group| group.name());
-    if group != config.crypto_provider().kx_groups.first().map(|group| group.name()) {
+    let wanted = config.crypto_provider().kx_groups.first().copied();
+    let chosen = connection.negotiated_key_exchange_group();
+    if chosen.map(SupportedKxGroup::name) != wanted.map(SupportedKxGroup::name) {
         return Err(io::Error::other("the server chose another group"));
     }
     connection.send_close_notify();
