@@ -8,10 +8,10 @@ pub mod otlp;
 pub mod scrape;
 mod table;
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
+use foldhash::HashMap;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Histogram;
 use outlast_crypto::groups::Group;
@@ -128,6 +128,7 @@ pub struct Metrics {
     requests: Arc<Table<3, Counter>>,
     request_seconds: Arc<Table<2, Spread>>,
     sources: RwLock<Vec<Arc<dyn Readable>>>,
+    listeners: RwLock<HashMap<[&'static str; 2], Arc<Listener>>>,
     connections: [Mutex<Connections>; SHARDS],
     /// OTLP's own histograms: its library makes the distribution itself.
     pushed: OnceLock<Pushed>,
@@ -161,6 +162,7 @@ impl Metrics {
             requests: Arc::new(Table::new(&REQUESTS)),
             request_seconds: Arc::new(Table::new(&REQUEST_SECONDS)),
             sources: RwLock::new(vec![Arc::new(build), Arc::new(start)]),
+            listeners: RwLock::default(),
             connections: std::array::from_fn(|_| Mutex::default()),
             pushed: OnceLock::new(),
         }
@@ -215,15 +217,30 @@ impl Metrics {
     }
 
     fn opened(&self, connection: u64, labels: [&'static str; 2]) {
-        let listener = Listener {
-            open: self.open.row(labels),
-            received: self.received.row(labels),
-            sent: self.sent.row(labels),
-        };
+        let listener = self.listener(labels);
         listener.open.add(1);
         let mut connections =
             self.connections(connection).lock().unwrap_or_else(PoisonError::into_inner);
-        connections.insert(connection, Arc::new(listener));
+        connections.insert(connection, listener);
+    }
+
+    /// What the connections of a listener count in, looked up once for all three.
+    fn listener(&self, labels: [&'static str; 2]) -> Arc<Listener> {
+        let known = self.listeners.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(listener) = known.get(&labels) {
+            return listener.clone();
+        }
+        drop(known);
+        let listener = Arc::new(Listener {
+            open: self.open.row(labels),
+            received: self.received.row(labels),
+            sent: self.sent.row(labels),
+        });
+        let mut known = self.listeners.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < crate::limits::MAX_METRIC_ROWS {
+            known.insert(labels, listener.clone());
+        }
+        listener
     }
 }
 

@@ -1,9 +1,11 @@
 //! Tables of numbers by labels. Counting takes a look-up under a shared lock and an atomic addition.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use std::time::Duration;
+
+use foldhash::HashMap;
 
 use crate::limits;
 
@@ -68,6 +70,7 @@ pub(super) trait Cell: Default + Send + Sync + 'static {
 /// Numbers by labels.
 pub(super) struct Table<const N: usize, C> {
     instrument: &'static Instrument<N>,
+    /// Keys are of our own making, so that a hash need not withstand anybody.
     rows: RwLock<HashMap<[&'static str; N], Arc<C>>>,
 }
 
