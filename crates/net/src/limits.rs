@@ -119,13 +119,17 @@ pub const LAST_PUSH: Duration = Duration::from_secs(5);
 /// Handshakes at a time over QUIC above which a client must show first, by Retry, that it is where it says.
 pub const RETRY_ABOVE: usize = 128;
 /// Bytes that a peer may send on a QUIC connection before they are read.
-pub const QUIC_WINDOW: u64 = 1024 * 1024;
+pub const QUIC_WINDOW: u64 = 256 * 1024;
 /// The same on one stream.
-pub const QUIC_STREAM_WINDOW: u64 = 256 * 1024;
+pub const QUIC_STREAM_WINDOW: u64 = 128 * 1024;
 /// Bytes that are held for a QUIC stream until its peer has them.
 pub const QUIC_SEND_BUFFER: u32 = 256 * 1024;
 /// Unidirectional streams that a peer may have open: HTTP/3 has three, and some that mean nothing.
 pub const UNIDIRECTIONAL_STREAMS: u64 = 8;
+/// Frames on one HTTP/3 stream that no other limit counts: without content, or of another type than DATA.
+pub const EMPTY_FRAMES: u32 = 1000;
+/// Streams on one HTTP/3 connection that may end before there is a request on them.
+pub const STREAMS_WITHOUT_REQUEST: usize = 1000;
 /// Heads of requests that are read at a time on one HTTP/3 connection; each may be of [`MAX_HEAD`].
 pub const HEADS_AT_A_TIME: usize = 4;
 /// How long the head of a request over HTTP/3 may take once its stream is open.

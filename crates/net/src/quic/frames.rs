@@ -1,5 +1,10 @@
-//! A limit on frames of HTTP/3 that would be held in memory: `h3` collects each frame but DATA whole, however long its
-//! sender says that it is.
+//! What `h3` leaves to whoever brings the bytes: where frames of HTTP/3 end, how long and how many they may be, and which
+//! may not follow another.
+//!
+//! `h3` asks for more before it looks at what it has, and collects each frame but DATA whole, however long its sender
+//! says that it is. With pieces that end where a frame's header or its content does, it never has more than it uses.
+
+use crate::limits;
 
 /// Watches the bytes of a stream that its peer sends.
 #[derive(Debug)]
@@ -7,6 +12,12 @@ pub(super) struct Frames {
     state: State,
     /// Bytes of a frame at most, DATA aside.
     max: u64,
+    /// The stream is one of requests.
+    is_request: bool,
+    /// HEADERS that have come: those after the first are trailers.
+    headers: u8,
+    /// Frames that no other limit counts.
+    empty: u32,
 }
 
 #[derive(Debug)]
@@ -23,64 +34,110 @@ enum State {
     Other,
 }
 
-/// A frame is longer than it may be.
+/// Why a stream is not read on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TooLong;
+pub(super) enum Wrong {
+    /// A frame is longer than it may be.
+    TooLong,
+    /// There are more frames of no use than there may be.
+    TooMany,
+    /// The stream ends within a frame (RFC 9114, section 7.1).
+    Cut,
+    /// A frame may not be here (RFC 9114, section 4.1).
+    Unexpected,
+}
 
 const DATA: u64 = 0;
+const HEADERS: u64 = 1;
 const CONTROL: u64 = 0;
 
 impl Frames {
     /// Of a stream of requests.
     pub(super) fn of_request(max: u64) -> Self {
-        Self { state: State::Kind(Number::default()), max }
+        let state = State::Kind(Number::default());
+        Self { state, max, is_request: true, headers: 0, empty: 0 }
     }
 
     /// Of a unidirectional stream.
     pub(super) fn of_unidirectional(max: u64) -> Self {
-        Self { state: State::Stream(Number::default()), max }
+        let state = State::Stream(Number::default());
+        Self { state, max, is_request: false, headers: 0, empty: 0 }
     }
 
-    /// Looks at what came next.
-    pub(super) fn look(&mut self, mut bytes: &[u8]) -> Result<(), TooLong> {
-        while let [first, rest @ ..] = bytes {
-            self.state = match &mut self.state {
-                State::Other => return Ok(()),
+    /// How many of these bytes, which came next, are to be handed out at once: to the end of a frame's header or of its
+    /// content. What is left is to be asked about again.
+    pub(super) fn next(&mut self, bytes: &[u8]) -> Result<usize, Wrong> {
+        for (at, byte) in bytes.iter().enumerate() {
+            let (state, is_boundary) = match &mut self.state {
+                State::Other => return Ok(bytes.len()),
                 State::Content(left) => {
+                    // The first of these bytes: before, there was a boundary.
                     let here = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
-                    bytes = bytes.get(here..).unwrap_or_default();
-                    match *left - here as u64 {
-                        0 => State::Kind(Number::default()),
-                        left => State::Content(left),
+                    *left -= here as u64;
+                    if *left == 0 {
+                        self.state = State::Kind(Number::default());
                     }
+                    return Ok(here);
                 }
-                State::Stream(number) => {
-                    bytes = rest;
-                    match number.push(*first) {
-                        None => continue,
-                        Some(CONTROL) => State::Kind(Number::default()),
-                        Some(_) => State::Other,
+                State::Stream(number) => match number.push(*byte) {
+                    None => continue,
+                    Some(CONTROL) => (State::Kind(Number::default()), true),
+                    Some(_) => (State::Other, true),
+                },
+                State::Kind(number) => match number.push(*byte) {
+                    None => continue,
+                    Some(kind) => (State::Length(kind, Number::default()), false),
+                },
+                State::Length(kind, number) => match number.push(*byte) {
+                    None => continue,
+                    Some(len) => {
+                        let kind = *kind;
+                        self.begin(kind, len)?;
+                        let state = match len {
+                            0 => State::Kind(Number::default()),
+                            len => State::Content(len),
+                        };
+                        (state, true)
                     }
-                }
-                State::Kind(number) => {
-                    bytes = rest;
-                    match number.push(*first) {
-                        None => continue,
-                        Some(kind) => State::Length(kind, Number::default()),
-                    }
-                }
-                State::Length(kind, number) => {
-                    bytes = rest;
-                    match number.push(*first) {
-                        None => continue,
-                        Some(0) => State::Kind(Number::default()),
-                        Some(len) if *kind != DATA && len > self.max => return Err(TooLong),
-                        Some(len) => State::Content(len),
-                    }
-                }
+                },
             };
+            self.state = state;
+            if is_boundary {
+                return Ok(at + 1);
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    /// A frame begins.
+    fn begin(&mut self, kind: u64, len: u64) -> Result<(), Wrong> {
+        if kind != DATA && len > self.max {
+            return Err(Wrong::TooLong);
+        }
+        if self.is_request && matches!(kind, DATA | HEADERS) && self.headers > 1 {
+            return Err(Wrong::Unexpected);
+        }
+        if kind == HEADERS {
+            self.headers = self.headers.saturating_add(1);
+        }
+        // What is in DATA the limit on bodies counts. On the control stream there may be as many as there are requests.
+        if len == 0 || (self.is_request && kind != DATA) {
+            self.empty += 1;
+            if self.empty > limits::EMPTY_FRAMES {
+                return Err(Wrong::TooMany);
+            }
         }
         Ok(())
+    }
+
+    /// The stream ends here.
+    pub(super) fn end(&self) -> Result<(), Wrong> {
+        match &self.state {
+            // RFC 9114, section 6.2: without its type, a stream may end.
+            State::Stream(_) | State::Other => Ok(()),
+            State::Kind(number) if number.left.is_none() => Ok(()),
+            State::Kind(_) | State::Length(..) | State::Content(_) => Err(Wrong::Cut),
+        }
     }
 }
 
@@ -113,12 +170,29 @@ impl Number {
 mod tests {
     use super::*;
 
+    /// The pieces in which they are handed out, and whether the stream may end then.
+    fn pieces(frames: &mut Frames, came: &[&[u8]]) -> Result<Vec<Vec<u8>>, Wrong> {
+        let mut out = Vec::new();
+        for mut bytes in came.iter().copied() {
+            while !bytes.is_empty() {
+                let len = frames.next(bytes)?;
+                assert!(len > 0);
+                out.push(bytes[..len].to_vec());
+                bytes = &bytes[len..];
+            }
+        }
+        frames.end().map(|()| out)
+    }
+
     /// In one piece, and in pieces of each size.
-    fn check(make: fn(u64) -> Frames, bytes: &[u8], expected: Result<(), TooLong>) {
+    fn check(make: fn(u64) -> Frames, bytes: &[u8], expected: Result<(), Wrong>) {
         for size in 1..=bytes.len() {
-            let mut frames = make(100);
-            let outcome = bytes.chunks(size).try_for_each(|piece| frames.look(piece));
-            assert_eq!(outcome, expected, "{bytes:02x?} in pieces of {size}");
+            let came: Vec<&[u8]> = bytes.chunks(size).collect();
+            let outcome = pieces(&mut make(100), &came);
+            if let Ok(pieces) = &outcome {
+                assert_eq!(pieces.concat(), bytes, "nothing is lost");
+            }
+            assert_eq!(outcome.map(drop), expected, "{bytes:02x?} in pieces of {size}");
         }
     }
 
@@ -126,7 +200,7 @@ mod tests {
     fn frames_have_a_length_at_most() {
         let headers = |len: u16| [&[1, 0x40 | (len >> 8) as u8, len as u8][..], &[7; 200]].concat();
         check(Frames::of_request, &headers(100)[..103], Ok(()));
-        check(Frames::of_request, &headers(101), Err(TooLong));
+        check(Frames::of_request, &headers(101), Err(Wrong::TooLong));
         // Two frames of which the second is too long, after DATA that may have any length.
         let mut two = headers(3)[..6].to_vec();
         two.extend([0, 0x40, 200]);
@@ -135,17 +209,60 @@ mod tests {
         two.extend([0, 0]);
         check(Frames::of_request, &two, Ok(()));
         two.extend([0x21, 0x40, 101]);
-        check(Frames::of_request, &two, Err(TooLong));
+        check(Frames::of_request, &two, Err(Wrong::TooLong));
         // A length of eight bytes, as long as it can be.
-        check(Frames::of_request, &[1, 255, 255, 255, 255, 255, 255, 255, 255], Err(TooLong));
+        let longest = [1, 255, 255, 255, 255, 255, 255, 255, 255];
+        check(Frames::of_request, &longest, Err(Wrong::TooLong));
     }
 
     #[test]
     fn of_unidirectional_streams_only_the_control_stream_has_frames() {
-        check(Frames::of_unidirectional, &[0, 4, 0x40, 101], Err(TooLong));
-        check(Frames::of_unidirectional, &[0, 4, 2, 1, 5, 4, 0x40, 101], Err(TooLong));
-        check(Frames::of_unidirectional, &[0x40, 0, 4, 0x40, 101], Err(TooLong));
+        check(Frames::of_unidirectional, &[0, 4, 0x40, 101], Err(Wrong::TooLong));
+        check(Frames::of_unidirectional, &[0, 4, 2, 1, 5, 4, 0x40, 101], Err(Wrong::TooLong));
+        check(Frames::of_unidirectional, &[0x40, 0, 4, 0x40, 101], Err(Wrong::TooLong));
         check(Frames::of_unidirectional, &[2, 4, 0x40, 101, 4, 4], Ok(()));
         check(Frames::of_unidirectional, &[0x40, 0x54, 0x40, 101, 4, 4], Ok(()));
+    }
+
+    #[test]
+    fn each_piece_ends_with_a_header_or_a_content() {
+        let came: &[u8] = &[1, 3, b'a', b'b', b'c', 0, 0, 0, 0x40, 2, b'x', b'y', 0x21, 1, 9];
+        let expected: [&[u8]; 7] =
+            [&[1, 3], b"abc", &[0, 0], &[0, 0x40, 2], b"xy", &[0x21, 1], &[9]];
+        assert_eq!(pieces(&mut Frames::of_request(100), &[came]).unwrap(), expected);
+        let came: &[u8] = &[0, 4, 2, 1, 5, 13, 1, 0];
+        let expected: [&[u8]; 5] = [&[0], &[4, 2], &[1, 5], &[13, 1], &[0]];
+        assert_eq!(pieces(&mut Frames::of_unidirectional(100), &[came]).unwrap(), expected);
+    }
+
+    #[test]
+    fn streams_end_between_frames() {
+        for cut in [&[1][..], &[1, 0x40], &[1, 1], &[1, 1, 7, 0, 5, 1, 2, 3, 4]] {
+            check(Frames::of_request, cut, Err(Wrong::Cut));
+        }
+        check(Frames::of_unidirectional, &[0x40], Ok(()));
+    }
+
+    #[test]
+    fn nothing_comes_after_trailers_but_what_means_nothing() {
+        check(Frames::of_request, &[1, 1, 7, 0, 1, 8, 1, 1, 9], Ok(()));
+        check(Frames::of_request, &[1, 1, 7, 0, 1, 8, 1, 1, 9, 0x21, 0], Ok(()));
+        check(Frames::of_request, &[1, 1, 7, 1, 1, 9, 0, 1, 8], Err(Wrong::Unexpected));
+        check(Frames::of_request, &[1, 1, 7, 1, 1, 9, 1, 1, 8], Err(Wrong::Unexpected));
+    }
+
+    #[test]
+    fn frames_that_nothing_else_counts_are_counted() {
+        let max = limits::EMPTY_FRAMES as usize;
+        for empty in [[0, 0], [0x21, 0]] {
+            let bytes = empty.repeat(max);
+            assert!(pieces(&mut Frames::of_request(100), &[&bytes]).is_ok());
+            let bytes = empty.repeat(max + 1);
+            let outcome = pieces(&mut Frames::of_request(100), &[&bytes]);
+            assert_eq!(outcome, Err(Wrong::TooMany));
+        }
+        let outcome = pieces(&mut Frames::of_request(100), &[&[0x21, 1, 7].repeat(max + 1)]);
+        assert_eq!(outcome, Err(Wrong::TooMany));
+        assert!(pieces(&mut Frames::of_request(100), &[&[0, 1, 7].repeat(2 * max)]).is_ok());
     }
 }

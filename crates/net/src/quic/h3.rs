@@ -11,7 +11,7 @@ use s2n_quic::application;
 use s2n_quic::connection::{self, BidirectionalStreamAcceptor, Handle, ReceiveStreamAcceptor};
 use s2n_quic::stream;
 
-use super::frames::Frames;
+use super::frames::{Frames, Wrong};
 use crate::limits;
 
 /// A connection for `h3`.
@@ -275,12 +275,30 @@ impl<B: Buf> Drop for SendStream<B> {
 pub(super) struct RecvStream {
     stream: stream::ReceiveStream,
     frames: Frames,
+    /// What has come and was not handed out.
+    rest: Bytes,
     ended: Arc<AtomicBool>,
 }
 
 impl RecvStream {
     fn new(stream: stream::ReceiveStream, frames: Frames) -> Self {
-        Self { stream, frames, ended: Arc::default() }
+        Self { stream, frames, rest: Bytes::new(), ended: Arc::default() }
+    }
+
+    /// Reads no more: what is too much ends the stream, what breaks the rules the connection.
+    fn refuse(&mut self, wrong: Wrong) -> StreamErrorIncoming {
+        let code = match wrong {
+            Wrong::TooLong | Wrong::TooMany => Code::H3_EXCESSIVE_LOAD,
+            Wrong::Cut => Code::H3_FRAME_ERROR,
+            Wrong::Unexpected => Code::H3_FRAME_UNEXPECTED,
+        };
+        self.rest.clear();
+        let code = code.value();
+        match wrong {
+            Wrong::TooLong | Wrong::TooMany => quic::RecvStream::stop_sending(self, code),
+            Wrong::Cut | Wrong::Unexpected => self.stream.connection().close(error_code(code)),
+        }
+        StreamErrorIncoming::StreamTerminated { error_code: code }
     }
 }
 
@@ -291,16 +309,26 @@ impl quic::RecvStream for RecvStream {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
-        let Some(bytes) = ready!(self.stream.poll_receive(context)).map_err(stream_error)? else {
-            self.ended.store(true, Ordering::Release);
-            return Poll::Ready(Ok(None));
-        };
-        if self.frames.look(&bytes).is_err() {
-            let error_code = Code::H3_EXCESSIVE_LOAD.value();
-            self.stop_sending(error_code);
-            return Poll::Ready(Err(StreamErrorIncoming::StreamTerminated { error_code }));
+        // A peer that sends as fast as it is read would keep timeouts from being looked at.
+        let progress = ready!(tokio::task::coop::poll_proceed(context));
+        if self.rest.is_empty() {
+            let Some(bytes) = ready!(self.stream.poll_receive(context)).map_err(stream_error)?
+            else {
+                progress.made_progress();
+                if let Err(wrong) = self.frames.end() {
+                    return Poll::Ready(Err(self.refuse(wrong)));
+                }
+                self.ended.store(true, Ordering::Release);
+                return Poll::Ready(Ok(None));
+            };
+            self.rest = bytes;
         }
-        Poll::Ready(Ok(Some(bytes)))
+        progress.made_progress();
+        // What is left is not read, and gives the peer no credit, before this has been used.
+        match self.frames.next(&self.rest) {
+            Ok(len) => Poll::Ready(Ok(Some(self.rest.split_to(len.min(self.rest.len()))))),
+            Err(wrong) => Poll::Ready(Err(self.refuse(wrong))),
+        }
     }
 
     fn stop_sending(&mut self, code: u64) {
