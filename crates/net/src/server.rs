@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -54,6 +54,8 @@ pub struct Server {
     bodies: Semaphore,
     /// Where HTTP/3 is, in the words of `Alt-Svc`.
     http3: Option<HeaderValue>,
+    /// It is not there any more.
+    has_lost_http3: AtomicBool,
     /// Where requests are counted.
     metrics: Option<Arc<Metrics>>,
 }
@@ -140,7 +142,8 @@ impl Server {
     /// A server.
     pub fn new(service: Arc<Service>, door: Arc<Door>, clock: Clock) -> Self {
         let bodies = Semaphore::new(limits::BODY_BUDGET_KIB as usize);
-        Self { service, door, clock, bodies, http3: None, metrics: None }
+        let has_lost_http3 = AtomicBool::new(false);
+        Self { service, door, clock, bodies, http3: None, has_lost_http3, metrics: None }
     }
 
     /// Counts requests there.
@@ -156,6 +159,16 @@ impl Server {
         let value = format!("h3=\":{port}\"; ma={}", limits::ALT_SVC.as_secs());
         self.http3 = HeaderValue::from_str(&value).ok();
         self
+    }
+
+    /// Says from now on that HTTP/3 is nowhere, so that clients forget where it was (RFC 7838, section 3).
+    pub(crate) fn forget_http3(&self) {
+        self.has_lost_http3.store(true, Ordering::Relaxed);
+    }
+
+    fn where_http3_is(&self) -> Option<HeaderValue> {
+        let lost = self.has_lost_http3.load(Ordering::Relaxed);
+        self.http3.clone().map(|http3| if lost { HeaderValue::from_static("clear") } else { http3 })
     }
 
     /// Memory for bodies, in KiB: one for all of them.
@@ -250,8 +263,8 @@ impl Server {
             let connection = connection.clone();
             async move {
                 let mut answer = connection.answer(request).await;
-                if let Some(http3) = &connection.server.http3 {
-                    answer.headers_mut().insert(ALT_SVC, http3.clone());
+                if let Some(http3) = connection.server.where_http3_is() {
+                    answer.headers_mut().insert(ALT_SVC, http3);
                 }
                 Ok::<_, Infallible>(answer)
             }

@@ -321,3 +321,213 @@ async fn from_another_address_a_client_must_connect_anew() {
     let answer = tokio::time::timeout(Duration::from_secs(5), ask(&mut client, get("/healthz"), 1));
     assert!(answer.await.expect("the connection is closed").is_err());
 }
+
+/// As a client of its own: what it writes is what is sent.
+async fn raw(setting: &Setting) -> (quinn::Connection, quinn::Endpoint, quinn::SendStream) {
+    let endpoint = endpoint(setting.world.config(&Policy::default(), HTTP3));
+    let connection = connect(&endpoint, setting.address).await.unwrap();
+    let mut control = connection.open_uni().await.unwrap();
+    control.write_all(&[0, 4, 0]).await.unwrap();
+    (connection, endpoint, control)
+}
+
+/// HEADERS with these fields, in QPACK without a table and without Huffman's code (RFC 9204, section 4.5).
+fn headers(fields: &[(&str, &str)]) -> Vec<u8> {
+    fn text(out: &mut Vec<u8>, first: u8, bits: u8, text: &str) {
+        let max = (1_u8 << bits) - 1;
+        if text.len() < usize::from(max) {
+            out.push(first | text.len() as u8);
+        } else {
+            assert!(text.len() < usize::from(max) + 128);
+            out.extend([first | max, (text.len() - usize::from(max)) as u8]);
+        }
+        out.extend(text.as_bytes());
+    }
+    let mut section = vec![0, 0];
+    for (name, value) in fields {
+        text(&mut section, 0x20, 3, name);
+        text(&mut section, 0, 7, value);
+    }
+    let len = section.len() as u16;
+    let mut out = vec![1];
+    out.extend((0x4000 | len).to_be_bytes());
+    out.extend(section);
+    out
+}
+
+const POST: [(&str, &str); 5] = [
+    (":method", "POST"),
+    (":scheme", "https"),
+    (":authority", "localhost"),
+    (":path", "/"),
+    ("x-amz-target", "TrentService.ListKeys"),
+];
+
+/// How the stream of a request ends: with bytes, or with the code of an error.
+async fn outcome(connection: &quinn::Connection, bytes: &[u8]) -> Result<Vec<u8>, Option<u64>> {
+    let (mut send, mut receive) = connection.open_bi().await.unwrap();
+    if send.write_all(bytes).await.is_ok() {
+        let _ = send.finish();
+    }
+    let reading = receive.read_to_end(1 << 20);
+    match tokio::time::timeout(Duration::from_secs(10), reading).await.expect("it ends") {
+        Ok(bytes) => Ok(bytes),
+        Err(quinn::ReadToEndError::Read(quinn::ReadError::Reset(code))) => {
+            Err(Some(code.into_inner()))
+        }
+        Err(quinn::ReadToEndError::Read(quinn::ReadError::ConnectionLost(
+            quinn::ConnectionError::ApplicationClosed(close),
+        ))) => Err(Some(close.error_code.into_inner())),
+        Err(_) => Err(None),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_is_whole_or_none() {
+    let setting = serve(fixture().service).await;
+    let ten = [&POST[..], &[("content-length", "10")]].concat();
+    let data: &[u8] = &[0, 5, b'{', b' ', b' ', b' ', b' '];
+    let rest: &[u8] = &[0, 5, b' ', b' ', b' ', b' ', b'}'];
+    let (connection, _endpoint, _control) = raw(&setting).await;
+    // A DATA frame without content is not the end: all of ten bytes are there.
+    let parts = [&headers(&ten), data, &[0, 0], rest].concat();
+    let answer = outcome(&connection, &parts).await.unwrap();
+    let text = String::from_utf8_lossy(&answer);
+    assert!(text.contains("MissingAuthenticationToken"), "{text}");
+    // Cut within a frame: H3_FRAME_ERROR. After trailers: H3_FRAME_UNEXPECTED.
+    let trailers = headers(&[("x-last", "1")]);
+    for (parts, code) in [
+        ([&headers(&POST), data, &rest[..4]].concat(), 0x106),
+        ([&headers(&POST), data, &trailers, rest].concat(), 0x105),
+    ] {
+        let (connection, _endpoint, _control) = raw(&setting).await;
+        let _ = outcome(&connection, &parts).await;
+        let closed = tokio::time::timeout(Duration::from_secs(5), connection.closed()).await;
+        match closed.expect("the connection is closed") {
+            quinn::ConnectionError::ApplicationClosed(close) => {
+                assert_eq!(close.error_code.into_inner(), code);
+            }
+            other => panic!("{other}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn frames_that_carry_nothing_are_counted() {
+    let setting = serve(fixture().service).await;
+    let (connection, _endpoint, _control) = raw(&setting).await;
+    let (mut send, _receive) = connection.open_bi().await.unwrap();
+    send.write_all(&headers(&POST)).await.unwrap();
+    let filling = async {
+        loop {
+            if let Err(error) = send.write_all(&[0; 4096]).await {
+                return error;
+            }
+        }
+    };
+    let error = tokio::time::timeout(Duration::from_secs(5), filling).await.unwrap();
+    assert!(
+        matches!(error, quinn::WriteError::Stopped(code) if code == 0x107_u32.into()),
+        "{error}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn malformed_requests_are_told_so() {
+    let setting = serve(fixture().service).await;
+    let (connection, _endpoint, _control) = raw(&setting).await;
+    for fields in [
+        &[("content-length", "2"), ("content-length", "2")][..],
+        &[("content-length", "+2")],
+        &[("content-length", "2, 2")],
+        &[("connection", "close")],
+        &[("transfer-encoding", "chunked")],
+        &[("upgrade", "h2c")],
+        &[("te", "gzip")],
+    ] {
+        let parts = [&headers(&[&POST, fields].concat())[..], &[0, 2, b'{', b'}']].concat();
+        assert_eq!(outcome(&connection, &parts).await, Err(Some(0x10e)), "{fields:?}");
+    }
+    let fields = [&POST[..], &[("te", "trailers"), ("content-length", "2")]].concat();
+    let parts = [&headers(&fields)[..], &[0, 2, b'{', b'}']].concat();
+    assert!(outcome(&connection, &parts).await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_to_head_has_no_body() {
+    let setting = serve(fixture().service).await;
+    let (mut client, _endpoint) = client(&setting).await;
+    let mut request = get("/nothing");
+    *request.method_mut() = Method::HEAD;
+    let (_, _, body) = ask(&mut client, request, 1).await.unwrap();
+    assert!(body.is_empty(), "{}", String::from_utf8_lossy(&body));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_without_requests_are_counted() {
+    let setting = serve(fixture().service).await;
+    let (connection, _endpoint, _control) = raw(&setting).await;
+    let opening = async {
+        loop {
+            match connection.open_bi().await {
+                Ok((mut send, _)) => drop(send.finish()),
+                Err(error) => return error,
+            }
+        }
+    };
+    match tokio::time::timeout(Duration::from_secs(20), opening).await.expect("it is closed") {
+        quinn::ConnectionError::ApplicationClosed(close) => {
+            assert_eq!(close.error_code, 0x107_u32.into());
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_stops_says_which_requests_it_answers() {
+    let mut setting = serve(fixture().service).await;
+    let (connection, endpoint, _control) = raw(&setting).await;
+    // Stream 0 is open, and stays so.
+    let (mut send, mut receive) = connection.open_bi().await.unwrap();
+    send.write_all(&headers(&POST)).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    setting.stop.take().unwrap().send(()).unwrap();
+    // The control stream: its type, SETTINGS, then GOAWAY with the first stream that is not answered.
+    let goaway = async {
+        loop {
+            let mut stream = connection.accept_uni().await.unwrap();
+            let mut kind = [0];
+            stream.read_exact(&mut kind).await.unwrap();
+            if kind != [0] {
+                continue;
+            }
+            loop {
+                let mut head = [0; 2];
+                stream.read_exact(&mut head).await.unwrap();
+                let mut content = vec![0; head[1].into()];
+                stream.read_exact(&mut content).await.unwrap();
+                if head[0] == 7 {
+                    return content;
+                }
+            }
+        }
+    };
+    let goaway = tokio::time::timeout(Duration::from_secs(5), goaway).await.unwrap();
+    assert_eq!(goaway, [4]);
+    // What comes later is rejected: it may be asked for elsewhere.
+    let parts = [&headers(&POST)[..], &[0, 2, b'{', b'}']].concat();
+    assert_eq!(outcome(&connection, &parts).await, Err(Some(0x10b)));
+    // Who connects now is told at once.
+    if let Ok(connection) = connect(&endpoint, setting.address).await {
+        let closed = tokio::time::timeout(Duration::from_secs(2), connection.closed()).await;
+        match closed.expect("the connection is closed") {
+            quinn::ConnectionError::ApplicationClosed(close) => {
+                assert_eq!(close.error_code, 0x100_u32.into());
+            }
+            other => panic!("{other}"),
+        }
+    }
+    send.write_all(&[0, 2, b'{', b'}']).await.unwrap();
+    send.finish().unwrap();
+    assert!(!receive.read_to_end(1 << 20).await.unwrap().is_empty());
+}

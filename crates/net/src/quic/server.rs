@@ -4,24 +4,25 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use futures_util::FutureExt;
 use h3::error::{Code, StreamError};
 use h3::frame::FrameStream;
+use h3::quic;
 use h3::server::{RequestResolver, RequestStream};
 use h3::stream::BufRecvStream;
-use http::header::{CONTENT_LENGTH, DATE};
-use http::{HeaderValue, Method};
+use http::header::{CONTENT_LENGTH, DATE, TE};
+use http::{HeaderMap, HeaderValue, Method};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame};
 use outlast_api::service::http_date;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
-use super::h3::{Connection as Transport, RecvStream};
+use super::h3::{BidiStream, Connection as Transport, RecvStream};
 use super::{Accepted, Listener};
 use crate::limits;
 use crate::server::{Connection, Server};
@@ -40,19 +41,42 @@ impl Server {
                 accepted = listener.accept() => accepted,
                 () = &mut stop => break,
             };
-            let Some(accepted) = accepted else { break };
+            let Some(accepted) = accepted else {
+                tracing::error!("the endpoint of QUIC is gone: HTTP/3 is not served any more");
+                self.forget_http3();
+                break;
+            };
             tokio::spawn(serve(self.clone(), accepted, stopped.clone()));
         }
         drop(stopped);
         let _ = stopping.send(Stop::WhenIdle);
-        // Each connection holds a receiver until it is done.
-        let _ = timeout(limits::GRACE, stopping.closed()).await;
-        let _ = stopping.send(Stop::Now);
-        // The datagrams that say so are still to be sent.
-        let _ = timeout(limits::LAST_WORDS, stopping.closed()).await;
-        tokio::time::sleep(limits::STOPPING).await;
+        let ending = async {
+            // Each connection and each request holds a receiver until it is done.
+            let _ = timeout(limits::GRACE, stopping.closed()).await;
+            let _ = stopping.send(Stop::Now);
+            // The datagrams that say so are still to be sent.
+            let _ = timeout(limits::LAST_WORDS, stopping.closed()).await;
+            tokio::time::sleep(limits::STOPPING).await;
+        };
+        tokio::select! {
+            () = ending => {}
+            () = turn_away(&mut listener) => {}
+        }
         drop(listener);
     }
+}
+
+/// Closes what still connects. s2n-quic does handshakes until its endpoint is gone; nobody is to wait for an answer then.
+async fn turn_away(listener: &mut Listener) {
+    while let Some(accepted) = listener.accept().await {
+        accepted.connection.close(code(Code::H3_NO_ERROR));
+    }
+    // Connections may still be open.
+    std::future::pending().await
+}
+
+fn code(code: Code) -> s2n_quic::application::Error {
+    s2n_quic::application::Error::new(code.value()).unwrap_or(s2n_quic::application::Error::UNKNOWN)
 }
 
 /// What connections are told of the server's end.
@@ -87,8 +111,7 @@ async fn serve(server: Arc<Server>, accepted: Accepted, mut stopped: watch::Rece
         // After the grace period what is left is cut off.
         () = told(&mut stopped, Stop::Now) => {}
     }
-    let no_error = u32::try_from(Code::H3_NO_ERROR.value()).unwrap_or_default();
-    handle.close(no_error.into());
+    handle.close(code(Code::H3_NO_ERROR));
     drop(place);
 }
 
@@ -105,6 +128,8 @@ async fn requests(
         .build(Transport::new(transport))
         .await?;
     let heads = Arc::new(Semaphore::new(limits::HEADS_AT_A_TIME));
+    // `h3` remembers each stream until the request on it is answered, so those that have none for good.
+    let without_request = Arc::new(AtomicUsize::new(0));
     let mut is_stopping = false;
     loop {
         let stream = tokio::select! {
@@ -113,28 +138,57 @@ async fn requests(
             }
             () = told(&mut stopped, Stop::WhenIdle), if !is_stopping => {
                 is_stopping = true;
-                // RFC 9114, section 5.2: what came until now is answered, nothing that comes later.
-                driver.shutdown(0).await?;
+                // RFC 9114, section 5.2: what came until now is answered, nothing that comes later. The number is that of
+                // the first stream that is not.
+                driver.shutdown(1).await?;
                 continue;
             }
             () = nothing_open(&connection), if is_stopping => return Ok(()),
         };
-        let Some(stream) = stream else { return Ok(()) };
+        let Some(mut stream) = stream else { return Ok(()) };
+        if without_request.load(Ordering::Relaxed) > limits::STREAMS_WITHOUT_REQUEST {
+            tracing::debug!(%peer, "a client over QUIC opened streams without requests");
+            handle.close(code(Code::H3_EXCESSIVE_LOAD));
+            return Ok(());
+        }
         // Policies may ask where a request comes from, and what is recorded says so. A client has shown in its handshake that
         // it is there; an address that it has moved to may be forged until it is validated (RFC 9000, section 9.3.1).
         // Another port is the work of a NAT; from another address it must connect anew.
-        if handle.remote_addr().is_ok_and(|now| now.ip() != peer.ip()) {
+        if !is_stopping && handle.remote_addr().is_ok_and(|now| now.ip() != peer.ip()) {
             tracing::debug!(%peer, "a client over QUIC has moved to another address");
-            return Ok(());
+            is_stopping = true;
+            // This stream is the first that is not answered.
+            driver.shutdown(0).await?;
+        }
+        if is_stopping {
+            // Tells the client that it may ask elsewhere.
+            let rejected = Code::H3_REQUEST_REJECTED.value();
+            quic::RecvStream::stop_sending(&mut stream, rejected);
+            quic::SendStream::<Bytes>::reset(&mut stream, rejected);
+            without_request.fetch_add(1, Ordering::Relaxed);
+            continue;
         }
         let ended = stream.ended();
         let resolver = driver.create_resolver(FrameStream::new(BufRecvStream::new(stream)));
         let busy = connection.activity().begin();
         let (connection, heads) = (connection.clone(), heads.clone());
+        let (without_request, mut stopped) = (without_request.clone(), stopped.clone());
         tokio::spawn(async move {
             let _busy = busy;
-            if let Err(error) = request(&connection, resolver, ended, heads).await {
-                tracing::debug!(%error, "a request over HTTP/3 was not answered");
+            let answering = async {
+                let head = head(resolver, heads).await;
+                if head.is_err() {
+                    without_request.fetch_add(1, Ordering::Relaxed);
+                }
+                answer(&connection, head?, ended).await
+            };
+            tokio::select! {
+                outcome = answering => {
+                    if let Err(error) = outcome {
+                        tracing::debug!(%error, "a request over HTTP/3 was not answered");
+                    }
+                }
+                () = told(&mut stopped, Stop::Now) => {}
             }
         });
     }
@@ -149,18 +203,44 @@ async fn nothing_open(connection: &Connection) {
 
 type Resolver = RequestResolver<Transport, Bytes>;
 
-async fn request(
-    connection: &Connection,
-    resolver: Resolver,
-    ended: Arc<AtomicBool>,
-    heads: Arc<Semaphore>,
-) -> Result<(), Failed> {
+type Head = (http::Request<()>, RequestStream<BidiStream<Bytes>, Bytes>);
+
+async fn head(resolver: Resolver, heads: Arc<Semaphore>) -> Result<Head, Failed> {
     let head = async {
         let _turn: Option<OwnedSemaphorePermit> = heads.acquire_owned().await.ok();
         resolver.resolve_request().await
     };
-    let (request, stream) =
-        timeout(limits::STREAM_HEAD, head).await.map_err(|_| Failed::Slow)??;
+    Ok(timeout(limits::STREAM_HEAD, head).await.map_err(|_| Failed::Slow)??)
+}
+
+/// Fields that only HTTP/1.1 has (RFC 9114, section 4.2).
+const OF_CONNECTIONS: [&str; 5] =
+    ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
+
+/// Has what `h3` lets through and no request may have.
+fn is_malformed(fields: &HeaderMap) -> bool {
+    let mut lengths = fields.get_all(CONTENT_LENGTH).iter();
+    let is_length = |value: &HeaderValue| {
+        let value = value.as_bytes();
+        !value.is_empty() && value.iter().all(u8::is_ascii_digit)
+    };
+    OF_CONNECTIONS.iter().any(|name| fields.contains_key(*name))
+        || fields.get_all(TE).iter().any(|value| value != "trailers")
+        || lengths.next().is_some_and(|first| !is_length(first))
+        || lengths.next().is_some()
+}
+
+async fn answer(
+    connection: &Connection,
+    (request, mut stream): Head,
+    ended: Arc<AtomicBool>,
+) -> Result<(), Failed> {
+    if is_malformed(request.headers()) {
+        // RFC 9114, section 4.1.2
+        stream.stop_stream(Code::H3_MESSAGE_ERROR);
+        stream.stop_sending(Code::H3_MESSAGE_ERROR);
+        return Err(Failed::Malformed);
+    }
     let (mut send, receive) = stream.split();
     let announced = request
         .headers()
@@ -182,7 +262,8 @@ async fn request(
             head.headers.entry(CONTENT_LENGTH).or_insert(body.len().into());
         }
         send.send_response(http::Response::from_parts(head, ())).await?;
-        if !body.is_empty() {
+        // RFC 9110, section 9.3.2
+        if !body.is_empty() && !is_head {
             send.send_data(body).await?;
         }
         send.finish().await
@@ -196,6 +277,8 @@ async fn request(
 enum Failed {
     #[error(transparent)]
     Stream(#[from] StreamError),
+    #[error("the request is malformed")]
+    Malformed,
     #[error("the client took too long")]
     Slow,
 }
