@@ -24,7 +24,8 @@ use crate::client_auth::{self, ClientAuth};
 use crate::observed::Observed;
 use crate::watch::Watch;
 use crate::{HandshakeKind, Negotiated, limits};
-use configs::{Current, Kept};
+pub(crate) use configs::Current;
+use configs::Kept;
 use report::Reporter;
 
 mod configs;
@@ -148,27 +149,20 @@ impl Door {
         Handshaking::new(self.reporter.clone(), peer)
     }
 
-    /// What a client gets over QUIC, and rustls' configuration in which it gets that and nothing else.
-    pub fn quic(&self, offer: &Offer) -> Result<(Choice, Arc<ServerConfig>), Refusal> {
+    /// What a client gets over QUIC, rustls' configuration in which it gets that and nothing else, and what that was
+    /// decided with.
+    pub(crate) fn quic(
+        &self,
+        offer: &Offer,
+    ) -> Result<(Choice, Arc<ServerConfig>, Arc<Current>), Refusal> {
         let current = self.current();
         match decide(&self.settings.rules, offer, &current.facts) {
             Decision::Serve(choice) => {
                 let config = current.config(&choice, Transport::Quic).ok_or(Refusal::Version)?;
-                Ok((choice, config))
+                Ok((choice, config, current))
             }
             Decision::Refuse(refusal) => Err(refusal),
         }
-    }
-
-    /// A handshake over QUIC is done: held against what was decided, and reported.
-    pub(crate) fn done(
-        &self,
-        handshaking: &mut Handshaking,
-        negotiated: &Negotiated,
-        choice: &Choice,
-        hello_retry: bool,
-    ) -> io::Result<()> {
-        done(handshaking, negotiated, choice, &self.current(), hello_retry)
     }
 
     /// Does the handshake.
@@ -257,7 +251,8 @@ impl Door {
 
 const TOO_LONG: &str = "took too long";
 
-fn done(
+/// A handshake is done: held against what was decided, and reported.
+pub(crate) fn done(
     handshaking: &mut Handshaking,
     negotiated: &Negotiated,
     choice: &Choice,

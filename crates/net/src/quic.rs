@@ -120,8 +120,8 @@ impl Listener {
             // Neither is absent from a connection whose handshake was ours.
             let Some(welcome) = welcome else { continue };
             let counts = connection.query_event_context(|counts: &Arc<Counts>| counts.clone());
-            let Welcome { handshaking, peer, negotiated, place } = *welcome;
-            let watch = handshaking.watch(counts.unwrap_or_default());
+            let Welcome { mut watch, peer, negotiated, place } = *welcome;
+            watch.counted(counts.unwrap_or_default());
             return Some(Accepted { connection, peer, negotiated, watch, place });
         }
     }

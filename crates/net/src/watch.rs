@@ -31,6 +31,11 @@ impl Watch {
         Self { connection, observer, counts, principal: Mutex::default() }
     }
 
+    /// Says where the connection's bytes are counted.
+    pub(crate) fn counted(&mut self, counts: Arc<Counts>) {
+        self.counts = counts;
+    }
+
     /// Number of the connection.
     pub fn connection(&self) -> u64 {
         self.connection

@@ -17,7 +17,7 @@ use crate::client_auth::ClientAuth;
 use crate::policy::{decided, supported};
 
 /// What is replaced as a whole while connections are open.
-pub(super) struct Current {
+pub(crate) struct Current {
     pub(super) certificates: Vec<ServerCertificate>,
     pub(super) facts: Vec<CertificateFacts>,
     pub(super) clients: Option<ClientAuth>,

@@ -26,12 +26,14 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::keys::{OneRttKeys, PacketKeys, Suite, TAG_LEN, named};
 use super::load::{Going, Load};
-use crate::door::{Door, Handshaking};
-use crate::{Negotiated, client_auth};
+use crate::door::{Current, Door, Handshaking};
+use crate::watch::Watch;
+use crate::{Negotiated, client_auth, door};
 
 /// What a handshake leaves for whoever accepts the connection.
 pub(super) struct Welcome {
-    pub(super) handshaking: Handshaking,
+    /// Reports the end of a connection that nobody accepts, too.
+    pub(super) watch: Watch,
     pub(super) peer: SocketAddr,
     pub(super) negotiated: Negotiated,
     pub(super) place: OwnedSemaphorePermit,
@@ -78,6 +80,7 @@ impl tls::Endpoint for Endpoint {
         info: ConnectionInfo,
     ) -> Session {
         let hello = Hello {
+            handshaking: self.door.handshaking(Some(info.remote_address)),
             received: Vec::new(),
             parameters: parameters.encode_to_vec(),
             going: self.load.begin(),
@@ -129,6 +132,8 @@ enum State {
 }
 
 struct Hello {
+    /// Tells the ledger.
+    handshaking: Handshaking,
     received: Vec<u8>,
     /// Transport parameters for the client.
     parameters: Vec<u8>,
@@ -140,6 +145,8 @@ struct Decided {
     handshaking: Option<Handshaking>,
     connection: ServerConnection,
     choice: Choice,
+    /// What it was decided with: the certificates may be others when the handshake is done.
+    current: Arc<Current>,
     /// The ClientHellos, from when another is asked for until it is there.
     retry: Option<(Vec<u8>, Vec<u8>)>,
     has_retried: bool,
@@ -215,16 +222,14 @@ fn collect<C: Context<Session>>(
 
 impl Session {
     fn decide(&self, hello: Hello) -> Result<Decided, transport::Error> {
-        let Hello { received, parameters, going } = hello;
-        let mut handshaking = self.door.handshaking(Some(self.peer));
-        handshaking.heard();
+        let Hello { mut handshaking, received, parameters, going } = hello;
         let offer = Offer::parse(&received, Transport::Quic).map_err(|error| {
             handshaking.end(Outcome::Failed(error.to_string()));
             malformed(error)
         })?;
         let decision = self.door.quic(&offer);
         handshaking.offered(offer);
-        let (choice, config) = decision.map_err(|refusal| {
+        let (choice, config, current) = decision.map_err(|refusal| {
             handshaking.end(Outcome::Refused(refusal));
             alert(refusal.alert())
         })?;
@@ -242,6 +247,7 @@ impl Session {
             handshaking: Some(handshaking),
             connection,
             choice,
+            current,
             retry: None,
             has_retried: false,
             receives: Level::Initial,
@@ -404,8 +410,17 @@ impl tls::Session for Session {
 impl Session {
     fn advance<C: Context<Self>>(&mut self, context: &mut C) -> Poll<Result<(), transport::Error>> {
         if let State::Hello(hello) = &mut self.state {
-            if !collect(&mut hello.received, context)? {
-                return Poll::Pending;
+            let collected = collect(&mut hello.received, context);
+            if !hello.received.is_empty() {
+                hello.handshaking.heard();
+            }
+            match collected {
+                Ok(true) => {}
+                Ok(false) => return Poll::Pending,
+                Err(error) => {
+                    hello.handshaking.end(Outcome::Failed(error.to_string()));
+                    return Poll::Ready(Err(error));
+                }
             }
             if let State::Hello(hello) = std::mem::replace(&mut self.state, State::Over) {
                 self.state = State::Decided(Box::new(self.decide(hello)?));
@@ -427,11 +442,13 @@ impl Session {
         let negotiated = decided.negotiated();
         let welcome = decided.handshaking.take().zip(decided.place.take());
         if let Some((mut handshaking, place)) = welcome {
+            let (choice, current) = (&decided.choice, &decided.current);
             let done =
-                self.door.done(&mut handshaking, &negotiated, &decided.choice, decided.has_retried);
+                door::done(&mut handshaking, &negotiated, choice, current, decided.has_retried);
             done.map_err(|_| alert(INTERNAL_ERROR))?;
             let peer = self.peer;
-            context.on_tls_context(Box::new(Welcome { handshaking, peer, negotiated, place }));
+            let watch = handshaking.watch(Arc::default());
+            context.on_tls_context(Box::new(Welcome { watch, peer, negotiated, place }));
         }
         context.on_handshake_complete()?;
         context.on_tls_exporter_ready(self)
