@@ -72,7 +72,7 @@ async fn turn_away(listener: &mut Listener) {
         accepted.connection.close(code(Code::H3_NO_ERROR));
     }
     // Connections may still be open.
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 fn code(code: Code) -> s2n_quic::application::Error {

@@ -90,7 +90,7 @@ impl tls::Endpoint for Endpoint {
             load: self.load.clone(),
             peer: info.remote_address,
             is_new: true,
-            state: State::Hello(hello),
+            state: State::Hello(Box::new(hello)),
         }
     }
 
@@ -122,7 +122,7 @@ pub(super) struct Session {
 
 enum State {
     /// The ClientHello is not whole.
-    Hello(Hello),
+    Hello(Box<Hello>),
     /// It is, and was decided on.
     Decided(Box<Decided>),
     /// Failed, which is to be said at the next turn.
@@ -423,7 +423,7 @@ impl Session {
                 }
             }
             if let State::Hello(hello) = std::mem::replace(&mut self.state, State::Over) {
-                self.state = State::Decided(Box::new(self.decide(hello)?));
+                self.state = State::Decided(Box::new(self.decide(*hello)?));
             }
         }
         let State::Decided(decided) = &mut self.state else { return Poll::Ready(Ok(())) };

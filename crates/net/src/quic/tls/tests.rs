@@ -3,12 +3,13 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::error::Error;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::Waker;
 
 use bytes::Bytes;
 use outlast_domain::seal::RootKey;
 use outlast_domain::work::Work;
+use outlast_ledger::{End, Handshake, Observe};
 use outlast_store::memory::MemoryStore;
 use rustls::pki_types::{CertificateDer, ServerName as Name};
 use rustls::quic::ClientConnection;
@@ -19,7 +20,7 @@ use s2n_quic_core::transport::parameters::ServerTransportParameters;
 use super::*;
 use crate::HandshakeKind;
 use crate::certificate::{KINDS, ensure};
-use crate::door::Settings;
+use crate::door::{ServerCertificate, Settings};
 use crate::policy::Policy;
 use crate::server::system_clock;
 
@@ -139,6 +140,25 @@ const PARAMETERS: &[u8] = b"parameters of the client";
 struct World {
     endpoint: Endpoint,
     roots: RootCertStore,
+    reports: Arc<Reports>,
+    /// Takes the certificate's place during a handshake.
+    next: Option<ServerCertificate>,
+}
+
+/// What the ledger would be told.
+#[derive(Default)]
+struct Reports {
+    handshakes: Mutex<Vec<Handshake>>,
+    ends: Mutex<Vec<End>>,
+}
+
+impl Observe for Reports {
+    fn handshake(&self, handshake: &Handshake) {
+        self.handshakes.lock().unwrap().push(handshake.clone());
+    }
+    fn end(&self, end: &End) {
+        self.ends.lock().unwrap().push(end.clone());
+    }
 }
 
 fn world() -> World {
@@ -150,10 +170,17 @@ fn world() -> World {
     for der in outlast_pki::pem::read_certificates(chain.root_pem.as_bytes()).unwrap() {
         roots.add(CertificateDer::from(der)).unwrap();
     }
-    let settings = Settings { quic_protocols: vec![b"tested".to_vec()], ..Settings::default() };
+    let next = ensure(&mut work, &KINDS[1], &["localhost".to_owned()]).unwrap();
+    let next = Some(next.certificate(&KINDS[1]));
+    let reports = Arc::new(Reports::default());
+    let settings = Settings {
+        quic_protocols: vec![b"tested".to_vec()],
+        observer: Some(reports.clone()),
+        ..Settings::default()
+    };
     let door = Door::new(settings, vec![chain.certificate(&KINDS[0])], None).unwrap();
     let load = Arc::new(Load::new(&super::super::Settings::default()));
-    World { endpoint: Endpoint { door: Arc::new(door), load }, roots }
+    World { endpoint: Endpoint { door: Arc::new(door), load }, roots, reports, next }
 }
 
 impl World {
@@ -226,6 +253,9 @@ fn finish(world: &mut World, groups: &[&str], piece: usize) -> (Negotiated, bool
                 Poll::Pending => assert!(!wire.is_complete),
             }
         }
+        if let Some(next) = world.next.take() {
+            world.endpoint.door.replace_certificates(vec![next]).unwrap();
+        }
         for sent in &mut wire.sent {
             if !sent.is_empty() {
                 client.read_hs(&std::mem::take(sent)).unwrap();
@@ -237,8 +267,43 @@ fn finish(world: &mut World, groups: &[&str], piece: usize) -> (Negotiated, bool
 }
 
 #[test]
+fn what_was_served_is_reported_as_it_was_decided_and_so_is_its_end() {
+    let mut world = world();
+    // Nobody accepts it.
+    finish(&mut world, &["X25519MLKEM768"], 500);
+    let handshakes = world.reports.handshakes.lock().unwrap();
+    match handshakes.as_slice() {
+        [Handshake { connection, outcome: Outcome::Served(served), .. }] => {
+            // Its certificate has been replaced meanwhile.
+            assert_eq!(served.certificate.as_deref(), Some(KINDS[0].name));
+            let ends = world.reports.ends.lock().unwrap();
+            assert_eq!(ends.iter().map(|end| end.connection).collect::<Vec<_>>(), [*connection]);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_fails_before_the_client_hello_is_whole_is_reported_once_something_was_heard() {
+    let mut world = world();
+    let hello = flight(&mut world.client(&["X25519MLKEM768"]));
+    for (came, reports) in [(&b""[..], 0), (&hello[..100], 1), (b"\x02\0\0\x01", 1)] {
+        let (mut session, mut wire) = (world.session(), Wire::default());
+        if !came.is_empty() {
+            wire.received[0].push_back(Bytes::copy_from_slice(came));
+        }
+        let _ = poll(&mut session, &mut wire);
+        drop(session);
+        let reported = std::mem::take(&mut *world.reports.handshakes.lock().unwrap());
+        assert_eq!(reported.len(), reports, "{reported:?}");
+        assert!(reported.iter().all(|it| matches!(it.outcome, Outcome::Failed(_))));
+    }
+}
+
+#[test]
 fn a_client_hello_may_come_in_pieces_of_any_size() {
     let mut world = world();
+    world.next = None;
     for piece in [1, 2, 3, 4, 5, 7, 64, 500, 1199, 1_000_000] {
         let (negotiated, has_tickets) = finish(&mut world, &["X25519MLKEM768", "x25519"], piece);
         assert_eq!(negotiated.group.as_deref(), Some("X25519MLKEM768"));
