@@ -6,7 +6,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use outlast_ledger::{Observe, Outcome, Served};
@@ -78,10 +78,12 @@ pub struct Accepted<S> {
 pub struct Door {
     settings: Settings,
     reporter: Arc<Reporter>,
-    /// Sessions of TLS 1.2 clients without tickets.
+    /// Sessions of TLS 1.2, which has no tickets here.
     sessions: Arc<dyn StoresServerSessions>,
     tickets: Arc<dyn ProducesTickets>,
     current: RwLock<Arc<Current>>,
+    /// Held from reading `current` to writing it: of two replacements at a time, one would undo the other.
+    replacing: Mutex<()>,
 }
 
 impl Door {
@@ -104,23 +106,31 @@ impl Door {
             rules: settings.rules,
             observer: settings.observer.clone(),
         });
-        Ok(Self { settings, reporter, sessions, tickets, current: RwLock::new(Arc::new(current)) })
+        let current = RwLock::new(Arc::new(current));
+        Ok(Self { settings, reporter, sessions, tickets, current, replacing: Mutex::new(()) })
     }
 
     /// Asks clients for certificates in another way from the next connection on: other roots, newer CRLs.
     pub fn replace_clients(&self, clients: &ClientAuth) -> Result<(), Error> {
+        let replacing = self.replacing();
         let certificates = self.current().certificates.clone();
-        self.replace(certificates, Some(clients.clone()))
+        self.replace(&replacing, certificates, Some(clients.clone()))
     }
 
     /// Uses other certificates from the next connection on.
     pub fn replace_certificates(&self, certificates: Vec<ServerCertificate>) -> Result<(), Error> {
+        let replacing = self.replacing();
         let clients = self.current().clients.clone();
-        self.replace(certificates, clients)
+        self.replace(&replacing, certificates, clients)
+    }
+
+    fn replacing(&self) -> MutexGuard<'_, ()> {
+        self.replacing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn replace(
         &self,
+        _held: &MutexGuard<'_, ()>,
         certificates: Vec<ServerCertificate>,
         clients: Option<ClientAuth>,
     ) -> Result<(), Error> {
