@@ -27,7 +27,7 @@ pub const BODY_BUDGET_KIB: u32 = 128 * 1024;
 pub const UNKNOWN_CALLER_BODY: usize = 64 * 1024;
 /// How long open requests may go on after the signal to stop.
 pub const GRACE: Duration = Duration::from_secs(20);
-/// TLS sessions remembered for TLS 1.2 clients without tickets.
+/// Sessions of TLS 1.2 that are remembered.
 pub const MAX_SESSIONS: usize = 4096;
 /// Bytes of an answer that the client reads at most.
 pub const MAX_ANSWER: usize = 4 * 1024 * 1024;

@@ -5,7 +5,7 @@
 //! time to time, and what it gives is handed to [`Tickets::replace`] once it is committed.
 //!
 //! A resumed session exchanges keys anew (the door has no mode without), so a ticket key that leaks opens no recorded
-//! traffic of TLS 1.3.
+//! traffic of TLS 1.3. It would in TLS 1.2, whose clients get no tickets: their sessions are in the memory of one server.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};

@@ -70,7 +70,7 @@ impl Current {
                         };
                         let resolver = Arc::new(Always::new(certificate, scheme));
                         let mut config = builder.with_cert_resolver(resolver);
-                        kept.finish(&mut config, clients.is_some());
+                        kept.finish(&mut config, version, clients.is_some());
                         let quic = kept.quic(version, &config);
                         let key = (version, group.code_point, index, scheme.code_point);
                         configs.insert(key, Configs { tcp: Arc::new(config), quic });
@@ -109,7 +109,7 @@ fn usable(
 }
 
 impl Kept<'_> {
-    fn finish(&self, config: &mut ServerConfig, asks_clients: bool) {
+    fn finish(&self, config: &mut ServerConfig, version: Version, asks_clients: bool) {
         // The policy's order counts; the client's must not undo it.
         config.ignore_client_order = true;
         config.alpn_protocols = self.settings.protocols.clone();
@@ -122,8 +122,12 @@ impl Kept<'_> {
             config.send_tls13_tickets = 0;
         } else {
             // Common to all configurations, so that a session resumes whichever it meets.
-            config.ticketer = self.tickets.clone();
             config.session_storage = self.sessions.clone();
+            // In TLS 1.2 a ticket has the master secret in it, so that a ticket key that leaks opens what was recorded, and a
+            // resumed session gets a new ticket with the same one: without end. Its sessions are in memory only.
+            if version == Version::Tls13 {
+                config.ticketer = self.tickets.clone();
+            }
         }
     }
 
