@@ -245,6 +245,40 @@ fn scheme(
         .find(|scheme| {
             rules.handshake_schemes().any(|allowed| allowed.code_point == scheme.code_point)
                 && offer.schemes.contains(&scheme.code_point)
+                && (version == Version::Tls13 || names_curve(offer, scheme))
                 && !fails(scheme)
         })
+}
+
+/// Curves of the keys that schemes of ECDSA sign with, by their code points as groups.
+static CURVES: &[(&str, u16)] = &[
+    ("ecdsa_secp256r1_sha256", 0x0017),
+    ("ecdsa_secp384r1_sha384", 0x0018),
+    ("ecdsa_secp521r1_sha512", 0x0019),
+];
+
+/// Whether the client of TLS 1.2 takes keys on the scheme's curve: there the groups that it names are those of certificates,
+/// too (RFC 8422, section 5.1), and OpenSSL refuses others. In TLS 1.3 they are not (RFC 8446, section 4.2.7).
+fn names_curve(offer: &Offer, scheme: &Scheme) -> bool {
+    let curve = CURVES.iter().find(|(name, _)| *name == scheme.name);
+    curve.is_none_or(|(_, group)| offer.groups.contains(group))
+}
+
+#[cfg(test)]
+mod tests {
+    use outlast_crypto::schemes::SCHEMES;
+
+    use super::*;
+
+    #[test]
+    fn every_scheme_of_ecdsa_has_its_curve() {
+        let of_ecdsa = |row: &&Scheme| row.kind == Kind::Ecdsa;
+        let names: Vec<_> = SCHEMES.iter().filter(of_ecdsa).map(|row| row.name).collect();
+        assert_eq!(CURVES.len(), names.len());
+        for (name, group) in CURVES {
+            assert!(names.contains(name), "{name}");
+            let row = Group::by_code_point(*group).unwrap();
+            assert!(name.contains(row.name), "{name}: {}", row.name);
+        }
+    }
 }

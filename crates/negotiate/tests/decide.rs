@@ -61,6 +61,29 @@ fn of_two_certificates_the_first_that_the_client_can_verify_is_shown() {
     assert_eq!(chosen(&offer(Transport::Tcp, &[P256, MLDSA65]), &below), Ok(0));
 }
 
+/// RFC 8422, section 5.1: in TLS 1.2 the groups of the client are also those of the keys that it takes.
+#[test]
+fn in_tls_12_no_key_is_shown_on_a_curve_that_the_client_does_not_name() {
+    let p384 = 0x0503;
+    let both = [certificate("ecdsa-p384", p384, p384), certificate("ecdsa-p256", P256, P256)];
+    for (versions, groups, expected) in [
+        (&[0x0303][..], &[0x001d, 0x0017, 0x0018][..], Ok(0)),
+        (&[0x0303], &[0x001d, 0x0017], Ok(1)),
+        (&[0x0303], &[0x001d], Err(Refusal::Scheme)),
+        // TLS 1.3 asks the schemes only.
+        (&[0x0304], &[0x001d], Ok(0)),
+    ] {
+        let offer = Offer {
+            versions: versions.to_vec(),
+            suites: vec![0x1301, 0xc02b, 0xc02c],
+            groups: groups.to_vec(),
+            shares: Some(vec![0x001d]),
+            ..offer(Transport::Tcp, &[P256, p384])
+        };
+        assert_eq!(chosen(&offer, &both), expected, "{offer:?}");
+    }
+}
+
 #[test]
 fn no_certificate_is_shown_whose_chain_the_policy_does_not_allow() {
     let sha1 = 0x0203;

@@ -123,6 +123,13 @@ proptest! {
                     prop_assert!(!choice.hello_retry);
                     prop_assert_ne!(choice.scheme.kind, Kind::MlDsa);
                     prop_assert_ne!(choice.suite.authentication, Authentication::Any);
+                    let curve = match choice.scheme.code_point {
+                        0x0403 => Some(0x0017),
+                        0x0503 => Some(0x0018),
+                        0x0603 => Some(0x0019),
+                        _ => None,
+                    };
+                    prop_assert!(curve.is_none_or(|curve| offer.groups.contains(&curve)));
                     prop_assert_eq!(offer.transport, Transport::Tcp);
                 }
             }
