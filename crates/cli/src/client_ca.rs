@@ -107,8 +107,8 @@ impl Clients {
         })
     }
 
-    /// When the files were changed and how long they are: whether to read them again.
-    pub(crate) fn stamp(&self) -> Vec<(Option<std::time::SystemTime>, u64)> {
+    /// The files' stamps: whether to read them again.
+    pub(crate) fn stamp(&self) -> Vec<Option<tls::Stamp>> {
         let mut paths = vec![self.authorities.clone()];
         if let Ok(folder) = std::fs::read_dir(&self.authorities) {
             paths.extend(folder.flatten().map(|entry| entry.path()));

@@ -408,40 +408,41 @@ impl Data {
         self.service.store().as_ref()
     }
 
-    /// The certificates to show: its own, for these names, renewed if need be, or those in files. Their roots are given to
-    /// clients.
-    pub(crate) fn certificates(
-        &self,
-        shows: &Shows,
-        names: &[String],
-    ) -> Result<Vec<ServerCertificate>, Failure> {
-        let mut roots = String::new();
-        let mut out = Vec::new();
+    /// The certificates to show: its own, for these names, renewed if need be, or those in files.
+    pub(crate) fn certificates(&self, shows: &Shows, names: &[String]) -> Result<Shown, Failure> {
+        let mut shown = Shown { certificates: Vec::new(), roots: String::new(), untimely: None };
         match shows {
             Shows::Own(kinds) => {
                 for kind in kinds {
                     let mut work = self.service.work(system_clock());
                     let chain = certificate::ensure(&mut work, kind, names)?;
                     self.commit(work)?;
-                    roots.push_str(&chain.root_pem);
-                    out.push(chain.certificate(kind));
+                    shown.roots.push_str(&chain.root_pem);
+                    shown.certificates.push(chain.certificate(kind));
                 }
             }
             Shows::Files(list) => {
                 for files in list {
                     let own = files.load()?;
-                    roots.push_str(own.root_pem.as_deref().unwrap_or_default());
-                    out.push(own.certificate);
+                    let untimely = files.untimely(&own, system_clock().div_euclid(1000));
+                    shown.untimely = shown.untimely.or(untimely);
+                    shown.roots.push_str(own.root_pem.as_deref().unwrap_or_default());
+                    shown.certificates.push(own.certificate);
                 }
             }
         }
+        Ok(shown)
+    }
+
+    /// Gives clients the roots of the certificates that are shown now.
+    pub(crate) fn give_roots(&self, roots: &str) -> Result<(), Failure> {
         let path = self.folder.join("client/ca.pem");
         // Files need not have their root: then it is the operator who tells clients.
         if !roots.is_empty() && std::fs::read(&path).ok().as_deref() != Some(roots.as_bytes()) {
             files::make_private_folder(&self.folder.join("client"))?;
             files::write(&path, roots.as_bytes(), 0o644)?;
         }
-        Ok(out)
+        Ok(())
     }
 
     /// Gives the keys of session tickets to whom makes them; makes new ones in time.
@@ -473,6 +474,16 @@ impl Data {
         }
         Ok(())
     }
+}
+
+/// What a server is to show.
+pub(crate) struct Shown {
+    /// The preferred certificate first.
+    pub(crate) certificates: Vec<ServerCertificate>,
+    /// Their roots in PEM, as far as they are known.
+    pub(crate) roots: String,
+    /// What is wrong with the validity of one that is in a file.
+    pub(crate) untimely: Option<Failure>,
 }
 
 /// How often something is tried that another server does at the same time.

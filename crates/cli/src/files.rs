@@ -67,8 +67,11 @@ pub(crate) fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
 /// Reads a file of at most `max` bytes.
 pub(crate) fn read(path: &Path, max: usize) -> Result<Vec<u8>, Failure> {
     let attempt = || -> std::io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        File::open(path)?.take(max as u64 + 1).read_to_end(&mut bytes)?;
+        let file = File::open(path)?;
+        // As large as it becomes: a buffer that grows leaves copies of secrets behind.
+        let len = usize::try_from(file.metadata()?.len()).unwrap_or(max).min(max);
+        let mut bytes = Vec::with_capacity(len + 1);
+        file.take(max as u64 + 1).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
     let bytes = attempt().map_err(|error| Failure::file(path, &error))?;

@@ -2,6 +2,7 @@
 //!
 //! What is broken changes nothing: what was there before stays, and the log says so.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::client_ca::Clients;
 use crate::data::Data;
 use crate::failure::Failure;
-use crate::tls::Shows;
+use crate::tls::{Shows, Stamp};
 
 /// How often it is looked whether files have changed.
 const FILES: Duration = Duration::from_secs(5);
@@ -35,41 +36,98 @@ pub(crate) fn check(door: &Door) -> Result<(), Failure> {
     ))
 }
 
-/// Takes over changed files, and all of them at SIGHUP. Never ends, unless there are none.
-pub(crate) async fn watch(
-    data: Arc<Data>,
-    door: Arc<Door>,
-    shows: Shows,
-    names: Vec<String>,
-    clients: Option<Clients>,
-) {
-    if !shows.has_files() && clients.is_none() {
-        return;
+/// Files, and what became of them when they were last read.
+struct Followed {
+    /// Those that were taken over; absent if the last try failed, which is then repeated: what was wrong may not be in them.
+    taken: Option<Stamps>,
+    /// Those of which the log says already that they cannot be used.
+    refused: Option<Stamps>,
+}
+
+type Stamps = Vec<Option<Stamp>>;
+
+impl Followed {
+    fn new(stamps: Stamps) -> Self {
+        Self { taken: Some(stamps), refused: None }
     }
-    let mut hang_up = signal(SignalKind::hangup())
-        .inspect_err(|error| tracing::warn!(%error, "SIGHUP cannot be received"))
-        .ok();
-    let mut shown = shows.stamp();
-    let mut believed = clients.as_ref().map(Clients::stamp);
-    loop {
-        let asked = tokio::select! {
-            () = tokio::time::sleep(FILES) => false,
-            () = received(&mut hang_up) => true,
-        };
-        let newer = shows.stamp();
-        if shows.has_files() && (asked || newer != shown) {
-            shown = newer;
-            certificates(&data, &door, &shows, &names);
+
+    /// Has `take` read them if they are not those that were taken over, or if somebody asked; says `what` if that fails.
+    fn follow(&mut self, stamps: Stamps, asked: bool, what: &str, take: impl FnOnce() -> Taken) {
+        if !asked && self.taken.as_ref() == Some(&stamps) {
+            return;
         }
-        let newer = clients.as_ref().map(Clients::stamp);
-        if let Some(clients) = &clients
-            && (asked || newer != believed)
-        {
-            believed = newer;
-            believe(&door, clients);
+        match take() {
+            Ok(()) => *self = Self::new(stamps),
+            Err(failure) => {
+                if asked || self.refused.as_ref() != Some(&stamps) {
+                    refused(what, &failure);
+                }
+                *self = Self { taken: None, refused: Some(stamps) };
+            }
         }
     }
 }
+
+type Taken = Result<(), Failure>;
+
+fn refused(what: &str, failure: &Failure) {
+    tracing::error!(error = failure.message(), "{what} cannot be used: those before stay");
+}
+
+/// The files that a server has taken over, by their stamps from before they were read.
+pub(crate) struct Watch {
+    shown: Followed,
+    believed: Followed,
+}
+
+impl Watch {
+    /// Before the files are read for the first time, so that no change is missed.
+    pub(crate) fn new(shows: &Shows, clients: Option<&Clients>) -> Self {
+        let believed = clients.map(Clients::stamp).unwrap_or_default();
+        Self { shown: Followed::new(shows.stamp()), believed: Followed::new(believed) }
+    }
+
+    /// Takes over changed files, and all of them at SIGHUP. Never ends, unless there are none.
+    pub(crate) async fn run(
+        mut self,
+        data: Arc<Data>,
+        door: Arc<Door>,
+        shows: Shows,
+        names: Vec<String>,
+        clients: Option<Clients>,
+    ) {
+        if !shows.has_files() && clients.is_none() {
+            return;
+        }
+        let mut hang_up = signal(SignalKind::hangup())
+            .inspect_err(|error| tracing::warn!(%error, "SIGHUP cannot be received"))
+            .ok();
+        loop {
+            let asked = tokio::select! {
+                () = tokio::time::sleep(FILES) => false,
+                () = received(&mut hang_up) => true,
+            };
+            if shows.has_files() {
+                self.shown.follow(shows.stamp(), asked, CERTIFICATES, || {
+                    certificates(&data, &door, &shows, &names)?;
+                    tracing::info!("the TLS certificates were read again");
+                    Ok(())
+                });
+            }
+            if let Some(clients) = &clients {
+                self.believed.follow(clients.stamp(), asked, CLIENTS, || {
+                    let auth = tokio::task::block_in_place(|| clients.load())?;
+                    replaced(door.replace_clients(&auth))?;
+                    tracing::info!("the client CAs and CRLs were read again");
+                    Ok(())
+                });
+            }
+        }
+    }
+}
+
+const CERTIFICATES: &str = "the TLS certificates";
+const CLIENTS: &str = "the client CAs and CRLs";
 
 async fn received(hang_up: &mut Option<Signal>) {
     let got = match hang_up {
@@ -81,37 +139,36 @@ async fn received(hang_up: &mut Option<Signal>) {
     }
 }
 
-fn believe(door: &Door, clients: &Clients) {
-    let taken = tokio::task::block_in_place(|| clients.load()).and_then(|auth| {
-        door.replace_clients(&auth).map_err(|error| Failure::new(error.to_string()))
-    });
-    match taken {
-        Ok(()) => tracing::info!("the client CAs and CRLs were read again"),
-        Err(failure) => tracing::error!(
-            error = failure.message(),
-            "the client CAs and CRLs have changed and cannot be used: those before stay"
-        ),
+/// Renews the service's own certificates if they are due.
+pub(crate) fn renew(data: &Data, door: &Door, shows: &Shows, names: &[String]) {
+    if let Err(failure) = certificates(data, door, shows, names) {
+        refused(CERTIFICATES, &failure);
     }
 }
 
 /// Reads or renews the certificates, and shows them from the next connection on.
-pub(crate) fn certificates(data: &Data, door: &Door, shows: &Shows, names: &[String]) {
-    let taken = tokio::task::block_in_place(|| data.certificates(shows, names)).and_then(|list| {
+fn certificates(data: &Data, door: &Door, shows: &Shows, names: &[String]) -> Taken {
+    tokio::task::block_in_place(|| {
+        let shown = data.certificates(shows, names)?;
+        if let Some(failure) = shown.untimely {
+            return Err(failure);
+        }
         let rules = door.rules();
-        if !list.iter().any(|shown| can_show(rules, &shown.facts())) {
+        if !shown.certificates.iter().any(|shown| can_show(rules, &shown.facts())) {
             let name = rules.policy.name;
             return Err(Failure::new(format!("the policy {name} allows none of them")));
         }
-        door.replace_certificates(list).map_err(|error| Failure::new(error.to_string()))
-    });
-    match taken {
-        Ok(()) if shows.has_files() => tracing::info!("the TLS certificates were read again"),
-        Ok(()) => {}
-        Err(failure) => tracing::error!(
-            error = failure.message(),
-            "the TLS certificates cannot be renewed: those before stay"
-        ),
-    }
+        replaced(door.replace_certificates(shown.certificates))?;
+        // Only now: clients that trust the new root alone would not trust the certificates before.
+        if let Err(failure) = data.give_roots(&shown.roots) {
+            tracing::error!(error = failure.message(), "the roots cannot be given to clients");
+        }
+        Ok(())
+    })
+}
+
+fn replaced(outcome: Result<(), impl Display>) -> Taken {
+    outcome.map_err(|error| Failure::new(error.to_string()))
 }
 
 /// Keeps the keys of tickets as they are in the store. Never ends.
@@ -123,5 +180,52 @@ pub(crate) async fn ticket_keys(data: Arc<Data>, tickets: Arc<Tickets>) {
                 tracing::error!(error = failure.message(), "the ticket keys cannot be read");
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_read_is_tried_again_although_it_has_not_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let stamps = || vec![crate::tls::stamp(&path)];
+        let mut followed = Followed::new(stamps());
+        let mut tries = |asked: bool, works: bool| {
+            let mut tried = false;
+            followed.follow(stamps(), asked, "the file", || {
+                tried = true;
+                if works { Ok(()) } else { Err(Failure::new("no")) }
+            });
+            tried
+        };
+        assert!(!tries(false, true), "nothing has changed");
+        std::fs::write(&path, b"1").unwrap();
+        assert!(tries(false, false), "there is a new file");
+        assert!(tries(false, false), "it could not be read");
+        assert!(tries(false, true), "it could not be read the second time either");
+        assert!(!tries(false, true), "it was read");
+        assert!(tries(true, false), "somebody asks");
+        assert!(tries(false, true), "that failed");
+        assert!(!tries(false, true), "it was read");
+    }
+
+    #[test]
+    fn a_file_that_another_has_replaced_is_another_whatever_its_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("key"), folder.path().join("other"));
+        std::fs::write(&path, b"1").unwrap();
+        std::fs::write(&other, b"2").unwrap();
+        let times = std::fs::FileTimes::new().set_modified(std::time::SystemTime::UNIX_EPOCH);
+        for file in [&path, &other] {
+            let file = std::fs::File::options().write(true).open(file).unwrap();
+            file.set_times(times).unwrap();
+        }
+        let before = crate::tls::stamp(&path);
+        assert_eq!(before, crate::tls::stamp(&path));
+        std::fs::rename(&other, &path).unwrap();
+        assert_ne!(before, crate::tls::stamp(&path));
     }
 }

@@ -146,6 +146,7 @@ impl Running {
                 format!("{scheme}://{address}")
             }
         };
+        let http3_port = announced(revocation.service_url.as_deref(), address.port());
         data.service.set_settings(Settings {
             revocation_url: revocation.url.or_else(|| Some(at("http", plain_address?))),
             service_url_is_given: revocation.service_url.is_some(),
@@ -155,7 +156,11 @@ impl Running {
         let sink = revocation.buckets.sink(data.folder())?;
         let validator = Validator::new(revocation.acme);
         let Tls { rules, shows, names, clients } = tls;
-        let certificates = data.certificates(&shows, &names)?;
+        let watch = reload::Watch::new(&shows, clients.as_ref());
+        let shown = data.certificates(&shows, &names)?;
+        if let Some(failure) = shown.untimely {
+            tracing::warn!(error = failure.message(), "clients will refuse this server");
+        }
         let tickets = Tickets::new(system_clock);
         data.refresh_tickets(&tickets)?;
         let auth = clients.as_ref().map(Clients::load).transpose()?;
@@ -175,9 +180,10 @@ impl Running {
             tickets: Some(tickets.bound("api", &rules)),
             ..door::Settings::with_protocols(PROTOCOLS)
         };
-        let door = Door::new(settings, certificates, auth)
+        let door = Door::new(settings, shown.certificates, auth)
             .map_err(|error| Failure::new(format!("TLS cannot be configured: {error}")))?;
         reload::check(&door)?;
+        data.give_roots(&shown.roots)?;
         let door = Arc::new(door);
         let mut server = Server::new(data.service.clone(), door.clone(), system_clock)
             .counting(metrics.as_ref().map(|kept| kept.metrics.clone()));
@@ -188,7 +194,12 @@ impl Running {
                     Failure::new(format!("HTTP/3 cannot be served: {error}"))
                         .hint("switch it off: --http3 off")
                 })?;
-                server = server.announcing_http3(address.port());
+                match http3_port {
+                    Some(port) => server = server.announcing_http3(port),
+                    None => tracing::info!(
+                        "HTTP/3 is not announced: the service URL has another port than is listened at"
+                    ),
+                }
                 Some(listener)
             }
             None => None,
@@ -215,7 +226,7 @@ impl Running {
         let revocation = tokio::spawn(revocation_chores(data.clone()));
         let publishing = tokio::spawn(publishing(data.clone(), sink, stopped.clone()));
         let watch =
-            tokio::spawn(reload::watch(data.clone(), server.door.clone(), shows, names, clients));
+            tokio::spawn(watch.run(data.clone(), server.door.clone(), shows, names, clients));
         let validating = match validator {
             Ok(validator) => {
                 let service = data.service.clone();
@@ -257,6 +268,14 @@ impl Running {
         let _ = self.stop.send(true);
         let _ = self.task.await;
     }
+}
+
+/// The port to announce for HTTP/3: that which is listened at, unless clients come to another, from which only TCP may be
+/// passed on.
+fn announced(service_url: Option<&str>, port: u16) -> Option<u16> {
+    let Some(url) = service_url else { return Some(port) };
+    let given = url.parse::<http::Uri>().ok()?.authority()?.port_u16().unwrap_or(443);
+    (given == port).then_some(port)
 }
 
 /// Each connection is an open file, and shells and service managers often allow 1024 unless asked for more.
@@ -370,7 +389,26 @@ async fn chores(data: Arc<Data>, server: Arc<Server>, shows: Shows, names: Vec<S
         tokio::time::sleep(CHORES).await;
         // Not at start: the server has only just looked at its certificates. Files have whoever renews them.
         if !shows.has_files() {
-            reload::certificates(&data, &server.door, &shows, &names);
+            reload::renew(&data, &server.door, &shows, &names);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn http3_is_announced_where_clients_can_reach_it() {
+        for (url, expected) in [
+            (None, Some(8443)),
+            (Some("https://a.example:8443"), Some(8443)),
+            (Some("https://[::1]:8443/kms"), Some(8443)),
+            (Some("https://a.example"), None),
+            (Some("https://a.example:443"), None),
+        ] {
+            assert_eq!(announced(url, 8443), expected, "{url:?}");
+        }
+        assert_eq!(announced(Some("https://a.example/x"), 443), Some(443));
     }
 }

@@ -1,8 +1,8 @@
 //! How a server shows itself and what it negotiates: flags, settings file, and what comes of them.
 
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use outlast_crypto::Secret;
 use outlast_negotiate::{Rules, SecurityPolicy};
@@ -82,9 +82,10 @@ pub(crate) struct Files {
 impl Files {
     /// Reads both.
     pub(crate) fn load(&self) -> Result<Own, Failure> {
-        let chain = files::read(&self.chain, MAX_FILE)?;
+        // The key may be in the chain's file, too.
+        let chain = Secret::new(files::read(&self.chain, MAX_FILE)?);
         let key = Secret::new(files::read(&self.key, MAX_FILE)?);
-        own_certificate::read(&chain, key.expose()).map_err(|error| {
+        own_certificate::read(chain.expose(), key.expose()).map_err(|error| {
             use own_certificate::OwnError::{Encrypted, Key, NoKey, OtherKey, Unusable};
             match error {
                 Key(_) | NoKey | OtherKey | Unusable(_) => Failure::file(&self.key, &error),
@@ -94,19 +95,44 @@ impl Files {
             }
         })
     }
-}
 
-/// When files were changed and how long they are: whether to read them again.
-pub(crate) fn stamp(path: &Path) -> (Option<SystemTime>, u64) {
-    match std::fs::metadata(path) {
-        Ok(metadata) => (metadata.modified().ok(), metadata.len()),
-        Err(_) => (None, 0),
+    /// What is wrong with these validity times at `now`, in seconds since 1970.
+    pub(crate) fn untimely(&self, own: &Own, now: i64) -> Option<Failure> {
+        let wrong = if now > own.not_after {
+            "the certificate has expired"
+        } else if now < own.not_before {
+            "the certificate is not valid yet"
+        } else {
+            return None;
+        };
+        Some(Failure::file(&self.chain, &wrong))
     }
 }
 
+/// What tells a file from the one that was there before: whether to read it again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    modified: (i64, i64),
+    /// Tells of other permissions, and of files whose time of change was set.
+    changed: (i64, i64),
+    inode: u64,
+    len: u64,
+}
+
+/// That of a file, if it is there.
+pub(crate) fn stamp(path: &Path) -> Option<Stamp> {
+    let found = std::fs::metadata(path).ok()?;
+    Some(Stamp {
+        modified: (found.mtime(), found.mtime_nsec()),
+        changed: (found.ctime(), found.ctime_nsec()),
+        inode: found.ino(),
+        len: found.len(),
+    })
+}
+
 impl Shows {
-    /// When the files were changed, if there are any.
-    pub(crate) fn stamp(&self) -> Vec<(Option<SystemTime>, u64)> {
+    /// The files' stamps, if there are any.
+    pub(crate) fn stamp(&self) -> Vec<Option<Stamp>> {
         match self {
             Self::Own(_) => Vec::new(),
             Self::Files(list) => {

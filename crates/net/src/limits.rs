@@ -137,6 +137,6 @@ pub const STREAM_HEAD: Duration = Duration::from_secs(15);
 /// Bytes of datagrams that wait to be read, on a QUIC listener's socket.
 pub const QUIC_RECEIVE_BUFFER: usize = 2 * 1024 * 1024;
 /// How long clients may remember that there is HTTP/3.
-pub const ALT_SVC: Duration = Duration::from_secs(86_400);
+pub const ALT_SVC: Duration = Duration::from_secs(3600);
 /// How often it is looked, while stopping, whether an HTTP/3 connection has requests left.
 pub const STOPPING: Duration = Duration::from_millis(20);

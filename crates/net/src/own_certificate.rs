@@ -52,6 +52,10 @@ pub struct Own {
     pub certificate: ServerCertificate,
     /// The root, in PEM, if the file has it.
     pub root_pem: Option<String>,
+    /// From when the leaf is valid, seconds since 1970.
+    pub not_before: i64,
+    /// Until when.
+    pub not_after: i64,
 }
 
 /// Reads a chain, leaf first, and its private key: PEM or DER. A root at the end is not sent (RFC 8446, section 4.4.2).
@@ -89,13 +93,13 @@ pub fn read(chain: &[u8], key: &[u8]) -> Result<Own, OwnError> {
     let pkcs8 = key.to_pkcs8()?;
     let der = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(pkcs8.expose()));
     let unusable = |error: rustls::Error| OwnError::Unusable(error.to_string());
-    let key = aws_lc_rs::default_provider()
-        .key_provider
-        .load_private_key(der.clone_key())
-        .map_err(unusable)?;
+    // Not by the provider, which wants a copy of the key for itself and does not erase it.
+    let key = aws_lc_rs::sign::any_supported_type(&der).map_err(unusable)?;
+    let (not_before, not_after) = (leaf.not_before(), leaf.not_after());
     let shown = certificates.iter().map(|row| CertificateDer::from(row.der().to_vec())).collect();
     let key = Arc::new(CertifiedKey::new(shown, key));
-    Ok(Own { certificate: ServerCertificate { kind, key }, root_pem })
+    let certificate = ServerCertificate { kind, key };
+    Ok(Own { certificate, root_pem, not_before, not_after })
 }
 
 fn private_key(bytes: &[u8]) -> Result<PrivateKey, OwnError> {

@@ -187,6 +187,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         };
         let mut terminate = receive(SignalKind::terminate())?;
         let mut interrupt = receive(SignalKind::interrupt())?;
+        // Who sends it wants files read again. It ends nothing, also where there are none and before they are watched.
+        let _hang_up = receive(SignalKind::hangup())?;
         let running = Running::start(data, listen, tls, http3, revocation, metrics, ledger).await?;
         if let Err(failure) = data::update_profile(&arguments.data, running.address) {
             tracing::warn!(error = failure.message(), "the AWS profile was not brought up to date");
