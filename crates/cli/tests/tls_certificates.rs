@@ -21,7 +21,11 @@ use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore};
 
 fn made(specs: &[&str]) -> Made {
     let rows: Vec<_> = specs.iter().map(|name| KeySpec::by_name(name).unwrap()).collect();
-    whatif::build(&rows, &["localhost".to_owned()], system_clock().div_euclid(1000) - 60).unwrap()
+    whatif::build(&rows, &["localhost".to_owned()], now() - 60).unwrap()
+}
+
+fn now() -> i64 {
+    system_clock().div_euclid(1000)
 }
 
 fn config(roots: &[Vec<u8>]) -> Arc<ClientConfig> {
@@ -107,6 +111,11 @@ fn within_ten_seconds(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
+fn hang_up(server: &Server) {
+    let pid = rustix::process::Pid::from_child(&server.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+}
+
 #[test]
 fn files_are_shown_and_read_again_without_dropping_connections() {
     let files = Files::new();
@@ -116,21 +125,51 @@ fn files_are_shown_and_read_again_without_dropping_connections() {
     open.is_well().unwrap();
     // By SIGHUP.
     let second = files.write(&made(&["ML_DSA_87", "ML_DSA_65", "ML_DSA_44"]));
-    let pid = rustix::process::Pid::from_child(&server.child);
-    rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+    hang_up(&server);
     within_ten_seconds("the second is shown", || shown_below(server.port, &second));
     assert!(!shown_below(server.port, &first));
     open.is_well().unwrap();
     // What is broken changes nothing.
     let broken = made(&["RSA_2048", "RSA_2048"]);
     std::fs::write(&files.key, broken.leaf_key.expose()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+    hang_up(&server);
     std::thread::sleep(Duration::from_secs(1));
     assert!(shown_below(server.port, &second));
     // By itself.
     let third = files.write(&broken);
     within_ten_seconds("the third is shown", || shown_below(server.port, &third));
     open.is_well().unwrap();
+}
+
+#[test]
+fn what_is_not_valid_now_replaces_nothing() {
+    let files = Files::new();
+    let good = files.write(&made(&["ECC_NIST_P256", "ECC_NIST_P256"]));
+    let server = Server::start(&files.folder.data, &files.flags());
+    let ca = files.folder.data.join("client/ca.pem");
+    let before = std::fs::read(&ca).unwrap();
+    let rows = [KeySpec::by_name("ECC_NIST_P256").unwrap(); 2];
+    for (what, from) in [("expired", 1_000_000_000), ("not valid yet", now() + 86_400)] {
+        let other = whatif::build(&rows, &["localhost".to_owned()], from).unwrap();
+        files.write(&other);
+        // With its root, which clients are not to be given.
+        let all = pem::chain(other.certificates.iter().map(Vec::as_slice));
+        std::fs::write(&files.chain, all).unwrap();
+        hang_up(&server);
+        std::thread::sleep(Duration::from_secs(1));
+        assert!(shown_below(server.port, &good), "{what}");
+        assert_eq!(std::fs::read(&ca).unwrap(), before, "{what}");
+    }
+}
+
+#[test]
+fn a_hangup_ends_no_server() {
+    let folder = Folder::new();
+    let mut server = folder.serve();
+    hang_up(&server);
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(server.child.try_wait().unwrap().is_none());
+    Open::new(server.port, &config(&server.roots())).is_well().unwrap();
 }
 
 #[test]
