@@ -8,6 +8,7 @@ use std::time::Duration;
 use outlast_ledger::Outcome;
 use outlast_negotiate::offer::{Collected, MAX_CLIENT_HELLO, collect};
 use raw::*;
+use rustls::NamedGroup;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[tokio::test]
@@ -251,7 +252,9 @@ async fn what_is_no_hello_is_answered_or_not() {
 #[tokio::test]
 async fn who_gets_tls12_is_told_that_there_is_tls13() {
     let world = world();
-    let mut hello = Hello::of_record(&sent(&mut world.client()));
+    // The curve of the certificate's key is named.
+    let config = world.config(&["X25519MLKEM768", "secp256r1"], NamedGroup::X25519MLKEM768);
+    let mut hello = Hello::of_record(&sent(&mut connection(config)));
     hello.remove(43);
     hello.suites = [&[0xc0, 0x2b], &hello.suites[..]].concat();
     let answer = world.answer(&[&hello.record(), &alert(0)]).await;

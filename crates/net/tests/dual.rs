@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use outlast_crypto::keys::KeySpec;
 use outlast_ledger::{Outcome, Served};
+use outlast_negotiate::catalogue::POLICIES;
+use outlast_negotiate::{Mode, Rules};
 use outlast_net::certificate::{KINDS, SETS, kinds_by_name};
 use outlast_net::door::{Door, Settings};
 use outlast_net::own_certificate::{self, OwnError};
@@ -112,6 +114,35 @@ async fn each_kind_of_certificate_is_served_and_policies_choose() {
 fn made(specs: &[&str]) -> Made {
     let rows: Vec<_> = specs.iter().map(|name| KeySpec::by_name(name).unwrap()).collect();
     whatif::build(&rows, &["localhost".to_owned()], system_clock().div_euclid(1000) - 60).unwrap()
+}
+
+/// Those without TLS and those that have no use for the certificates refuse everybody.
+#[tokio::test]
+async fn every_policy_makes_a_door_in_every_mode() {
+    let own = |specs: &[&str]| {
+        let made = made(specs);
+        let own = own_certificate::read(chain_pem(&made).as_bytes(), made.leaf_key.expose());
+        own.unwrap().certificate
+    };
+    let certificates = [own(&["ML_DSA_65", "ML_DSA_65"]), own(&["ECC_NIST_P256"; 2])];
+    let hello = sent(&mut dual().client());
+    for policy in POLICIES {
+        for mode in Mode::ALL {
+            let rules = Rules { policy, mode };
+            let settings = Settings { rules, ..Settings::with_protocols(&["h2"]) };
+            let door = Door::new(settings, certificates.to_vec(), None);
+            let door = door.unwrap_or_else(|error| panic!("{} {mode}: {error}", policy.name));
+            let (mut client, server) = tokio::io::duplex(1 << 16);
+            client.write_all(&hello).await.unwrap();
+            client.shutdown().await.unwrap();
+            assert!(door.accept(server, None).await.is_err());
+            let mut answer = Vec::new();
+            client.read_to_end(&mut answer).await.unwrap();
+            // A ServerHello or an alert.
+            assert!(matches!(answer.first(), Some(21 | 22)), "{} {mode}: {answer:?}", policy.name);
+            assert!(policy.has_tls() || answer[0] == 21, "{}", policy.name);
+        }
+    }
 }
 
 fn chain_pem(made: &Made) -> String {
