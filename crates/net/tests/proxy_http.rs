@@ -331,6 +331,56 @@ async fn bodies_stream_both_ways() {
     .await;
 }
 
+/// Without a length, whatever the method.
+#[tokio::test]
+async fn bodies_of_any_method_arrive() {
+    let world = World::new();
+    let (server, backend) = server_behind().await;
+    mirror(server);
+    let (_proxy, address) = start(http(&world, vec![backend]));
+    soon(async {
+        let stream = TokioIo::new(connect(&world, address, "h2").await);
+        let (mut sender, connection) =
+            http2::handshake(TokioExecutor::new(), stream).await.unwrap();
+        tokio::spawn(connection);
+        for method in ["GET", "POST", "DELETE"] {
+            let pieces = ["hel", "lo"].map(|piece| Ok::<_, std::io::Error>(Frame::data(piece.into())));
+            let body: StreamBody<_> = StreamBody::new(futures_util::stream::iter(pieces));
+            let body = BodyExt::boxed(BodyExt::map_frame(body, |frame: Frame<Bytes>| frame));
+            let request = Request::builder().method(method).uri("https://a/").body(body).unwrap();
+            let said = text(sender.send_request(request).await.unwrap()).await;
+            assert!(said.ends_with("5 bytes"), "{method}: {said}");
+        }
+        let h1 = "GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n2\r\nxy\r\n0\r\n\r\n";
+        let said = raw(&world, address, h1).await;
+        assert!(said.ends_with("2 bytes"), "{said}");
+    })
+    .await;
+}
+
+/// What NTLM proves counts for its connection: nobody else comes there.
+#[tokio::test]
+async fn connections_that_are_authenticated_are_not_shared() {
+    let world = World::new();
+    let (server, backend) = server_behind().await;
+    let connections = mirror(server);
+    let (_proxy, address) = start(http(&world, vec![backend]));
+    soon(async {
+        let mut client = h1(&world, address).await;
+        for (field, expected) in [("NTLM x", 1), ("Basic x", 2), ("Basic x", 2)] {
+            let request = Request::get("/").header("host", "a").header("authorization", field);
+            let request = request.body(Full::new(Bytes::new())).unwrap();
+            let response = client.send_request(request).await.unwrap();
+            text(response).await;
+            client.ready().await.unwrap();
+            // The connection is kept a moment after the answer.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            assert_eq!(connections.load(Ordering::SeqCst), expected, "{field}");
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn protocols_are_switched() {
     let world = World::new();

@@ -5,8 +5,8 @@
 use std::net::IpAddr;
 
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, COOKIE, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, TE,
-    TRAILER, TRANSFER_ENCODING, UPGRADE, VIA,
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, FORWARDED, HOST, HeaderMap, HeaderName,
+    HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VIA, WWW_AUTHENTICATE,
 };
 use http::uri::{Authority, PathAndQuery, Uri};
 use http::{Method, StatusCode, Version, request};
@@ -14,7 +14,7 @@ use http::{Method, StatusCode, Version, request};
 use crate::Negotiated;
 
 /// Fields that concern one connection only (RFC 9110, section 7.6.1), beside those that `Connection` names.
-const HOP_BY_HOP: [HeaderName; 8] = [
+const HOP_BY_HOP: [HeaderName; 10] = [
     CONNECTION,
     TE,
     TRAILER,
@@ -23,10 +23,27 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
     HeaderName::from_static("proxy-authenticate"),
+    // For the first proxy on the way (RFC 9110, section 11.7.2), which is this one.
+    HeaderName::from_static("proxy-authorization"),
+    // Nobody switches to HTTP/2 any more (RFC 9113, section 3.1).
+    HeaderName::from_static("http2-settings"),
 ];
 
 /// Beginnings of names of fields with which proxies speak of the client. Some servers take `_` for `-`.
-const OF_PROXIES: [&str; 4] = ["x-forwarded-", "x-real-ip", "x-client-cert", "x-ssl-client-"];
+const OF_PROXIES: [&str; 11] = [
+    "x-forwarded-",
+    "x-real-ip",
+    "x-client-cert",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "true-client-ip",
+    "x-original-",
+    "x-ssl-",
+    "ssl-client-",
+    // RFC 9440: Client-Cert and Client-Cert-Chain.
+    "client-cert",
+    "x-amzn-mtls-",
+];
 
 /// Beginning of the names of the fields that tell what was negotiated.
 const OF_TLS: &str = "x-outlast-tls-";
@@ -58,6 +75,7 @@ pub(crate) fn outward(head: &mut request::Parts, origin: &Origin<'_>) -> Result<
     {
         return Err(StatusCode::BAD_REQUEST);
     }
+    one_length(&mut head.headers)?;
     let host = host(head)?;
     let via = if head.version >= Version::HTTP_2 { "2.0 outlast" } else { "1.1 outlast" };
     let upgrade = upgrade(head.version, &head.headers);
@@ -97,14 +115,46 @@ pub(crate) fn homeward(headers: &mut HeaderMap, switching: bool) {
     }
 }
 
-/// The protocol that an HTTP/1.1 client asks to switch to (RFC 9110, section 7.8).
+/// The protocol that an HTTP/1.1 client asks to switch to (RFC 9110, section 7.8): one, and not a choice.
 pub(crate) fn upgrade(version: Version, headers: &HeaderMap) -> Option<HeaderValue> {
     let asks = version == Version::HTTP_11 && names(headers, &CONNECTION, "upgrade");
+    let mut values = headers.get_all(UPGRADE).iter();
+    let value = values.next().filter(|_| asks && values.next().is_none())?;
+    // A token, and perhaps a version behind a slash.
+    let one = value.to_str().ok()?.split('/').all(|part| HeaderName::try_from(part).is_ok());
     // To HTTP/2 nobody switches any more (RFC 9113, section 3.1), and the server behind shall not start.
-    headers
-        .get(UPGRADE)
-        .filter(|value| asks && !value.as_bytes().eq_ignore_ascii_case(b"h2c"))
-        .cloned()
+    (one && !value.as_bytes().eq_ignore_ascii_case(b"h2c")).then(|| value.clone())
+}
+
+/// Whether an answer switches to the protocol that was asked for, and to no other.
+pub(crate) fn switches_to(asked: &HeaderValue, answer: &HeaderMap) -> bool {
+    let mut said = answer.get_all(UPGRADE).iter();
+    let same = said.next().is_some_and(|said| {
+        said.as_bytes().trim_ascii().eq_ignore_ascii_case(asked.as_bytes().trim_ascii())
+    });
+    same && said.next().is_none()
+}
+
+/// Whether a connection on which this was said stays its client's own: what such authentication proves counts for all that
+/// comes over the connection later (RFC 4559, section 6).
+pub(crate) fn binds(headers: &HeaderMap) -> bool {
+    let values = [AUTHORIZATION, WWW_AUTHENTICATE].map(|field| headers.get_all(field));
+    let mut elements = values.iter().flatten().flat_map(|value| value.as_bytes().split(list_comma));
+    elements.any(|element| {
+        let scheme = element.trim_ascii().split(u8::is_ascii_whitespace).next().unwrap_or_default();
+        [&b"ntlm"[..], b"negotiate"].iter().any(|bound| scheme.eq_ignore_ascii_case(bound))
+    })
+}
+
+/// Several lengths that agree become one (RFC 9110, section 8.6).
+fn one_length(headers: &mut HeaderMap) -> Result<(), StatusCode> {
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+    let Some(first) = lengths.next().cloned() else { return Ok(()) };
+    if lengths.any(|length| *length != first) {
+        return Err(StatusCode::BAD_REQUEST);
+    }
+    headers.insert(CONTENT_LENGTH, first);
+    Ok(())
 }
 
 /// Whose name the request is for: that in the target goes before the field (RFC 9112, section 3.2.2).
@@ -117,11 +167,12 @@ fn host(head: &request::Parts) -> Result<HeaderValue, StatusCode> {
     }
     if let Some(authority) = head.uri.authority() {
         // RFC 9110, section 4.2.4: who has a user's name in it wants to deceive.
-        let odd = authority.as_str().contains('@');
+        let odd = has_user(authority.as_str().as_bytes());
         let value = HeaderValue::from_str(authority.as_str());
         return value.ok().filter(|_| !odd).ok_or(StatusCode::BAD_REQUEST);
     }
     match field {
+        Some(value) if has_user(value.as_bytes()) => Err(StatusCode::BAD_REQUEST),
         Some(value) if value.is_empty() || Authority::try_from(value.as_bytes()).is_ok() => {
             Ok(value.clone())
         }
@@ -130,19 +181,29 @@ fn host(head: &request::Parts) -> Result<HeaderValue, StatusCode> {
     }
 }
 
-/// Whether a field with a list has this element.
-fn names(headers: &HeaderMap, field: &HeaderName, element: &str) -> bool {
-    elements(headers, field).any(|found| found.eq_ignore_ascii_case(element))
+fn has_user(authority: &[u8]) -> bool {
+    authority.contains(&b'@')
 }
 
-fn elements<'a>(headers: &'a HeaderMap, field: &HeaderName) -> impl Iterator<Item = &'a str> {
-    let values = headers.get_all(field).into_iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).map(str::trim)
+/// Whether a field with a list has this element.
+fn names(headers: &HeaderMap, field: &HeaderName, element: &str) -> bool {
+    elements(headers, field).any(|found| found.eq_ignore_ascii_case(element.as_bytes()))
+}
+
+/// As bytes: one element that is not text must not hide the others.
+fn elements<'a>(headers: &'a HeaderMap, field: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
+    let values = headers.get_all(field).into_iter().map(HeaderValue::as_bytes);
+    values.flat_map(|value| value.split(list_comma)).map(<[u8]>::trim_ascii)
+}
+
+fn list_comma(byte: &u8) -> bool {
+    *byte == b','
 }
 
 fn remove_hop_by_hop(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> =
-        elements(headers, &CONNECTION).filter_map(|name| name.parse().ok()).collect();
+    let named: Vec<HeaderName> = elements(headers, &CONNECTION)
+        .filter_map(|name| HeaderName::from_bytes(name).ok())
+        .collect();
     for name in named.iter().chain(&HOP_BY_HOP) {
         // What a request is for, and where it ends, is not for a client to take away.
         if *name != HOST && *name != CONTENT_LENGTH {

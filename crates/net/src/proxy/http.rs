@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{Either, Full};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -201,7 +201,7 @@ async fn stuck(counts: Option<Arc<Counts>>, limit: Duration) {
 
 async fn answer(front: Arc<Front>, busy: Busy, mut request: Request<Incoming>) -> Answer {
     let switch = headers::upgrade(request.version(), request.headers())
-        .map(|_| hyper::upgrade::on(&mut request));
+        .map(|protocol| (protocol, hyper::upgrade::on(&mut request)));
     let (mut head, body) = request.into_parts();
     let route = &front.route;
     let origin = Origin {
@@ -213,6 +213,10 @@ async fn answer(front: Arc<Front>, busy: Busy, mut request: Request<Incoming>) -
     };
     if let Err(status) = headers::outward(&mut head, &origin) {
         return told(&Failed(status, "the request cannot be passed on"));
+    }
+    // Without either field, hyper takes a GET to have no body.
+    if !body.is_end_stream() && !head.headers.contains_key(CONTENT_LENGTH) {
+        head.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
     let progress = Arc::new(Activity::new());
     let mut body = Paced::new(body, limits::REQUEST_HEAD);
@@ -234,13 +238,14 @@ async fn exchange(
     let pooled = backends.connecting.announce.is_none();
     let limit = front.route.settings.answer;
     let mut last = Failed::from(Unavailable::NoneWell);
+    let bound = headers::binds(request.headers());
     for target in backends.order() {
         let lease = backends.lease(target.clone());
         // A server may close a kept connection just when it is used again. What is safe to be said twice, is.
         let again = replay(&request);
         if let Some(mut sender) = pooled.then(|| target.spare.take()).flatten() {
             match send(&mut sender, request, progress, limit).await {
-                Ok(response) => return Ok((keep(&target, sender, response, true), lease)),
+                Ok(response) => return Ok((keep(&target, sender, response, !bound), lease)),
                 Err(Unsent::Late) => return Err(TOO_LATE),
                 Err(Unsent::Back(unsent)) => request = *unsent,
                 Err(Unsent::Lost) => request = again.ok_or(BROKE_OFF)?,
@@ -261,7 +266,7 @@ async fn exchange(
             let _ = connection.with_upgrades().await;
         });
         match send(&mut sender, request, progress, limit).await {
-            Ok(response) => return Ok((keep(&target, sender, response, pooled), lease)),
+            Ok(response) => return Ok((keep(&target, sender, response, pooled && !bound), lease)),
             Err(Unsent::Late) => return Err(TOO_LATE),
             Err(Unsent::Lost) => return Err(BROKE_OFF),
             Err(Unsent::Back(unsent)) => (request, last) = (*unsent, BROKE_OFF),
@@ -323,7 +328,8 @@ fn keep(
     response: Response<Incoming>,
     pooled: bool,
 ) -> Response<Incoming> {
-    if pooled && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+    let switching = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    if pooled && !switching && !headers::binds(response.headers()) {
         let target = Arc::downgrade(target);
         tokio::spawn(async move {
             if sender.ready().await.is_ok()
@@ -339,17 +345,18 @@ fn keep(
 fn homeward(
     front: Arc<Front>,
     mut response: Response<Incoming>,
-    switch: Option<OnUpgrade>,
+    switch: Option<(HeaderValue, OnUpgrade)>,
     busy: Busy,
     lease: Lease,
 ) -> Answer {
     let switching = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    let switch = switch.filter(|(asked, _)| headers::switches_to(asked, response.headers()));
     headers::homeward(response.headers_mut(), switching);
     *response.version_mut() = http::Version::HTTP_11;
     let idle = front.route.settings.idle;
     if switching {
-        let Some(client) = switch else {
-            // Nobody has asked for it.
+        let Some((_, client)) = switch else {
+            // Nobody has asked for it, or for something else.
             return told(&BROKE_OFF);
         };
         let server = hyper::upgrade::on(&mut response);

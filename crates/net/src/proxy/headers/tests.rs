@@ -53,6 +53,7 @@ fn hosts() {
     check(&origin(), with("/", h1, &[host, host]), Err(400));
     check(&origin(), with("/", h1, &[("host", "a b")]), Err(400));
     check(&origin(), with("http://user@c.example/", h1, &[host]), Err(400));
+    check(&origin(), with("/", h1, &[("host", "user@c.example")]), Err(400));
     check(&origin(), with("/", Version::HTTP_10, &[]), Ok(("/", &["host: "])));
     let asterisk = request("OPTIONS", "*", h1, &[host]);
     check(&origin(), asterisk, Ok(("*", &["host: a.example"])));
@@ -77,6 +78,9 @@ fn fields_of_one_connection_stay_on_it() {
             ("expect", "100-continue"),
             ("upgrade", "websocket"),
             ("authorization", "kept"),
+            ("proxy-authorization", "Basic eDp5"),
+            ("x-hidden", "1"),
+            ("connection", "\u{e9}, x-hidden"),
         ],
     );
     // Without `upgrade` in Connection, that is no request to switch.
@@ -101,7 +105,24 @@ fn switching() {
     };
     let left = &["connection: upgrade", "host: a", "upgrade: websocket"];
     check(&origin(), ask(Version::HTTP_11, "websocket"), Ok(("/", left)));
-    check(&origin(), ask(Version::HTTP_11, "h2c"), Ok(("/", &["host: a"])));
+    for refused in
+        ["h2c", "H2C", "h2c, websocket", "websocket, h2c", "h2c,", "", "a b", "websocket;x"]
+    {
+        check(&origin(), ask(Version::HTTP_11, refused), Ok(("/", &["host: a"])));
+    }
+    let mut twice = ask(Version::HTTP_11, "websocket");
+    twice.headers.append(UPGRADE, HeaderValue::from_static("h2c"));
+    check(&origin(), twice, Ok(("/", &["host: a"])));
+    // The settings of HTTP/2 never leave, named in Connection or not.
+    let mut settings = ask(Version::HTTP_11, "websocket");
+    settings.headers.insert("http2-settings", HeaderValue::from_static("AAMAAABk"));
+    check(&origin(), settings, Ok(("/", left)));
+    for (said, expected) in [("WebSocket", true), ("h2c", false), ("websocket, h2c", false)] {
+        let mut answer = HeaderMap::new();
+        answer.insert(UPGRADE, HeaderValue::from_static(said));
+        assert_eq!(switches_to(&HeaderValue::from_static("websocket"), &answer), expected);
+    }
+    assert!(!switches_to(&HeaderValue::from_static("websocket"), &HeaderMap::new()));
     check(&origin(), ask(Version::HTTP_10, "websocket"), Ok(("/", &["host: a"])));
     let mut answer = HeaderMap::new();
     answer.insert(UPGRADE, HeaderValue::from_static("websocket"));
@@ -179,4 +200,46 @@ fn who_the_client_is() {
         "x_forwarded_for: 10.0.0.1",
     ];
     check(&before, head(), Ok(("/", left)));
+}
+
+#[test]
+fn fields_about_certificates_are_not_believed() {
+    let named = outlast_pki::whatif::headers::ENCODINGS.iter().map(|row| row.header);
+    let others = ["Client-Cert-Chain", "True-Client-IP", "X-Cluster-Client-Ip", "X-Original-URL"];
+    for name in named.chain(others).chain(["x-client-ip", "x_amzn_mtls_clientcert"]) {
+        let head = || request("GET", "/", Version::HTTP_11, &[("host", "a"), (name, "x")]);
+        let base = Origin { transparent: false, ..origin() };
+        let mut left = head();
+        outward(&mut left, &base).unwrap();
+        assert!(!left.headers.contains_key(name), "{name}");
+        let mut left = head();
+        outward(&mut left, &Origin { trusted: true, ..base }).unwrap();
+        assert!(left.headers.contains_key(name), "{name}");
+    }
+}
+
+#[test]
+fn lengths_that_agree_are_one() {
+    let with = |second| {
+        let lengths = [("content-length", "3"), ("content-length", second)];
+        request("POST", "https://a/", Version::HTTP_2, &lengths)
+    };
+    check(&origin(), with("3"), Ok(("/", &["content-length: 3", "host: a"])));
+    check(&origin(), with("4"), Err(400));
+}
+
+#[test]
+fn authentication_of_connections() {
+    let rows = [
+        ("authorization", "NTLM TlRMTVNTUAAB", true),
+        ("authorization", "negotiate YII=", true),
+        ("authorization", "Basic eDp5", false),
+        ("www-authenticate", "Basic realm=\"x\", Negotiate", true),
+        ("www-authenticate", "NTLM", true),
+        ("www-authenticate", "Bearer", false),
+    ];
+    for (name, value, expected) in rows {
+        let headers = request("GET", "/", Version::HTTP_11, &[(name, value)]).headers;
+        assert_eq!(binds(&headers), expected, "{name}: {value}");
+    }
 }
