@@ -84,6 +84,16 @@ pub const MAX_PROXY_HEADER: usize = 16 * 1024;
 pub const PROXY_HEADER: Duration = Duration::from_secs(5);
 /// Connections at a time through a proxy's listener, unless it is told otherwise.
 pub const MAX_PROXIED: usize = 16_384;
+/// The same, however it is told.
+pub const MOST_CONNECTIONS: usize = 1 << 24;
+/// Bytes that a client may send on an HTTP/2 connection to a proxy before they are passed on.
+pub const PROXY_WINDOW: u32 = 1024 * 1024;
+/// The same on one stream.
+pub const PROXY_STREAM_WINDOW: u32 = 256 * 1024;
+/// Bytes of an answer that are held for one stream of such a connection.
+pub const PROXY_SEND_BUFFER: usize = 64 * 1024;
+/// How long a receiver may leave waiting what it has been sent, bytes being held for it.
+pub const PROXY_STALLED: Duration = Duration::from_secs(300);
 /// How long a proxied connection may be without a byte in either direction, unless the listener is told otherwise.
 pub const PROXY_IDLE: Duration = Duration::from_secs(3600);
 /// How long a backend may take to accept a connection, unless the listener is told otherwise.

@@ -47,6 +47,9 @@ pub enum ProxyError {
     /// Two of them are at one place.
     #[error("two listeners are at {0}")]
     Twice(SocketAddr),
+    /// Two of them are called the same: logs could not tell them apart, and they would share the keys of tickets.
+    #[error("two listeners are called {0}")]
+    SameName(String),
     /// There is nothing to pass connections on to.
     #[error("listener {0} has no server behind it")]
     NoBackend(String),
@@ -105,6 +108,7 @@ impl Proxy {
     /// they began. If that cannot be, all stays as it is.
     pub fn reload(&mut self, list: Vec<Settings>) -> Result<(), ProxyError> {
         let mut seen = HashSet::new();
+        let mut names = HashSet::new();
         let mut bound = HashMap::new();
         for settings in &list {
             if settings.backends.is_empty() {
@@ -113,6 +117,9 @@ impl Proxy {
             if !seen.insert(key(settings)) {
                 return Err(ProxyError::Twice(settings.listen));
             }
+            if !names.insert(settings.name.as_str()) {
+                return Err(ProxyError::SameName(settings.name.clone()));
+            }
             if !self.listeners.contains_key(&key(settings)) {
                 let address = settings.listen;
                 let listener =
@@ -120,6 +127,7 @@ impl Proxy {
                 bound.insert(key(settings), listener);
             }
         }
+        drop(names);
         // From here on nothing fails.
         self.listeners.retain(|key, _| seen.contains(key));
         for settings in list {
@@ -174,9 +182,10 @@ impl Proxy {
 impl Running {
     fn replace(&mut self, settings: Settings) {
         let mut current = self.route.write().unwrap_or_else(PoisonError::into_inner);
+        // They must not say anything after what the new settings say.
+        self.checks.drain(..).for_each(|check| check.abort());
         let route = Arc::new(Route::new(settings, Some(&current)));
-        let checks = check(&route);
-        std::mem::replace(&mut self.checks, checks).iter().for_each(AbortHandle::abort);
+        self.checks = check(&route);
         *current = route;
     }
 }
@@ -185,7 +194,7 @@ impl Running {
 pub async fn probe(settings: &Settings) -> Result<(), Unavailable> {
     let mut connecting = settings.connecting.clone();
     connecting.postgres = settings.protocol == Protocol::Postgres;
-    let backends = backend::Backends::new(settings.backends.clone(), connecting, None);
+    let backends = backend::Backends::new(settings.backends.clone(), connecting, false, None);
     let itself = protocol::Announcement::default();
     for target in &backends.targets {
         let mut stream = backends.connect_to(target, &itself).await?;

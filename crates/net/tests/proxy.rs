@@ -511,3 +511,34 @@ async fn connections_have_a_limit() {
     })
     .await;
 }
+
+/// Without anybody who asks, a server is taken for well, also on what was open before.
+#[tokio::test]
+async fn a_health_check_that_is_gone_says_nothing() {
+    let world = World::new();
+    let (server, backend) = server_behind().await;
+    echo(server, "a");
+    let checked = || Settings {
+        health: Some(HealthCheck {
+            // Refused: nothing at this path.
+            path: Some("/".into()),
+            fall: 1,
+            interval: Duration::from_millis(20),
+            ..HealthCheck::default()
+        }),
+        ..tcp(&world, vec![backend.clone()])
+    };
+    let (mut proxy, address) = start(checked());
+    soon(async {
+        while said(&world, address).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        proxy.reload(vec![tcp(&world, vec![backend.clone()])]).unwrap();
+        assert_eq!(said(&world, address).await.unwrap(), "a.");
+    })
+    .await;
+    let same = || Settings::new("same", proxied::any_port(), vec![backend.clone()]);
+    let fixed = || Settings { listen: nobody(), ..same() };
+    let error = proxy.reload(vec![same(), fixed()]).unwrap_err();
+    assert!(matches!(error, ProxyError::SameName(name) if name == "same"));
+}

@@ -1,5 +1,6 @@
 //! The servers behind a listener: which one is next, and connections to it.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -108,8 +109,8 @@ pub enum Unavailable {
 /// A server and how it is doing.
 pub(crate) struct Target {
     pub(crate) backend: Backend,
-    /// What the health checks say.
-    pub(crate) well: AtomicBool,
+    /// What the health checks say, also to connections that began under earlier settings.
+    pub(crate) well: Arc<AtomicBool>,
     /// Connections or requests at it.
     open: AtomicUsize,
     /// When it last failed to accept: for a while, others go first.
@@ -153,17 +154,26 @@ pub(crate) struct Backends {
 }
 
 impl Backends {
-    /// What was known of a server under earlier settings is still believed.
-    pub(crate) fn new(list: Vec<Backend>, connecting: Connecting, before: Option<&Self>) -> Self {
-        let was_well = |address: &Address| {
-            let known = before.into_iter().flat_map(|before| &before.targets);
-            known
-                .filter(|target| target.backend.address == *address)
-                .all(|target| target.well.load(Ordering::Relaxed))
-        };
+    /// What was known of a server under earlier settings is still believed, as long as it is `checked`.
+    pub(crate) fn new(
+        list: Vec<Backend>,
+        connecting: Connecting,
+        checked: bool,
+        before: Option<&Self>,
+    ) -> Self {
+        let known = before.into_iter().flat_map(|before| &before.targets);
+        let mut known: HashMap<Address, Arc<AtomicBool>> =
+            known.map(|target| (target.backend.address.clone(), target.well.clone())).collect();
+        for (address, well) in &known {
+            // Nobody would ever say again that it is well.
+            if !checked || list.iter().all(|backend| backend.address != *address) {
+                well.store(true, Ordering::Relaxed);
+            }
+        }
+        let well = || Arc::new(AtomicBool::new(true));
         let targets = list.into_iter().map(|backend| {
             Arc::new(Target {
-                well: AtomicBool::new(was_well(&backend.address)),
+                well: known.entry(backend.address.clone()).or_insert_with(well).clone(),
                 open: AtomicUsize::new(0),
                 failed: Mutex::default(),
                 spare: Spare::default(),

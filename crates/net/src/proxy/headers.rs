@@ -146,6 +146,13 @@ pub(crate) fn binds(headers: &HeaderMap) -> bool {
     })
 }
 
+/// Whether `Host` says one of these, at whatever port. Who says none has not been led here by a name.
+pub(crate) fn is_for(host: &HeaderValue, hosts: &[String]) -> bool {
+    let authority = Authority::try_from(host.as_bytes());
+    host.is_empty()
+        || authority.is_ok_and(|said| hosts.iter().any(|of| of.eq_ignore_ascii_case(said.host())))
+}
+
 /// Several lengths that agree become one (RFC 9110, section 8.6).
 fn one_length(headers: &mut HeaderMap) -> Result<(), StatusCode> {
     let mut lengths = headers.get_all(CONTENT_LENGTH).iter();

@@ -2,13 +2,13 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{Either, Full};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -17,6 +17,7 @@ use hyper::service::service_fn;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Sleep, sleep};
 
 use super::backend::{Lease, Target, Unavailable};
@@ -25,7 +26,6 @@ use super::listener::{Finish, Front};
 use super::pieces::Transport;
 use super::pump::pump;
 use crate::limits;
-use crate::observed::Counts;
 use crate::server::{Activity, Busy};
 
 /// Connections to a server that wait for the next request, with when they began to.
@@ -57,16 +57,31 @@ pub(crate) struct Paced {
     stalled: Option<Pin<Box<Sleep>>>,
     /// Told of each piece.
     progress: Option<Arc<Activity>>,
-    _held: Option<(Busy, Lease)>,
+    /// Counts what the connection has done, each time that it is taken from.
+    moves: Moves,
+    _held: Option<Held>,
 }
 
+/// What a request holds until it is answered to the end.
+type Held = (Busy, Lease, OwnedSemaphorePermit);
+
+/// How often a body on a client's connection has gone on.
+type Moves = Arc<AtomicUsize>;
+
 impl Paced {
-    fn new(body: Incoming, limit: Duration) -> Self {
-        Self { body: Some(body), limit, stalled: None, progress: None, _held: None }
+    fn new(body: Incoming, limit: Duration, moves: Moves) -> Self {
+        Self { body: Some(body), moves, limit, ..Self::empty() }
     }
 
     fn empty() -> Self {
-        Self { body: None, limit: Duration::ZERO, stalled: None, progress: None, _held: None }
+        Self {
+            body: None,
+            limit: Duration::ZERO,
+            stalled: None,
+            progress: None,
+            moves: Moves::default(),
+            _held: None,
+        }
     }
 }
 
@@ -79,6 +94,7 @@ impl Body for Paced {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let this = &mut *self;
+        this.moves.fetch_add(1, Ordering::Relaxed);
         let Some(body) = &mut this.body else { return Poll::Ready(None) };
         if let Poll::Ready(frame) = Pin::new(body).poll_frame(context) {
             this.stalled = None;
@@ -129,18 +145,18 @@ const BROKE_OFF: Failed =
 const TOO_LATE: Failed =
     Failed(StatusCode::GATEWAY_TIMEOUT, "the server behind this one did not answer in time");
 
-/// Serves a client until it goes, is idle for too long, or the listener stops. `counts` are its bytes, if they are known.
-pub(crate) async fn serve(
-    stream: impl Transport + 'static,
-    is_h2: bool,
-    counts: Option<Arc<Counts>>,
-    front: Arc<Front>,
-) {
+const TOO_MANY: Failed =
+    Failed(StatusCode::SERVICE_UNAVAILABLE, "too many requests are waiting for an answer");
+
+/// Serves a client until it goes, is idle for too long, or the listener stops.
+pub(crate) async fn serve(stream: impl Transport + 'static, is_h2: bool, front: Arc<Front>) {
     let activity = Arc::new(Activity::new());
+    let moves = Moves::default();
     let service = {
-        let (front, activity) = (front.clone(), activity.clone());
+        let (front, activity, moves) = (front.clone(), activity.clone(), moves.clone());
         service_fn(move |request| {
-            let answering = answer(front.clone(), activity.begin(), request);
+            moves.fetch_add(1, Ordering::Relaxed);
+            let answering = answer(front.clone(), activity.begin(), moves.clone(), request);
             async move { Ok::<_, Infallible>(answering.await) }
         })
     };
@@ -157,7 +173,9 @@ pub(crate) async fn serve(
         .http2()
         .timer(TokioTimer::new())
         .keep_alive_interval(limits::REQUEST_HEAD)
-        .adaptive_window(true)
+        .initial_connection_window_size(limits::PROXY_WINDOW)
+        .initial_stream_window_size(limits::PROXY_STREAM_WINDOW)
+        .max_send_buf_size(limits::PROXY_SEND_BUFFER)
         .max_header_list_size(u32::try_from(limits::MAX_HEAD).unwrap_or(u32::MAX))
         .max_concurrent_streams(limits::MAX_PROXY_STREAMS);
     let serving = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
@@ -174,7 +192,7 @@ pub(crate) async fn serve(
             tracing::debug!(peer = ?front.peer, "an idle connection was closed");
             return;
         }
-        () = stuck(counts, front.route.settings.answer + limits::REQUEST_HEAD) => {
+        () = stuck(&activity, &moves, front.route.settings.answer + limits::REQUEST_HEAD) => {
             tracing::debug!(peer = ?front.peer, "a client that takes nothing was closed");
             return;
         }
@@ -184,22 +202,26 @@ pub(crate) async fn serve(
     let _ = serving.await;
 }
 
-/// Ends when no byte has come or gone for so long: a client that asks for much and reads nothing.
-async fn stuck(counts: Option<Arc<Counts>>, limit: Duration) {
-    let Some(counts) = counts else { return std::future::pending().await };
-    let moved = || (counts.received.load(Ordering::Relaxed), counts.sent.load(Ordering::Relaxed));
-    let mut last = moved();
+/// Ends when there are requests and none of their bodies has gone on for so long: a client that asks for much and takes
+/// nothing. That it sends something else, such as PING, does not count.
+async fn stuck(activity: &Activity, moves: &Moves, limit: Duration) {
+    let mut last = moves.load(Ordering::Relaxed);
     loop {
         sleep(limit).await;
-        let now = moved();
-        if now == last {
+        let now = moves.load(Ordering::Relaxed);
+        if now == last && activity.idle_since().is_none() {
             return;
         }
         last = now;
     }
 }
 
-async fn answer(front: Arc<Front>, busy: Busy, mut request: Request<Incoming>) -> Answer {
+async fn answer(
+    front: Arc<Front>,
+    busy: Busy,
+    moves: Moves,
+    mut request: Request<Incoming>,
+) -> Answer {
     let switch = headers::upgrade(request.version(), request.headers())
         .map(|protocol| (protocol, hyper::upgrade::on(&mut request)));
     let (mut head, body) = request.into_parts();
@@ -214,15 +236,22 @@ async fn answer(front: Arc<Front>, busy: Busy, mut request: Request<Incoming>) -
     if let Err(status) = headers::outward(&mut head, &origin) {
         return told(&Failed(status, "the request cannot be passed on"));
     }
+    if let (Some(hosts), Some(host)) = (&route.settings.hosts, head.headers.get(HOST))
+        && !headers::is_for(host, hosts)
+    {
+        let status = StatusCode::MISDIRECTED_REQUEST;
+        return told(&Failed(status, "requests for this host do not go through here"));
+    }
     // Without either field, hyper takes a GET to have no body.
     if !body.is_end_stream() && !head.headers.contains_key(CONTENT_LENGTH) {
         head.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
     let progress = Arc::new(Activity::new());
-    let mut body = Paced::new(body, limits::REQUEST_HEAD);
+    let mut body = Paced::new(body, limits::REQUEST_HEAD, moves.clone());
     body.progress = Some(progress.clone());
+    let Some(place) = route.place().await else { return told(&TOO_MANY) };
     match exchange(&front, Request::from_parts(head, body), &progress).await {
-        Ok((response, lease)) => homeward(front, response, switch, busy, lease),
+        Ok((response, lease)) => homeward(front, response, switch, (busy, lease, place), moves),
         Err(failed) => told(&failed),
     }
 }
@@ -346,8 +375,8 @@ fn homeward(
     front: Arc<Front>,
     mut response: Response<Incoming>,
     switch: Option<(HeaderValue, OnUpgrade)>,
-    busy: Busy,
-    lease: Lease,
+    held: Held,
+    moves: Moves,
 ) -> Answer {
     let switching = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let switch = switch.filter(|(asked, _)| headers::switches_to(asked, response.headers()));
@@ -361,7 +390,7 @@ fn homeward(
         };
         let server = hyper::upgrade::on(&mut response);
         tokio::spawn(async move {
-            let _held = (busy, lease);
+            let _held = held;
             if let (Ok(client), Ok(server)) = tokio::join!(client, server) {
                 let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
                 let mut finish = front.finish.clone();
@@ -375,8 +404,8 @@ fn homeward(
         return response.map(|_| Either::Right(Full::default()));
     }
     response.map(|body| {
-        let mut body = Paced::new(body, idle.min(front.route.settings.answer));
-        body._held = Some((busy, lease));
+        let mut body = Paced::new(body, idle.min(front.route.settings.answer), moves);
+        body._held = Some(held);
         Either::Left(body)
     })
 }

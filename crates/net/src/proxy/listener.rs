@@ -72,13 +72,16 @@ pub struct Settings {
     pub trusted: Vec<IpNet>,
     /// Whether those fields are left alone altogether: the listener is on the client's side.
     pub transparent: bool,
+    /// Hosts that requests may be for, without ports; none if for any.
+    pub hosts: Option<Vec<String>>,
     /// Whether requests say what was negotiated.
     pub tls_headers: bool,
     /// How long a connection may be without a byte in either direction.
     pub idle: Duration,
     /// How long an answer over HTTP may take to begin, or to go on.
     pub answer: Duration,
-    /// Connections at a time; further ones wait for their turn, for as long as a handshake may take.
+    /// Connections at a time; further ones wait for their turn, for as long as a handshake may take. Over HTTP, also
+    /// requests that servers behind are busy with.
     pub max_connections: usize,
 }
 
@@ -96,6 +99,7 @@ impl Settings {
             proxies: Vec::new(),
             trusted: Vec::new(),
             transparent: false,
+            hosts: None,
             tls_headers: false,
             idle: limits::PROXY_IDLE,
             answer: limits::BACKEND_ANSWER,
@@ -109,6 +113,26 @@ pub(crate) struct Route {
     pub(crate) settings: Settings,
     pub(crate) backends: Arc<Backends>,
     slots: Arc<Semaphore>,
+    requests: Arc<Semaphore>,
+}
+
+/// So many permits, of the semaphore that was in force with `before` of them: what is held of it counts on.
+fn permits(number: usize, before: Option<(&Arc<Semaphore>, usize)>) -> Arc<Semaphore> {
+    let Some((kept, before)) = before else { return Arc::new(Semaphore::new(number)) };
+    let kept = kept.clone();
+    kept.add_permits(number.saturating_sub(before));
+    let surplus = before.saturating_sub(number);
+    let held = surplus - kept.forget_permits(surplus);
+    if let (1.., Ok(held)) = (held, u32::try_from(held)) {
+        // As they come back, before anyone else gets one.
+        let kept = kept.clone();
+        tokio::spawn(async move {
+            if let Ok(permits) = kept.acquire_many(held).await {
+                permits.forget();
+            }
+        });
+    }
+    kept
 }
 
 impl Route {
@@ -116,12 +140,27 @@ impl Route {
         let list = std::mem::take(&mut settings.backends);
         let mut connecting = settings.connecting.clone();
         connecting.postgres = settings.protocol == Protocol::Postgres;
-        let backends = Backends::new(list, connecting, before.map(|before| &*before.backends));
-        let kept = before
-            .filter(|before| before.settings.max_connections == settings.max_connections)
-            .map(|before| before.slots.clone());
-        let slots = kept.unwrap_or_else(|| Arc::new(Semaphore::new(settings.max_connections)));
-        Self { settings, backends: Arc::new(backends), slots }
+        let backends = Backends::new(
+            list,
+            connecting,
+            settings.health.is_some(),
+            before.map(|before| &*before.backends),
+        );
+        settings.max_connections = settings.max_connections.min(limits::MOST_CONNECTIONS);
+        let number = settings.max_connections;
+        let was = before.map(|before| before.settings.max_connections);
+        let slots = permits(number, before.map(|before| &before.slots).zip(was));
+        // One client's requests at least.
+        let least = |number: usize| number.max(limits::MAX_PROXY_STREAMS as usize);
+        let before = before.map(|before| &before.requests).zip(was.map(least));
+        let requests = permits(least(number), before);
+        Self { settings, backends: Arc::new(backends), slots, requests }
+    }
+
+    /// A place for one request among those that are at servers behind; none if none becomes free in time.
+    pub(crate) async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        let place = self.requests.clone().acquire_owned();
+        timeout(self.settings.connecting.timeout, place).await.ok()?.ok()
     }
 
     /// Whether what a proxy at this address says of clients is believed.
@@ -347,11 +386,10 @@ async fn serve(client: Client, front: Front) {
     match client {
         Client::Tls(stream) if protocol == Protocol::Http => {
             let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-            let counts = stream.get_ref().0.counts();
-            http::serve(*stream, is_h2, Some(counts), Arc::new(front)).await;
+            http::serve(*stream, is_h2, Arc::new(front)).await;
         }
         Client::Plain(stream) if protocol == Protocol::Http => {
-            http::serve(stream, false, None, Arc::new(front)).await;
+            http::serve(stream, false, Arc::new(front)).await;
         }
         Client::Tls(stream) => pass(stream, front).await,
         Client::Plain(stream) => pass(Box::new(stream), front).await,
@@ -389,5 +427,29 @@ async fn pass(mut client: Box<impl Transport>, mut front: Front) {
             tracing::debug!(peer = ?front.peer, %error, "a server behind broke off");
         }
         Ended::Idle => tracing::debug!(peer = ?front.peer, "an idle connection was closed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn another_number_of_permits_counts_those_that_are_held() {
+        let slots = permits(3, None);
+        let held = slots.clone().acquire_many_owned(3).await.unwrap();
+        let mut before = 3;
+        // None is free whatever is said, until as many are back as are too many.
+        for number in [2, 1, 3, 1] {
+            assert!(Arc::ptr_eq(&permits(number, Some((&slots, before))), &slots));
+            before = number;
+            tokio::task::yield_now().await;
+            assert_eq!(slots.available_permits(), 0, "{number}");
+        }
+        drop(held);
+        tokio::task::yield_now().await;
+        assert_eq!(slots.available_permits(), 1);
+        permits(5, Some((&slots, 1)));
+        assert_eq!(slots.available_permits(), 5);
     }
 }

@@ -239,13 +239,17 @@ fn write_v2(announcement: &Announcement) -> Vec<u8> {
         let mut ssl = [&[CLIENT_SSL | seen], &verify[..]].concat();
         value(&mut ssl, SUBTYPE_SSL_VERSION, tls.version.as_bytes());
         if let Some(name) = &tls.common_name {
-            value(&mut ssl, SUBTYPE_SSL_CN, name.as_bytes());
+            let end = name.floor_char_boundary(MAX_COMMON_NAME);
+            value(&mut ssl, SUBTYPE_SSL_CN, &name.as_bytes()[..end]);
         }
         value(&mut ssl, SUBTYPE_SSL_CIPHER, tls.cipher.as_bytes());
         if let Some(group) = &tls.group {
             value(&mut ssl, SUBTYPE_SSL_GROUP, group.as_bytes());
         }
-        value(&mut body, TYPE_SSL, &ssl);
+        // Whole, however long: its values are cut already.
+        body.push(TYPE_SSL);
+        body.extend(u16::try_from(ssl.len()).unwrap_or(u16::MAX).to_be_bytes());
+        body.extend(ssl);
     }
     let mut out = v2::PROTOCOL_PREFIX.to_vec();
     out.extend([0x21, family]);
@@ -257,6 +261,9 @@ fn write_v2(announcement: &Announcement) -> Vec<u8> {
 
 /// Longest value that is written: names of hosts and of protocols have 255 bytes at most.
 const MAX_VALUE: usize = 1024;
+
+/// Bytes of a common name that are written. RFC 5280, appendix A.1, allows 64 characters.
+const MAX_COMMON_NAME: usize = 256;
 
 fn value(out: &mut Vec<u8>, kind: u8, bytes: &[u8]) {
     let bytes = &bytes[..bytes.len().min(MAX_VALUE)];

@@ -42,11 +42,23 @@ struct Direction {
     state: State,
     piece: Piece,
     unflushed: bool,
+    /// Since when the receiver has not taken what is there for it.
+    stalled: Option<Instant>,
 }
 
 impl Direction {
     fn new() -> Self {
-        Self { state: State::Moving, piece: Piece::default(), unflushed: false }
+        Self { state: State::Moving, piece: Piece::default(), unflushed: false, stalled: None }
+    }
+
+    /// What a receiver says to something for it.
+    fn given<T>(&mut self, outcome: Poll<T>) -> Poll<T> {
+        if outcome.is_ready() {
+            self.stalled = None;
+        } else if self.stalled.is_none() {
+            self.stalled = Some(Instant::now());
+        }
+        outcome
     }
 
     /// Goes on until it has to wait, or has ended; the error is that of the sender. `moved` is set when something happened.
@@ -69,7 +81,8 @@ impl Direction {
                         Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                         Poll::Pending if !self.unflushed => return Poll::Pending,
                         Poll::Pending => {
-                            let flushed = ready!(Pin::new(&mut *to).poll_flush(context));
+                            let flushed = Pin::new(&mut *to).poll_flush(context);
+                            let flushed = ready!(self.given(flushed));
                             self.unflushed = false;
                             if flushed.is_ok() {
                                 return Poll::Pending;
@@ -80,7 +93,8 @@ impl Direction {
                 }
                 State::Moving => {
                     let bytes = self.piece.waiting();
-                    match ready!(Pin::new(&mut *to).poll_write(context, bytes)) {
+                    let written = Pin::new(&mut *to).poll_write(context, bytes);
+                    match ready!(self.given(written)) {
                         Ok(0) => Err(io::ErrorKind::WriteZero.into()),
                         Ok(written) => {
                             self.piece.take(written);
@@ -91,7 +105,8 @@ impl Direction {
                     }
                 }
                 State::Ending => {
-                    let ended = ready!(Pin::new(&mut *to).poll_shutdown(context));
+                    let ended = Pin::new(&mut *to).poll_shutdown(context);
+                    let ended = ready!(self.given(ended));
                     self.state = State::Ended;
                     ended
                 }
@@ -106,7 +121,8 @@ impl Direction {
     }
 }
 
-/// Moves bytes until both directions have ended, one side has broken off, or neither has moved for `idle`.
+/// Moves bytes until both directions have ended, one side has broken off, neither has moved for `idle`, or one side does
+/// not take what is held for it.
 pub(crate) async fn pump(
     client: &mut dyn Transport,
     server: &mut dyn Transport,
@@ -114,7 +130,8 @@ pub(crate) async fn pump(
 ) -> Ended {
     let (mut up, mut down) = (Direction::new(), Direction::new());
     let mut last = Instant::now();
-    let mut timer = Box::pin(sleep_until(last + idle));
+    let stall = limits::PROXY_STALLED;
+    let mut timer = Box::pin(sleep_until(last + idle.min(stall)));
     let ended = poll_fn(|context| {
         let mut moved = false;
         let upward = up.poll(context, client, server, &mut moved);
@@ -133,10 +150,15 @@ pub(crate) async fn pump(
         }
         // The timer is not set anew with each byte: when it fires, it looks whether there was one.
         while timer.as_mut().poll(context).is_ready() {
-            if last.elapsed() >= idle {
+            let now = Instant::now();
+            let stalled =
+                [up.stalled, down.stalled].into_iter().flatten().map(|since| since + stall);
+            let end = stalled.fold(last + idle, Instant::min);
+            if end <= now {
                 return Poll::Ready(Ended::Idle);
             }
-            timer.as_mut().reset(last + idle);
+            // A receiver may stop taking at any time from now.
+            timer.as_mut().reset(end.min(now + stall));
         }
         Poll::Pending
     })

@@ -243,3 +243,19 @@ fn authentication_of_connections() {
         assert_eq!(binds(&headers), expected, "{name}: {value}");
     }
 }
+
+#[test]
+fn hosts_that_are_served() {
+    let hosts = ["localhost".to_owned(), "[::1]".to_owned(), "far.example".to_owned()];
+    for (host, expected) in [
+        ("localhost:8080", true),
+        ("LOCALHOST", true),
+        ("[::1]:1", true),
+        ("far.example", true),
+        ("", true),
+        ("localhost.evil.example", false),
+        ("evil.example:8080", false),
+    ] {
+        assert_eq!(is_for(&HeaderValue::from_static(host), &hosts), expected, "{host}");
+    }
+}

@@ -119,7 +119,7 @@ proptest! {
         destination in address(),
         alpn in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..2000)),
         authority in proptest::option::of("[a-z.]{0,300}"),
-        common_name in proptest::option::of(".{0,64}"),
+        common_name in proptest::option::of(".{0,600}"),
         certificate in any::<bool>(),
     ) {
         let tls = Some(TlsAnnouncement { common_name, certificate, ..TlsAnnouncement::default() });
@@ -134,6 +134,17 @@ proptest! {
         let bytes = write(Version::V2, &announcement);
         let other = v2::Header::try_from(bytes.as_slice()).unwrap();
         prop_assert!(other.tlvs().all(|value| value.is_ok()));
+        // The values within that of TLS are whole, too.
+        let ssl = other.tlvs().flatten().find(|value| value.kind == TYPE_SSL).unwrap();
+        prop_assert!(check_values(&ssl.value, 5).is_ok());
+        let name = announcement.tls.unwrap().common_name;
+        let cut = name.map(|name| name[..name.floor_char_boundary(256)].to_owned());
+        let holds = |cut: String| {
+            let mut parts = ssl.value.windows(cut.len().max(1));
+            cut.is_empty() || parts.any(|part| part == cut.as_bytes())
+        };
+        let whole = cut.is_none_or(holds);
+        prop_assert!(whole);
     }
 
     /// Whatever comes, in whatever pieces, the answer is one and the same.
