@@ -318,6 +318,15 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// Its host, as `Host` says it.
+    pub(crate) fn host(&self) -> Option<String> {
+        match &self.address {
+            Address::Tcp(host, _) if host.contains(':') => Some(format!("[{host}]")),
+            Address::Tcp(host, _) => Some(host.clone()),
+            Address::Unix(_) => None,
+        }
+    }
+
     /// `tcp://HOST:PORT` and its like, or `unix:PATH`.
     pub(crate) fn parse(url: &str) -> Result<Self, Failure> {
         let wrong = || {

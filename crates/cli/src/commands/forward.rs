@@ -83,7 +83,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     start_log(arguments.log.as_deref().unwrap_or("warn"))?;
     raise_open_files();
-    let settings = arguments.settings(place, listen)?;
+    let door = arguments.local_door()?;
+    let settings = arguments.settings(place, listen, door.as_ref())?;
+    if arguments.cert.is_some() {
+        tracing::warn!(
+            "whoever reaches {listen}, every user of this machine included, acts with the certificate of --cert"
+        );
+    }
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
     runtime.block_on(async {
@@ -98,7 +104,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         while signals.next().await {
             // Another certificate of this client, other CAs.
             let place = Place::parse(&arguments.to)?;
-            let read = tokio::task::block_in_place(|| arguments.settings(place, listen));
+            let read =
+                tokio::task::block_in_place(|| arguments.settings(place, listen, door.as_ref()));
             match read.and_then(|settings| proxy.reload(vec![settings]).map_err(failure)) {
                 Ok(()) => tracing::info!("the files were read again"),
                 Err(failure) => tracing::error!(
@@ -113,11 +120,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 impl Arguments {
-    fn settings(&self, place: Place, listen: SocketAddr) -> Result<Settings, Failure> {
-        let protocol = match &self.protocol {
-            Some(name) => row(PROTOCOLS, "protocol", name)?,
-            None => Protocol::Tcp,
-        };
+    fn protocol(&self) -> Result<Protocol, Failure> {
+        self.protocol.as_ref().map_or(Ok(Protocol::Tcp), |name| row(PROTOCOLS, "protocol", name))
+    }
+
+    /// Made once: clients have its CA.
+    fn local_door(&self) -> Result<Option<Arc<Door>>, Failure> {
+        let Some(path) = &self.local_ca else { return Ok(None) };
+        Ok(Some(Arc::new(local_door(self.protocol()?, path)?)))
+    }
+
+    fn settings(
+        &self,
+        place: Place,
+        listen: SocketAddr,
+        door: Option<&Arc<Door>>,
+    ) -> Result<Settings, Failure> {
+        let protocol = self.protocol()?;
+        let mut hosts = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "[::1]".to_owned()];
+        hosts.extend(self.name.clone());
+        hosts.extend(place.host());
         let upstream = Upstream {
             backend_ca: self.ca.clone(),
             backend_name: self.name.clone(),
@@ -135,9 +157,9 @@ impl Arguments {
         // It is on the client's side, and speaks for it.
         settings.transparent = true;
         settings.idle = self.idle_timeout.map_or(Ok(settings.idle), duration)?;
-        if let Some(path) = &self.local_ca {
-            settings.door = Some(Arc::new(local_door(protocol, path)?));
-        }
+        // A web page whose name leads here must not speak through it.
+        settings.hosts = (!self.allow_remote).then_some(hosts);
+        settings.door = door.cloned();
         Ok(settings)
     }
 

@@ -15,11 +15,48 @@ use crate::proxy_config::{Common, File, Listener, duration};
 use crate::running::raise_open_files;
 use crate::{ledger_options, metrics_options, output};
 
+/// The flags of one listener. Beside a settings file, which says the same of each, they would mean nothing.
+const OF_ONE_LISTENER: [&str; 33] = [
+    "listen",
+    "name",
+    "to",
+    "protocol",
+    "tls_cert_file",
+    "tls_key_file",
+    "policy",
+    "mode",
+    "alpn",
+    "client_ca",
+    "client_auth",
+    "client_crls",
+    "proxy_protocol_from",
+    "send_proxy_protocol",
+    "trust_forwarded",
+    "tls_headers",
+    "balance",
+    "health",
+    "health_host",
+    "health_interval",
+    "health_timeout",
+    "health_rise",
+    "health_fall",
+    "connect_timeout",
+    "answer_timeout",
+    "idle_timeout",
+    "max_connections",
+    "backend_ca",
+    "backend_name",
+    "backend_cert",
+    "backend_key",
+    "backend_policy",
+    "backend_mode",
+];
+
 /// Arguments of `proxy`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Settings file with [[listener]] tables, in the place of the flags of one listener. SIGHUP reads it again.
-    #[arg(long, env = "OUTLAST_CONFIG", conflicts_with_all = ["listen", "to"])]
+    #[arg(long, env = "OUTLAST_CONFIG", conflicts_with_all = OF_ONE_LISTENER)]
     config: Option<PathBuf>,
     #[command(flatten)]
     listener: Listener,
@@ -49,7 +86,15 @@ impl Source {
             Self::File(path) => {
                 let folder = path.parent().unwrap_or_else(|| Path::new(""));
                 let file = File::load(path)?;
-                file.listener.iter().map(|listener| listener.settings(folder, common)).collect()
+                let several = file.listener.len() > 1;
+                let settings = file.listener.into_iter().map(|mut listener| {
+                    if let (true, None, Some(listen)) = (several, &listener.name, listener.listen) {
+                        // Names tell listeners apart, also where nobody has thought of one.
+                        listener.name = Some(format!("proxy-{listen}"));
+                    }
+                    listener.settings(folder, common)
+                });
+                settings.collect()
             }
         }
     }
@@ -180,5 +225,32 @@ pub(crate) fn failure(error: ProxyError) -> Failure {
     match error {
         ProxyError::Listen { .. } => failure.hint("choose another address with --listen"),
         _ => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Args as _;
+
+    use super::*;
+
+    /// None is ignored.
+    #[test]
+    fn flags_of_a_listener_are_not_given_beside_a_file() {
+        let listener = Listener::augment_args(clap::Command::new("proxy"));
+        for argument in listener.get_arguments() {
+            let flag = format!("--{}", argument.get_long().unwrap());
+            let mut given = vec!["proxy", "--config", "x", &flag];
+            if argument.get_action().takes_values() {
+                given.push("1");
+            }
+            let whole = Arguments::augment_args(clap::Command::new("proxy"));
+            let error = whole.try_get_matches_from(given).unwrap_err();
+            // That a value is not one of its kind is said first.
+            let kinds =
+                [clap::error::ErrorKind::ArgumentConflict, clap::error::ErrorKind::ValueValidation];
+            assert!(kinds.contains(&error.kind()), "{flag}: {error}");
+            assert!(OF_ONE_LISTENER.contains(&argument.get_id().as_str()), "{flag}");
+        }
     }
 }
