@@ -143,12 +143,20 @@ fn who_advertised_post_quantum_and_got_classical_is_reported_aloud() {
     let mut server = Server::start(&folder.data, &["--mode", "off"]);
     assert!(s_client(&peer, &server, &folder, &[]));
     assert_eq!(server.terminate(), Some(0));
+    // The operator has chosen so: it is said, with the cause, and is no failure.
+    let text = succeed(outlast().args(["ledger", "summary", "--data"]).arg(&folder.data));
+    assert!(text.contains("advertised but classical, by cause: 1: "), "{text}");
+    assert!(text.contains("mode is allow or off"), "{text}");
+    // Any other cause is a defect, and one.
+    let segment = segments(&folder.data.join("ledger")).remove(0);
+    let lines = std::fs::read_to_string(&segment).unwrap();
+    std::fs::write(&segment, lines.replace("\"m\":\"off\"", "\"m\":\"prefer\"")).unwrap();
     let message = fail(outlast().args(["ledger", "summary", "--data"]).arg(&folder.data), 5);
     assert!(
         message.contains("1 connection advertised post-quantum but got classical"),
         "{message}"
     );
-    assert!(message.contains("mode is allow or off"), "{message}");
+    assert!(message.contains("this is a defect"), "{message}");
 }
 
 #[test]

@@ -10,31 +10,34 @@ use serde::Serialize;
 use crate::report::{ClientRow, rows_with_offers};
 use crate::tally::{Counts, Tally};
 
-/// Kinds of certificates, by the beginnings of their names, and what their keys sign with.
+/// Kinds of certificates, and what their keys sign with. Those of the operator's own files go by the name of their key.
 const KINDS: &[(&str, &[&str])] = &[
     ("ecdsa-p256", &["ecdsa_secp256r1_sha256"]),
     ("ecdsa-p384", &["ecdsa_secp384r1_sha384"]),
     ("ecdsa-p521", &["ecdsa_secp521r1_sha512"]),
+    ("ecc-nist-p521", &["ecdsa_secp521r1_sha512"]),
     ("ed25519", &["ed25519"]),
+    ("ecc-nist-edwards25519", &["ed25519"]),
     ("ml-dsa-44", &["mldsa44"]),
     ("ml-dsa-65", &["mldsa65"]),
     ("ml-dsa-87", &["mldsa87"]),
 ];
 
 /// What is known of a certificate of this kind, as the ledger and `--tls-cert` name it. Its chain is taken to be signed
-/// with the same kind of key.
+/// with the same kind of key; of RSA, where a chain may have any of several schemes, nothing is said.
 pub fn certificate(kind: &str) -> Option<CertificateFacts> {
     let codes = |names: &[&str]| -> Vec<u16> {
         let rows = names.iter().filter_map(|name| Scheme::by_name(name));
         rows.map(|row| row.code_point).collect()
     };
-    let schemes = if kind == "rsa" || kind.starts_with("rsa-") {
+    let is_rsa = kind == "rsa" || kind.starts_with("rsa-");
+    let schemes: Vec<u16> = if is_rsa {
         let rsa = SCHEMES.iter().filter(|row| matches!(row.kind, Kind::RsaPss | Kind::RsaPkcs1));
         rsa.map(|row| row.code_point).collect()
     } else {
         codes(KINDS.iter().find(|row| row.0 == kind)?.1)
     };
-    let chain = if kind.starts_with("ml-dsa-") { schemes.clone() } else { Vec::new() };
+    let chain = if is_rsa { Vec::new() } else { schemes.clone() };
     Some(CertificateFacts { kind: kind.to_owned(), schemes, chain })
 }
 
@@ -96,10 +99,14 @@ pub struct DryRun {
     pub mode: &'static str,
     /// Kinds of certificates that were replayed with, by listener.
     pub certificates: BTreeMap<String, Vec<String>>,
+    /// Kinds of certificates that were shown and are not known here: without them the replay may be wrong.
+    pub unknown_certificates: BTreeMap<String, Vec<String>>,
     /// Connections as recorded.
     pub recorded: Counts,
     /// Connections whose offer is not known: they are not replayed.
     pub not_replayed: u64,
+    /// Those of them that did not fail: whether they would break is not known.
+    pub unknown: u64,
     /// Connections that were served and would be refused.
     pub breaks: u64,
     /// Connections that were refused and would be served.
@@ -120,12 +127,19 @@ pub struct DryRun {
 /// or ECDSA P-256 where none was.
 pub fn dry_run(tally: &Tally, rules: &Rules, certificates: &[CertificateFacts]) -> DryRun {
     let mut shown: BTreeMap<&str, Vec<CertificateFacts>> = BTreeMap::new();
+    let mut unknown = BTreeMap::new();
     for listener in tally.listeners.keys() {
         let mut facts = certificates.to_vec();
         if facts.is_empty() {
-            let kinds = tally.certificates.get(listener).into_iter().flatten();
-            facts = kinds.filter_map(|(kind, _)| certificate(kind)).collect();
-            facts.sort_by_key(|facts| facts.chain.is_empty());
+            for kind in tally.certificates.get(listener).into_iter().flat_map(BTreeMap::keys) {
+                match certificate(kind) {
+                    Some(known) => facts.push(known),
+                    None => {
+                        unknown.entry(listener.clone()).or_insert_with(Vec::new).push(kind.clone())
+                    }
+                }
+            }
+            facts.sort_by_key(|facts| !facts.kind.starts_with("ml-dsa-"));
         }
         if facts.is_empty() {
             facts.extend(certificate("ecdsa-p256"));
@@ -140,8 +154,10 @@ pub fn dry_run(tally: &Tally, rules: &Rules, certificates: &[CertificateFacts]) 
             .iter()
             .map(|(listener, facts)| ((*listener).to_owned(), kinds(facts)))
             .collect(),
+        unknown_certificates: unknown,
         recorded: tally.total.clone(),
         not_replayed: tally.unseen.beyond_limits,
+        unknown: tally.unseen.beyond_limits,
         breaks: 0,
         mends: 0,
         changes_group: 0,
@@ -154,6 +170,7 @@ pub fn dry_run(tally: &Tally, rules: &Rules, certificates: &[CertificateFacts]) 
         let facts = shown.get(client.listener.as_str()).map(Vec::as_slice).unwrap_or_default();
         let Some(offer) = offer else {
             out.not_replayed += client.counts.connections;
+            out.unknown += client.counts.connections - client.counts.failed;
             continue;
         };
         let change = replay(client, decide(rules, offer, facts), &mut out.hybrid);

@@ -97,6 +97,8 @@ pub fn version_name(code: u16) -> String {
 pub enum Ability {
     /// It names a post-quantum group, in TLS 1.3.
     PostQuantum,
+    /// It names post-quantum groups of IANA's registry, but none that is served here.
+    Unserved,
     /// It names groups of old drafts only.
     OldDraft,
     /// It speaks TLS 1.3, with classical groups.
@@ -117,8 +119,10 @@ pub fn ability(offer: &Offer) -> Ability {
     let has = |table: &[(u16, &str)]| table.iter().any(|row| offer.groups.contains(&row.0));
     let post_quantum =
         |code: &u16| Group::by_code_point(*code).is_some_and(|row| row.strength.is_post_quantum());
-    if offer.groups.iter().any(post_quantum) || has(UNSERVED) {
+    if offer.groups.iter().any(post_quantum) {
         Ability::PostQuantum
+    } else if has(UNSERVED) {
+        Ability::Unserved
     } else if has(DRAFTS) {
         Ability::OldDraft
     } else {
@@ -239,6 +243,10 @@ pub static SOFTWARE: &[Software] = &[
     },
 ];
 
+/// Clients beyond [`crate::limits::MAX_STRANGERS`], in one row: none of them got a connection.
+pub static STRANGERS: Software =
+    Software { name: "others whose handshake failed", groups: &[], grease: false, hint: "" };
+
 /// The software that offers this, if it is known.
 pub fn software(offer: &Offer) -> Option<&'static Software> {
     let grease = offer.groups.iter().any(|code| is_grease(*code));
@@ -257,6 +265,9 @@ pub fn hint(ability: Ability, software: Option<&Software>) -> &'static str {
             "it speaks TLS 1.2 at most: allow TLS 1.3 or upgrade its TLS library, or put `outlast forward` beside it"
         }
         (_, Ability::Unreadable) => "",
+        (_, Ability::Unserved) => {
+            "have it offer X25519MLKEM768, too: the post-quantum groups that it names are not served here"
+        }
         (Some(hint), _) => hint,
         (None, Ability::OldDraft) => {
             "upgrade its TLS library: it has a draft of ML-KEM that nobody serves any more"

@@ -28,6 +28,9 @@ pub const KEEP_DAYS: u32 = 400;
 pub const MAX_CLIENTS: usize = 100_000;
 /// Different offers in a report.
 pub const MAX_OFFERS: usize = 50_000;
+/// Different offers in a report of which the first to be seen failed: anybody can make such, so they get no more room,
+/// and what is beyond goes into one row.
+pub const MAX_STRANGERS: usize = 1000;
 /// Connections that a report holds until their end is read.
 pub const MAX_OPEN: usize = 500_000;
 /// Networks that a report names for a client.

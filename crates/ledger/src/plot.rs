@@ -27,7 +27,7 @@ const MAX_DAYS: i64 = 400;
 const BANDS: &[(&str, &str, &[Verdict])] = &[
     ("hybrid", "#009e73", &[Verdict::Hybrid]),
     ("hybrid after retry", "#56b4e9", &[Verdict::HybridAfterRetry]),
-    ("never offers it", "#e69f00", &[Verdict::NeverOffers, Verdict::OldDraft]),
+    ("never offers it", "#e69f00", &[Verdict::NeverOffers, Verdict::Unserved, Verdict::OldDraft]),
     ("TLS 1.2 only", "#d55e00", &[Verdict::Tls12]),
     ("refused or failed", "#999999", &[Verdict::Refused, Verdict::Failed]),
     ("advertised, got classical", "#cc00aa", &[Verdict::Missed]),

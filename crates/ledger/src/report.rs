@@ -71,7 +71,7 @@ pub struct ClientRow {
     pub more_networks: bool,
     /// Names of servers that it asked for.
     pub server_names: Vec<String>,
-    /// Why it got classical, where it must not have.
+    /// Why it got classical, where it advertised post-quantum.
     pub causes: BTreeMap<Cause, u64>,
 }
 
@@ -109,8 +109,12 @@ pub struct Summary {
     pub groups: Vec<(String, Counts)>,
     /// Refusals and failures by reason.
     pub reasons: Vec<(String, u64)>,
-    /// Those that advertised post-quantum and got classical: there must be none.
+    /// Those that advertised post-quantum and got classical.
     pub missed: u64,
+    /// The same by cause.
+    pub causes: BTreeMap<Cause, u64>,
+    /// Those of them that the operator has not chosen so: there must be none.
+    pub defects: u64,
     /// What is missing.
     pub unseen: Unseen,
 }
@@ -154,6 +158,13 @@ pub fn summary(tally: &Tally) -> Summary {
         groups: by_count(tally.groups.clone()),
         reasons,
         missed: tally.total.verdicts.get(&Verdict::Missed).copied().unwrap_or_default(),
+        causes: tally.causes.clone(),
+        defects: tally
+            .causes
+            .iter()
+            .filter(|(cause, _)| !cause.is_chosen())
+            .map(|(_, count)| count)
+            .sum(),
         unseen: tally.unseen.clone(),
         total: tally.total.clone(),
     }
@@ -173,6 +184,8 @@ pub struct Laggard {
 pub fn laggards(tally: &Tally) -> Vec<Laggard> {
     let never = |row: &ClientRow| {
         !matches!(row.fingerprint.ability, Ability::PostQuantum | Ability::Unreadable)
+            // Whoever failed each time may be a scanner, and is no client in any case.
+            && row.counts.served() + row.counts.refused > 0
     };
     let software = |row: &ClientRow| {
         let name = row.fingerprint.software?;

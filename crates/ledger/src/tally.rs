@@ -11,7 +11,9 @@ use serde::Serialize;
 
 use crate::event::{End, Handshake, Outcome};
 use crate::known::{self, Ability, Software};
-use crate::limits::{MAX_CLIENTS, MAX_HOURS, MAX_NETWORKS, MAX_OFFERS, MAX_OPEN, MAX_REASONS};
+use crate::limits::{
+    MAX_CLIENTS, MAX_HOURS, MAX_NETWORKS, MAX_OFFERS, MAX_OPEN, MAX_REASONS, MAX_STRANGERS,
+};
 use crate::line::Line;
 use crate::verdict::{Cause, Verdict};
 
@@ -152,7 +154,7 @@ pub struct Client {
     pub more_networks: bool,
     /// Names of servers that it asked for.
     pub names: BTreeSet<String>,
-    /// Why it got classical, where it must not have.
+    /// Why it got classical, where it advertised post-quantum.
     pub causes: BTreeMap<Cause, u64>,
 }
 
@@ -189,6 +191,10 @@ pub struct Tally {
     process: String,
     open: HashMap<u64, Facts>,
     offer_index: HashMap<Option<Offer>, usize>,
+    /// Offers that were first seen in a handshake that failed.
+    strangers: usize,
+    /// The row of those beyond the limit on them.
+    other_strangers: Option<usize>,
     client_index: HashMap<(Option<String>, Option<usize>, String), usize>,
     /// What clients offer.
     pub offers: Vec<OfferRow>,
@@ -202,6 +208,8 @@ pub struct Tally {
     pub groups: BTreeMap<String, Counts>,
     /// Refusals and failures by reason.
     pub reasons: BTreeMap<String, u64>,
+    /// Those that advertised post-quantum and got classical, by cause.
+    pub causes: BTreeMap<Cause, u64>,
     /// By hour since 1970 and verdict.
     pub hours: BTreeMap<i64, BTreeMap<Verdict, u64>>,
     /// Kinds of certificates by listener.
@@ -265,7 +273,8 @@ impl Tally {
             _ => None,
         };
         let name = handshake.offer.as_ref().and_then(|offer| offer.sni.clone());
-        let offer = self.offer(handshake.offer, handshake.ja4);
+        let failed = matches!(handshake.outcome, Outcome::Failed(_));
+        let offer = self.offer(handshake.offer, handshake.ja4, failed);
         let mut facts = Facts {
             offer,
             listener: handshake.listener,
@@ -304,7 +313,7 @@ impl Tally {
         self.count(facts, None);
     }
 
-    fn offer(&mut self, offer: Option<Offer>, ja4: Option<String>) -> Option<usize> {
+    fn offer(&mut self, offer: Option<Offer>, ja4: Option<String>, failed: bool) -> Option<usize> {
         let resumes = offer.as_ref().is_some_and(|offer| offer.resumes);
         let offer = offer.map(canonical);
         if let Some(index) = self.offer_index.get(&offer) {
@@ -317,10 +326,24 @@ impl Tally {
             }
             return Some(*index);
         }
-        if self.offers.len() >= MAX_OFFERS {
+        let index = self.offers.len();
+        if failed && offer.is_some() {
+            if self.strangers >= MAX_STRANGERS {
+                if self.other_strangers.is_none() {
+                    self.other_strangers = Some(index);
+                    self.offers.push(OfferRow {
+                        offer: None,
+                        ja4: None,
+                        ability: Ability::Unreadable,
+                        software: Some(&known::STRANGERS),
+                    });
+                }
+                return self.other_strangers;
+            }
+            self.strangers += 1;
+        } else if index >= MAX_OFFERS + self.strangers {
             return None;
         }
-        let index = self.offers.len();
         self.offers.push(OfferRow {
             ja4: ja4.filter(|_| !resumes),
             ability: offer.as_ref().map_or(Ability::Unreadable, known::ability),
@@ -334,6 +357,9 @@ impl Tally {
     fn count(&mut self, facts: Facts, end: Option<&End>) {
         self.total.add(&facts, end);
         self.listeners.entry(facts.listener.clone()).or_default().add(&facts, end);
+        if let Some(cause) = facts.cause {
+            *self.causes.entry(cause).or_default() += 1;
+        }
         if let Some(group) = &facts.group {
             // Groups are ours to choose, so they are few.
             self.groups.entry(group.clone()).or_default().add(&facts, end);

@@ -15,10 +15,12 @@ pub enum Verdict {
     Hybrid,
     /// A post-quantum group whose share the client had to be asked for.
     HybridAfterRetry,
-    /// It advertised post-quantum and got classical: this must not be.
+    /// It advertised post-quantum and got classical: [`Cause`] says why.
     Missed,
     /// It never offers more than classical groups.
     NeverOffers,
+    /// It offers post-quantum groups that are not served here only.
+    Unserved,
     /// It offers post-quantum groups of old drafts only.
     OldDraft,
     /// It speaks TLS 1.2 at most.
@@ -31,11 +33,12 @@ pub enum Verdict {
 
 impl Verdict {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Hybrid,
         Self::HybridAfterRetry,
         Self::Missed,
         Self::NeverOffers,
+        Self::Unserved,
         Self::OldDraft,
         Self::Tls12,
         Self::Refused,
@@ -49,6 +52,7 @@ impl Verdict {
             Self::HybridAfterRetry => "hybrid after retry",
             Self::Missed => "advertised post-quantum but got classical",
             Self::NeverOffers => "never offers it",
+            Self::Unserved => "other post-quantum groups",
             Self::OldDraft => "old draft groups",
             Self::Tls12 => "TLS 1.2 only",
             Self::Refused => "refused",
@@ -70,6 +74,7 @@ impl Verdict {
         }
         match handshake.offer.as_ref().map_or(Ability::Unreadable, known::ability) {
             Ability::PostQuantum => Self::Missed,
+            Ability::Unserved => Self::Unserved,
             Ability::OldDraft => Self::OldDraft,
             Ability::Tls12 => Self::Tls12,
             Ability::Classical | Ability::Unreadable => Self::NeverOffers,
@@ -99,6 +104,11 @@ impl Cause {
                 "the policy has a group that it names: this is a defect, please report it"
             }
         }
+    }
+
+    /// Whether the operator has chosen it so.
+    pub fn is_chosen(self) -> bool {
+        matches!(self, Self::Mode | Self::Policy)
     }
 
     /// Why, if this handshake is one that was missed.

@@ -101,8 +101,58 @@ fn who_advertises_post_quantum_and_gets_classical_is_found_with_the_cause() {
     assert_eq!(missed("2026-11", "off", modern()), Cause::Mode);
     assert_eq!(missed("2026-11", "allow", modern()), Cause::Mode);
     assert_eq!(missed("classical-2026-11", "prefer", modern()), Cause::Policy);
-    // A group of IANA's that is not served here is one that was advertised, too.
-    assert_eq!(missed("2026-11", "prefer", offer(&[0x0200, X25519], &[X25519])), Cause::Policy);
+    assert_eq!(missed("bsi-2026-11", "prefer", modern()), Cause::Policy);
+}
+
+#[test]
+fn what_the_operator_has_chosen_is_counted_and_is_no_defect() {
+    let counted = |policy: &str, mode: &str| {
+        let one = handshake(1, Some(modern()), served("x25519", false));
+        let one = Handshake { policy: policy.into(), mode: mode.into(), ..one };
+        let summary = summary(&tally(vec![open("p"), begun(one)]));
+        (summary.missed, summary.defects, summary.causes)
+    };
+    assert_eq!(counted("2026-11", "prefer"), (1, 1, [(Cause::Defect, 1)].into()));
+    assert_eq!(counted("2026-11", "off"), (1, 0, [(Cause::Mode, 1)].into()));
+    assert_eq!(counted("bsi-2026-11", "prefer"), (1, 0, [(Cause::Policy, 1)].into()));
+}
+
+#[test]
+fn groups_that_are_not_served_are_laggards_and_not_missed() {
+    for code in [0x0200, 0x11ee] {
+        let one = handshake(1, Some(offer(&[code, X25519], &[X25519])), served("x25519", false));
+        let tally = tally(vec![open("p"), begun(one)]);
+        assert_eq!(summary(&tally).missed, 0);
+        let laggards = laggards(&tally);
+        assert_eq!(laggards[0].client.fingerprint.ability, Ability::Unserved);
+        assert_eq!(laggards[0].client.verdict, Verdict::Unserved);
+        assert!(!laggards[0].hint.is_empty());
+    }
+}
+
+#[test]
+fn strangers_whose_handshakes_fail_take_no_room_from_clients() {
+    let made_up = |number: u16| {
+        let mut offer = offer(&[X25519, 0x0017], &[X25519]);
+        offer.suites.push(number);
+        offer
+    };
+    let mut lines = vec![open("p")];
+    for number in 0..3000 {
+        let failed = Outcome::Failed("the client went away".into());
+        lines.push(begun(handshake(u64::from(number), Some(made_up(number)), failed)));
+    }
+    lines.push(begun(handshake(9000, Some(modern()), served("X25519MLKEM768", false))));
+    lines.push(begun(handshake(9001, Some(made_up(2999)), served("x25519", false))));
+    let tally = tally(lines);
+    assert_eq!(tally.unseen.beyond_limits, 0);
+    assert_eq!(tally.clients.len(), 1000 + 1 + 2);
+    let others = tally.clients.iter().map(|client| client.counts.failed).max();
+    assert_eq!(others, Some(2000));
+    // Only who was served is a laggard.
+    assert_eq!(laggards(&tally).len(), 1);
+    let outcome = dry_run(&tally, &Rules::default(), &[]);
+    assert_eq!((outcome.not_replayed, outcome.unknown, outcome.breaks), (2000, 0, 0));
 }
 
 #[test]
@@ -243,6 +293,23 @@ fn every_kind_of_certificate_can_sign() {
     }
     assert!(certificate("dsa").is_none());
     assert!(certificate("rsa-2048").is_some());
+}
+
+#[test]
+fn chains_are_signed_by_the_kind_of_key_they_have_and_unknown_kinds_are_said() {
+    for kind in certificate_kinds().filter(|kind| *kind != "rsa") {
+        let facts = certificate(kind).unwrap();
+        assert_eq!(facts.chain, facts.schemes, "{kind}");
+    }
+    let shown = |connection, kind: &str| {
+        let Outcome::Served(mut served) = served("X25519MLKEM768", false) else { panic!() };
+        served.certificate = Some(kind.into());
+        begun(handshake(connection, Some(modern()), Outcome::Served(served)))
+    };
+    let lines = vec![open("p"), shown(1, "ecdsa-p256"), shown(2, "ml-dsa-65"), shown(3, "sm2")];
+    let outcome = dry_run(&tally(lines), &Rules::default(), &[]);
+    assert_eq!(outcome.certificates["api"], ["ml-dsa-65", "ecdsa-p256"]);
+    assert_eq!(outcome.unknown_certificates["api"], ["sm2"]);
 }
 
 #[test]

@@ -33,15 +33,15 @@ pub(crate) struct Arguments {
 #[derive(clap::Subcommand)]
 enum Command {
     /// Sum up who connected how: by client, principal, listener and group. Exits with 5 if a client advertised
-    /// post-quantum groups and got a classical one.
+    /// post-quantum groups and got a classical one although neither mode nor policy says so.
     Summary(summary::Arguments),
     /// Show the clients that never offer a post-quantum group, and what to do about each. Exits with 5 if there
-    /// are any.
+    /// are any, or more clients than a report holds.
     Laggards(laggards::Arguments),
     /// Write one record a connection, with IANA's names, as JSON lines or CSV.
     Export(export::Arguments),
     /// Replay what clients offered under another policy: who would break, who would change. Exits with 5 if
-    /// somebody would break.
+    /// somebody would break, or that is not known of all.
     DryRun(dry_run::Arguments),
 }
 

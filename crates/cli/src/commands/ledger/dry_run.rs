@@ -42,8 +42,16 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let (tally, _) = arguments.source.tally()?;
     let outcome = dry_run::dry_run(&tally, &rules, &certificates);
     output.result(&render(&outcome, arguments.rows), &outcome);
-    if outcome.breaks == 0 {
+    if outcome.breaks == 0 && outcome.unknown == 0 {
         return Ok(());
+    }
+    if outcome.breaks == 0 {
+        return Err(Failure::new(format!(
+            "nobody is known to break, but {} not replayed: there are more clients than a report holds, or an offer is missing",
+            plural(outcome.unknown, "connection was", "connections were"),
+        ))
+        .hint("choose fewer connections with --since, --until or --listener")
+        .code(FOUND));
     }
     let clients = outcome.clients.iter().filter(|client| client.breaks > 0).count() as u64;
     Err(Failure::new(format!(
@@ -66,6 +74,12 @@ fn render(outcome: &DryRun, rows: usize) -> String {
     );
     for (listener, kinds) in &outcome.certificates {
         out.push_str(&format!("certificates at {listener}: {}\n", kinds.join(", ")));
+    }
+    for (listener, kinds) in &outcome.unknown_certificates {
+        out.push_str(&format!(
+            "not known, and not replayed with, at {listener}: {}; say with --certificates what is like them\n",
+            kinds.join(", ")
+        ));
     }
     let mut counts = Table::new(&["what", "connections"], &[1]);
     for (what, count) in [

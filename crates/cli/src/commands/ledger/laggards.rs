@@ -19,8 +19,17 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let (tally, _) = arguments.source.tally()?;
     let laggards = report::laggards(&tally);
     output.result(&render(&laggards), &laggards);
-    if laggards.is_empty() {
+    let beyond = tally.unseen.beyond_limits;
+    if laggards.is_empty() && beyond == 0 {
         return Ok(());
+    }
+    if laggards.is_empty() {
+        return Err(Failure::new(format!(
+            "{} of clients beyond those that a report holds: what they offer is not looked at",
+            plural(beyond, "connection is", "connections are"),
+        ))
+        .hint("choose fewer connections with --since, --until or --listener")
+        .code(FOUND));
     }
     let count = laggards.len() as u64;
     let what = plural(

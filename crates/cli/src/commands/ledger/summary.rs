@@ -44,9 +44,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     }
     let summary = report::summary(&tally);
     output.result(&render(&summary, arguments.rows), &Shown { summary: &summary, skipped });
-    if summary.missed > 0 {
+    if summary.defects > 0 {
         let what = plural(
-            summary.missed,
+            summary.defects,
             "connection advertised post-quantum but got classical",
             "connections advertised post-quantum but got classical",
         );
@@ -56,12 +56,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 }
 
 fn causes(summary: &Summary) -> String {
-    let mut counts = std::collections::BTreeMap::new();
-    for (cause, count) in summary.clients.iter().flat_map(|row| &row.causes) {
-        *counts.entry(*cause).or_insert(0) += count;
-    }
     let texts: Vec<_> =
-        counts.iter().map(|(cause, count)| format!("{count}: {}", cause.label())).collect();
+        summary.causes.iter().map(|(cause, count)| format!("{count}: {}", cause.label())).collect();
     texts.join("; ")
 }
 
@@ -88,6 +84,9 @@ fn render(summary: &Summary, rows: usize) -> String {
         }
     }
     section(&mut out, "Verdicts", &verdicts, 0);
+    if summary.missed > 0 {
+        out.push_str(&format!("  advertised but classical, by cause: {}\n", causes(summary)));
+    }
     let mut clients = Table::new(
         &[
             "verdict",
