@@ -16,6 +16,7 @@ use opentelemetry::KeyValue;
 use opentelemetry::metrics::Histogram;
 use outlast_crypto::groups::Group;
 use outlast_crypto::versions::Version;
+use outlast_ledger::known::{Ability, ability};
 use outlast_ledger::{End, Handshake, Observe, Outcome, Served};
 use outlast_negotiate::{Offer, Transport};
 
@@ -318,12 +319,10 @@ fn group(served: &Served) -> &'static str {
     Group::by_name(name).map_or(OTHER, |row| row.name)
 }
 
-/// Whether a client has offered a post-quantum group: one that got a classical connection all the same shows in the
-/// numbers.
+/// Whether a client has offered a post-quantum group, by the ledger's rule: one that got a classical connection all the
+/// same shows in the numbers, and one that names such a group in TLS 1.2, where it means nothing, has not offered it.
 fn offered(offer: &Offer) -> &'static str {
-    let is_post_quantum =
-        |code: &u16| Group::by_code_point(*code).is_some_and(|row| row.strength.is_post_quantum());
-    if offer.groups.iter().any(is_post_quantum) { "post-quantum" } else { "classical" }
+    if ability(offer) == Ability::PostQuantum { "post-quantum" } else { "classical" }
 }
 
 /// A count that another part keeps.

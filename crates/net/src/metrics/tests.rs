@@ -56,6 +56,26 @@ fn connections_are_open_until_they_end() {
 }
 
 #[test]
+fn a_post_quantum_group_is_offered_in_tls_1_3_only() {
+    let hello = |versions: &[u16], extensions: &[u16], group| Offer {
+        transport: Transport::Tcp,
+        versions: versions.to_vec(),
+        suites: vec![0x1301, 0xc02b],
+        groups: vec![group, 0x001d],
+        shares: None,
+        schemes: vec![0x0403],
+        certificate_schemes: None,
+        sni: None,
+        protocols: Vec::new(),
+        extensions: extensions.to_vec(),
+        resumes: false,
+    };
+    assert_eq!(offered(&hello(&[0x0304, 0x0303], &[10, 43], 0x11ec)), "post-quantum");
+    assert_eq!(offered(&hello(&[0x0303], &[10], 0x11ec)), "classical");
+    assert_eq!(offered(&hello(&[0x0304], &[10, 43], 0x0017)), "classical");
+}
+
+#[test]
 fn times_fall_in_their_buckets() {
     let metrics = Arc::new(Metrics::new());
     for (micros, times) in [(499, 1), (500, 1), (501, 1), (9_999_999, 1), (10_000_001, 2)] {
