@@ -109,7 +109,7 @@ impl Going {
 impl PushSettings {
     fn start(self, metrics: &Arc<Metrics>) -> Result<Push, Failure> {
         let unusable = |reason: String| {
-            Failure::new(format!("metrics cannot be pushed to {}: {reason}", self.endpoint))
+            Failure::new(format!("metrics cannot be pushed to {}: {reason}", place(&self.endpoint)))
         };
         let connector = match &self.certificates {
             Some(path) => Some(
@@ -130,6 +130,19 @@ impl PushSettings {
         };
         Push::start(metrics, settings).map_err(unusable)
     }
+}
+
+/// Scheme, host and port of a URL: the rest may hold a password.
+fn place(endpoint: &str) -> String {
+    let (scheme, rest) = endpoint.split_once("://").unwrap_or(("", endpoint));
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = match authority.rsplit_once('@') {
+        Some((_, host)) => host,
+        // A password with a slash in it, perhaps: too little is better than too much.
+        None if rest.contains('@') => "?",
+        None => authority,
+    };
+    if scheme.is_empty() { host.to_owned() } else { format!("{scheme}://{host}") }
 }
 
 /// Reads OpenTelemetry's variables: the specification's "SDK environment variables" and "OTLP exporter". Unlike there,
@@ -189,6 +202,18 @@ mod tests {
     fn read(variables: &[(&str, &str)]) -> Result<Option<PushSettings>, String> {
         let value = |name: &str| variables.iter().find(|row| row.0 == name).map(|row| row.1.into());
         push_settings(value).map_err(|failure| failure.message().to_owned())
+    }
+
+    #[test]
+    fn errors_do_not_show_passwords() {
+        for (endpoint, shown) in [
+            ("https://user:secret@collector:4318/v1/metrics?key=secret", "https://collector:4318"),
+            ("http://collector/secret", "http://collector"),
+            ("http://user:sec/ret@collector", "http://?"),
+            ("user:secret@collector", "collector"),
+        ] {
+            assert_eq!(place(endpoint), shown);
+        }
     }
 
     #[test]

@@ -81,6 +81,8 @@ impl Reader {
             }
             if !ended {
                 self.skipped.torn += 1;
+                // Whoever is writing may go on: the rest of this line would be taken for one.
+                self.current = None;
                 continue;
             }
             match Line::parse(&self.buffer) {

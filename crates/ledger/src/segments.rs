@@ -3,12 +3,14 @@
 //! Several processes write to one folder, each to segments of its own. A segment that is being written is locked, and the
 //! lock dies with the process: so it is known which may be removed.
 
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use time::OffsetDateTime;
 
 /// One segment.
@@ -41,7 +43,18 @@ pub(crate) fn name(day: i64, process: &str, sequence: u32) -> String {
     format!("{year:04}-{month:02}-{day:02}_{process}_{sequence:04}.ndjson")
 }
 
-fn parse(name: &str) -> Option<(i64, String, u32)> {
+/// What a name says; none unless it is one that is written here.
+fn parse(text: &str) -> Option<(i64, String, u32)> {
+    let parsed = parts(text)?;
+    let (day, process, sequence) = &parsed;
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let is_ours = process.len() == 12
+        && process.bytes().all(is_digit)
+        && name(*day, process, *sequence) == text;
+    is_ours.then_some(parsed)
+}
+
+fn parts(name: &str) -> Option<(i64, String, u32)> {
     let (date, rest) = name.strip_suffix(".ndjson")?.split_once('_')?;
     let (process, sequence) = rest.split_once('_')?;
     let mut parts = date.splitn(3, '-');
@@ -91,6 +104,9 @@ pub(crate) fn create(
 
 /// Removes what is older than `keep_days` or beyond `total_bytes`, the oldest first, but nothing that is being
 /// written. Gives the number of segments that are gone.
+///
+/// Age goes by today, but not beyond the day after the last but one on which there are segments: a clock that jumps ahead
+/// must not remove everything.
 pub(crate) fn prune(
     folder: &Path,
     today: i64,
@@ -99,6 +115,14 @@ pub(crate) fn prune(
 ) -> io::Result<usize> {
     let mut segments = list(folder)?;
     segments.sort_by(|a, b| (a.day, a.sequence, &a.process).cmp(&(b.day, b.sequence, &b.process)));
+    let mut days: Vec<_> = segments.iter().map(|segment| segment.day).collect();
+    days.dedup();
+    let known = days.iter().rev().nth(1).or(days.last()).map_or(today, |day| day.saturating_add(1));
+    let today = today.min(known);
+    let newest: HashMap<String, (i64, u32)> = segments
+        .iter()
+        .map(|segment| (segment.process.clone(), (segment.day, segment.sequence)))
+        .collect();
     let mut total: u64 = segments.iter().map(|segment| segment.len).sum();
     let mut removed = 0;
     for segment in segments {
@@ -106,10 +130,17 @@ pub(crate) fn prune(
         if !is_old && total <= total_bytes {
             continue;
         }
-        let Ok(file) = File::open(&segment.path) else { continue };
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
-            && fs::remove_file(&segment.path).is_ok()
-        {
+        // Network file systems lock only what is open for writing.
+        let Ok(file) = OpenOptions::new().append(true).open(&segment.path) else { continue };
+        let is_free = match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => true,
+            // Without locks the last of each process may be in use, while it is not old.
+            Err(Errno::OPNOTSUPP | Errno::NOLCK | Errno::BADF) => {
+                is_old || newest.get(&segment.process) != Some(&(segment.day, segment.sequence))
+            }
+            Err(_) => false,
+        };
+        if is_free && fs::remove_file(&segment.path).is_ok() {
             total -= segment.len;
             removed += 1;
         }
@@ -127,8 +158,17 @@ mod tests {
             let name = name(day, "4f3a9c21d0e7", 12);
             assert_eq!(parse(&name), Some((day, "4f3a9c21d0e7".to_owned(), 12)), "{name}");
         }
-        assert_eq!(name(20_778, "ab", 1), "2026-11-21_ab_0001.ndjson");
-        for other in ["2026-11-21.ndjson", "x_y_z.ndjson", "2026-13-01_a_1.ndjson", ".lock"] {
+        assert_eq!(name(20_778, "4f3a9c21d0e7", 1), "2026-11-21_4f3a9c21d0e7_0001.ndjson");
+        for other in [
+            "2026-11-21.ndjson",
+            "x_y_z.ndjson",
+            "2026-13-01_a_1.ndjson",
+            ".lock",
+            "2026-11-21_export_0001.ndjson",
+            "2026-11-21_4f3a9c21d0e7_1.ndjson",
+            "2026-11-21_4F3A9C21D0E7_0001.ndjson",
+            "+2026-11-21_4f3a9c21d0e7_0001.ndjson",
+        ] {
             assert_eq!(parse(other), None, "{other}");
         }
     }

@@ -4,9 +4,9 @@
 //! segment is full, and nothing ever waits for that. What does not fit into the queue, or cannot be written, is lost and
 //! counted, and the count is written as soon as that is possible again.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -114,8 +114,7 @@ impl Ledger {
     }
 
     fn start(disk: Box<dyn Disk>, options: Options) -> io::Result<Self> {
-        let random = outlast_crypto::random::bytes::<6>().map_err(io::Error::other)?;
-        let process: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let process = random_name()?;
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
             wake: Condvar::new(),
@@ -166,6 +165,12 @@ impl Ledger {
     }
 }
 
+/// 12 hexadecimal digits.
+fn random_name() -> io::Result<String> {
+    let random = outlast_crypto::random::bytes::<6>().map_err(io::Error::other)?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 impl Observe for Ledger {
     fn handshake(&self, handshake: &Handshake) {
         self.push(|line| encode_handshake(handshake, line));
@@ -210,8 +215,15 @@ struct Folder {
 impl Folder {
     fn prepare(&self) -> io::Result<()> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path)?;
-        let probe = self.path.join(format!(".probe-{}", std::process::id()));
-        File::create(&probe)?;
+        if std::fs::metadata(&self.path)?.mode() & 0o022 != 0 {
+            tracing::warn!(
+                folder = %self.path.display(),
+                "the ledger's folder can be written by others than its owner"
+            );
+        }
+        // Neither a file nor a link that somebody has put there is followed.
+        let probe = self.path.join(format!(".probe-{}", random_name()?));
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&probe)?;
         std::fs::remove_file(&probe)?;
         self.prune(segments::day_of((self.options.clock)())).map(|_| ())
     }
@@ -262,6 +274,8 @@ struct Open {
     file: Box<dyn Append>,
     day: i64,
     len: u64,
+    /// Part of a line is at its end and cannot be taken back: what follows would be read as its rest.
+    is_torn: bool,
 }
 
 impl Writer {
@@ -338,7 +352,9 @@ impl Writer {
             Line::Dropped { time_ms: now_ms, count: self.unnoted }.encode(&mut note);
         }
         let full = self.options.segment_bytes;
-        let ended = |open: &Open| open.day != day || open.len >= full || open.file.is_gone();
+        let ended = |open: &Open| {
+            open.day != day || open.len >= full || open.is_torn || open.file.is_gone()
+        };
         if self.segment.as_ref().is_some_and(ended) {
             if let Some(mut before) = self.segment.take() {
                 before.file.sync();
@@ -346,15 +362,15 @@ impl Writer {
             // The lock is free now, and what was just ended counts, too.
             self.prune();
         }
-        let open = match &mut self.segment {
-            Some(open) => open,
-            None => {
-                // Numbers are not used again: a segment that could not be written may be there.
-                self.sequence = self.sequence.saturating_add(1);
-                let file = self.disk.create(day, &self.process, self.sequence)?;
-                self.segment.insert(Open { file, day, len: 0 })
-            }
-        };
+        if self.segment.is_none() {
+            // Numbers are not used again: a segment that could not be written may be there.
+            self.sequence = self.sequence.saturating_add(1);
+            let file = self.disk.create(day, &self.process, self.sequence)?;
+            self.segment = Some(Open { file, day, len: 0, is_torn: false });
+            // Age goes by the days on which there are segments: this one counts.
+            self.prune();
+        }
+        let Some(open) = &mut self.segment else { return Ok(()) };
         if open.len == 0 {
             let mut line = Vec::new();
             Line::Open { time_ms: now_ms, process: self.process.clone() }.encode(&mut line);
@@ -381,7 +397,7 @@ impl Open {
     /// Appends all or nothing, as far as the disk allows.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         if let Err(error) = self.file.append(bytes) {
-            let _ = self.file.cut(self.len);
+            self.is_torn = self.file.cut(self.len).is_err();
             return Err(error);
         }
         self.len += bytes.len() as u64;

@@ -9,6 +9,7 @@ struct Small(Arc<Mutex<SmallState>>);
 #[derive(Default)]
 struct SmallState {
     room: usize,
+    keeps: bool,
     segments: Vec<Vec<u8>>,
 }
 
@@ -37,7 +38,11 @@ impl Append for SmallFile {
     }
 
     fn cut(&mut self, len: u64) -> io::Result<()> {
-        self.0.0.lock().unwrap().segments[self.1].truncate(len as usize);
+        let mut state = self.0.0.lock().unwrap();
+        if state.keeps {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        state.segments[self.1].truncate(len as usize);
         Ok(())
     }
 

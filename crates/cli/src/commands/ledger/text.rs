@@ -55,13 +55,20 @@ impl Table {
 
 /// Text as a terminal may have it: clients choose some of it.
 fn shown(text: &str) -> String {
-    let plain = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    let plain = text.chars().map(|c| if is_unseen(c) { '\u{fffd}' } else { c });
     let mut out: String = plain.take(MAX_CELL + 1).collect();
     if out.chars().count() > MAX_CELL {
         out = out.chars().take(MAX_CELL - 3).collect();
         out.push_str("...");
     }
     out
+}
+
+/// Characters that do something to a terminal, turn the direction of what follows, or are not seen.
+fn is_unseen(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// A time to the second, UTC.
@@ -94,4 +101,17 @@ pub(super) fn bytes(count: u64) -> String {
 /// A count and what is counted.
 pub(super) fn plural(count: u64, one: &str, many: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    #[test]
+    fn what_is_not_seen_is_shown() {
+        for c in ['\u{1b}', '\u{7f}', '\u{9b}', '\u{202e}', '\u{2066}', '\u{200b}', '\u{feff}'] {
+            assert_eq!(shown(&format!("a{c}b")), "a\u{fffd}b");
+        }
+        assert_eq!(shown("müller"), "müller");
+    }
 }
