@@ -270,8 +270,21 @@ fn text(out: &mut Vec<u8>, name: &str, value: &str, max: usize) {
 /// A string of at most `max` bytes, cut between characters.
 fn string(out: &mut Vec<u8>, value: &str, max: usize) {
     let value = value.get(..value.floor_char_boundary(max)).unwrap_or_default();
+    // JSON need not escape DEL and the controls of C1, but a terminal may obey them.
+    let is_high = |c: char| matches!(c, '\u{7f}'..='\u{9f}');
     // Writing to memory does not fail.
-    let _ = serde_json::to_writer(&mut *out, value);
+    if !value.contains(is_high) {
+        let _ = serde_json::to_writer(&mut *out, value);
+        return;
+    }
+    for c in serde_json::to_string(value).unwrap_or_else(|_| "\"\"".into()).chars() {
+        if is_high(c) {
+            out.extend_from_slice(b"\\u");
+            code_point(out, c as u16);
+        } else {
+            out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+    }
 }
 
 const HEX: &[u8; 16] = b"0123456789abcdef";

@@ -255,3 +255,19 @@ fn unknown_keys_are_passed_over_and_types_are_not() {
     assert_eq!(parse(r#"{"v":2,"k":"e","c":[]}"#), Err(LineError::Newer(2)));
     assert_eq!(parse(&" ".repeat(MAX_LINE + 1)), Err(LineError::TooLong));
 }
+
+#[test]
+fn controls_are_escaped_and_read_again() {
+    let line = Line::End(End {
+        connection: 1,
+        time_ms: 0,
+        principal: Some("a\u{7f}\u{9b}31m\u{1b}\u{9f}\u{a0}\u{fc}".into()),
+        received: 0,
+        sent: 0,
+    });
+    let mut out = Vec::new();
+    line.encode(&mut out);
+    let text = std::str::from_utf8(&out[..out.len() - 1]).unwrap();
+    assert!(!text.contains(char::is_control), "{text:?}");
+    assert_eq!(Line::parse(&out[..out.len() - 1]).unwrap(), line);
+}

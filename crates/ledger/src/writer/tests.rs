@@ -104,6 +104,27 @@ fn a_full_disk_loses_lines_and_counts_them_until_there_is_room_again() {
 }
 
 #[test]
+fn a_line_that_stays_torn_is_the_last_of_its_segment() {
+    let disk = Small::default();
+    *disk.0.lock().unwrap() = SmallState { room: 300, keeps: true, ..SmallState::default() };
+    let ledger = Ledger::start(Box::new(disk.clone()), Options::new(clock)).unwrap();
+    for connection in 0..20 {
+        ledger.end(&end(connection));
+        ledger.flush();
+        if ledger.lost() > 0 {
+            break;
+        }
+    }
+    disk.0.lock().unwrap().room = 1 << 20;
+    ledger.end(&end(99));
+    drop(ledger);
+    let state = disk.0.lock().unwrap();
+    assert_eq!(state.segments.len(), 2);
+    assert!(!state.segments[0].ends_with(b"\n"));
+    assert!(state.segments[1].ends_with(b"\n"));
+}
+
+#[test]
 fn a_full_queue_loses_lines_and_counts_them() {
     let disk = Small::default();
     disk.0.lock().unwrap().room = 1 << 20;
