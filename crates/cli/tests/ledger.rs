@@ -172,6 +172,8 @@ fn a_killed_server_loses_what_was_reported_within_the_last_second_at_most() {
     server.kill();
     let (summary, code) = ledger("summary", &folder.data, &[]);
     assert_eq!((&summary["total"]["connections"], code), (&json!(20), 0));
+    let software = &summary["clients"][0]["fingerprint"]["software"];
+    assert!(software.as_str().unwrap().starts_with("Outlast"), "{software}");
     // A line that was being written then is passed over, and the next server goes on in a segment of its own.
     let segment = segments(&folder.data.join("ledger")).remove(0);
     let text = std::fs::read(&segment).unwrap();

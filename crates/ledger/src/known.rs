@@ -230,6 +230,12 @@ pub static SOFTWARE: &[Software] = &[
         hint: "upgrade the browser to 132 or newer",
     },
     Software {
+        name: "Outlast (its clients, and its proxy towards servers)",
+        groups: &[0x11ec, 0x11eb, 0x11ed, 0x001d, 0x0017, 0x0018],
+        grease: false,
+        hint: "",
+    },
+    Software {
         name: "rustls with AWS-LC",
         groups: &[0x11ec, 0x001d, 0x0017, 0x0018],
         grease: false,
