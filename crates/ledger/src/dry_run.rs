@@ -135,7 +135,8 @@ pub fn dry_run(tally: &Tally, rules: &Rules, certificates: &[CertificateFacts]) 
                 match certificate(kind) {
                     Some(known) => facts.push(known),
                     None => {
-                        unknown.entry(listener.clone()).or_insert_with(Vec::new).push(kind.clone())
+                        let kinds: &mut Vec<_> = unknown.entry(listener.clone()).or_default();
+                        kinds.push(kind.clone());
                     }
                 }
             }

@@ -167,6 +167,8 @@ fn parse_time(text: &str, now_ms: i64) -> Result<i64, Failure> {
         now_ms.checked_sub(count.checked_mul(unit_ms)?)
     };
     let day = || {
+        // The format takes what follows a day, too, and leaves it out.
+        let text = Some(text).filter(|text| !text.contains('T'))?;
         let date = Date::parse(text, &Iso8601::DATE).ok()?;
         Some(date.midnight().assume_utc().unix_timestamp() * 1000)
     };
@@ -202,7 +204,9 @@ mod tests {
         ] {
             assert_eq!(parse_time(text, now).unwrap(), expected, "{text}");
         }
-        for text in ["", "yesterday", "-1d", "99999999999999999999d", "2026-13-01", "5s"] {
+        for text in
+            ["", "yesterday", "-1d", "99999999999999999999d", "2026-13-01", "5s", "2026-11-21T08"]
+        {
             assert!(parse_time(text, now).is_err(), "{text}");
         }
     }
