@@ -475,7 +475,7 @@ fn wrong_usage_says_what_to_do() {
         (&[&to, &shown], "hint: such as --listen"),
         (&[&at, &to], "hint: give --tls-cert-file"),
         (&[&at, &to, &["--tls-cert-file", &chain, "--tls-key-file", &chain]], "private key"),
-        (&[&at, &to, &shown, &["--policy", "2020-01"]], "hint: known are 2026-11"),
+        (&[&at, &to, &shown, &["--policy", "2020-01"]], "hint: did you mean 2026-11?"),
         (&[&at, &to, &shown, &["--protocol", "udp"]], "hint: known are tcp, http, postgres"),
         (&[&at, &to, &shown, &["--balance", "random"]], "hint: known are round-robin"),
         (&[&at, &to, &shown, &["--send-proxy-protocol", "v3"]], "hint: known are v1, v2"),
@@ -488,6 +488,8 @@ fn wrong_usage_says_what_to_do() {
         let said = fail(outlast().arg("proxy").args(arguments.concat()), 1);
         assert!(said.contains(expected), "{arguments:?}: {said}");
     }
+    let said = fail(outlast().args(["proxy", "--config", "x", "--policy", "2026-11"]), 2);
+    assert!(said.contains("--policy"), "{said}");
     let said = fail(outlast().args(["proxy", "--config", "x"]).args(at), 2);
     assert!(said.contains("cannot be used with"), "{said}");
 }

@@ -537,7 +537,7 @@ async fn a_health_check_that_is_gone_says_nothing() {
         assert_eq!(said(&world, address).await.unwrap(), "a.");
     })
     .await;
-    let same = || Settings::new("same", proxied::any_port(), vec![backend.clone()]);
+    let same = || Settings::new("same", any_port(), vec![backend.clone()]);
     let fixed = || Settings { listen: nobody(), ..same() };
     let error = proxy.reload(vec![same(), fixed()]).unwrap_err();
     assert!(matches!(error, ProxyError::SameName(name) if name == "same"));
