@@ -4,6 +4,7 @@ use outlast_crypto::groups::Group;
 use outlast_crypto::schemes::Scheme;
 use outlast_crypto::suites::Suite;
 use outlast_negotiate::Offer;
+use outlast_negotiate::failing::APPLICATION_SETTINGS;
 use serde::{Deserialize, Serialize};
 
 /// Groups of drafts that were given up: a server of today has none of them.
@@ -137,7 +138,7 @@ pub struct Software {
     pub name: &'static str,
     /// Its groups in order, without GREASE.
     groups: &'static [u16],
-    /// Whether it sends GREASE.
+    /// Whether it sends GREASE among its groups, or, as Chromium does over QUIC, the extension ALPS instead.
     grease: bool,
     /// What is to be done about it; empty where there is nothing.
     pub hint: &'static str,
@@ -255,7 +256,8 @@ pub static STRANGERS: Software =
 
 /// The software that offers this, if it is known.
 pub fn software(offer: &Offer) -> Option<&'static Software> {
-    let grease = offer.groups.iter().any(|code| is_grease(*code));
+    let grease = offer.groups.iter().any(|code| is_grease(*code))
+        || APPLICATION_SETTINGS.iter().any(|code| offer.extensions.contains(code));
     let groups = || offer.groups.iter().copied().filter(|code| !is_grease(*code));
     SOFTWARE.iter().find(|row| row.grease == grease && groups().eq(row.groups.iter().copied()))
 }
@@ -286,6 +288,8 @@ pub fn hint(ability: Ability, software: Option<&Software>) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use outlast_negotiate::Transport;
+
     use super::*;
 
     #[test]
@@ -302,6 +306,29 @@ mod tests {
             let post_quantum = row.groups.contains(&0x11ec);
             assert_eq!(row.hint.is_empty(), post_quantum, "{}", row.name);
         }
+    }
+
+    /// The groups and extensions that Chromium 156 sent over QUIC.
+    #[test]
+    fn chromium_is_known_over_quic() {
+        let mut offer = Offer {
+            transport: Transport::Quic,
+            versions: vec![0x0304],
+            suites: vec![0x1301, 0x1302, 0x1303],
+            groups: vec![0x11ec, 0x001d, 0x0017, 0x0018],
+            shares: Some(vec![0x11ec, 0x001d]),
+            schemes: vec![0x0403],
+            certificate_schemes: None,
+            sni: None,
+            protocols: vec!["h3".into()],
+            extensions: vec![
+                0x002d, 0x000a, 0x0039, 0x0033, 0x44cd, 0x001b, 0x0010, 0x002b, 0xfe0d, 0x000d,
+            ],
+            resumes: false,
+        };
+        assert_eq!(software(&offer).map(|row| row.name), Some("Chromium 131 or newer"));
+        offer.extensions.retain(|kind| *kind != 0x44cd);
+        assert_eq!(software(&offer).map(|row| row.name), Some("rustls with AWS-LC"));
     }
 
     #[test]

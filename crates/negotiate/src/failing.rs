@@ -18,7 +18,7 @@ pub struct Failing {
 }
 
 /// ALPS (draft-vvv-tls-alps), under its old code point and its new one: only Chromium sends it.
-const APPLICATION_SETTINGS: &[u16] = &[17513, 17613];
+pub const APPLICATION_SETTINGS: &[u16] = &[17513, 17613];
 
 /// Every such client. A row goes when the client has been seen to work.
 pub static FAILING: &[Failing] = &[Failing {
