@@ -71,7 +71,13 @@ const CROWD: &[Member] = &[
         verdict: "never-offers",
         software: None,
     },
-    Member { name: "outlast", signs: true, start: itself, verdict: "hybrid", software: None },
+    Member {
+        name: "outlast",
+        signs: true,
+        start: itself,
+        verdict: "hybrid",
+        software: Some("Outlast (its clients, and its proxy towards servers)"),
+    },
     Member {
         name: "go127",
         signs: false,

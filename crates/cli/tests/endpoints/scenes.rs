@@ -307,8 +307,9 @@ async fn of_two_certificates_each_client_is_shown_its_own() {
     let listener = world.listen(Rules::default(), &["ml-dsa-65", "ecdsa-p256"]).await;
     let name = |who: &str| format!("{who}.{DOMAIN}");
     let address = listener.address;
-    let config =
-        |versions| rustls_config(&world, versions, &["X25519MLKEM768", "x25519"], "x25519");
+    let config = |versions| {
+        rustls_config(&world, versions, &["X25519MLKEM768", "x25519", "secp256r1"], "x25519")
+    };
     let mut shown = Vec::new();
     shown.push(("rustls", rustls(address, &name("rustls"), config(BOTH)).await, "ml-dsa-65"));
     shown.push((
