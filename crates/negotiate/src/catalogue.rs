@@ -124,11 +124,13 @@ static ROWS: [SecurityPolicy; 20] = [
         name: "bsi-2026-11",
         summary: "BSI TR-02102: hybrids of the NIST curves, then those curves, with AES-GCM.",
         sources: &[
-            "BSI TR-02102-2, version 2026-01, chapter 3",
-            "BSI TR-02102-1, version 2026-01, chapter 2",
-            "BSI TR-02102-4, version 2026-01, chapter 3",
+            "BSI TR-02102-2, version 2026-01",
+            "BSI TR-02102-1, version 2026-01",
+            "BSI TR-02102-4, version 2026-01",
         ],
         differences: &[
+            "Made from what is publicly said of TR-02102, not compared with its text: compare it \
+             before you rely on this row.",
             "X25519MLKEM768 and x25519 are out: TR-02102 recommends NIST and Brainpool \
  curves only. Browsers that have no other hybrid get a classical group.",
             "Left out, since not implemented: Brainpool curves, finite-field groups, the \
