@@ -47,12 +47,12 @@ const MEASURED_PEERS: &[&str] = &["openssl", "s2n", "nginx"];
 
 fn bench(root: &Path, arguments: Vec<String>) -> Result<(), String> {
     ci::install(root, MEASURED_PEERS)?;
-    ci::cargo(root, &["build", "--release", "--package", "outlast", "--package", "outlast-lab"])?;
-    let status = Command::new(root.join("target/release/outlast-lab"))
+    ci::cargo(root, &["build", "--release", "--package", "outlast", "--package", "outlast-bench"])?;
+    let status = Command::new(root.join("target/release/outlast-bench"))
         .current_dir(root)
         .args(arguments)
         .status()
-        .map_err(|error| format!("outlast-lab: {error}"))?;
+        .map_err(|error| format!("outlast-bench: {error}"))?;
     if status.success() { Ok(()) } else { Err("the benchmark failed".into()) }
 }
 

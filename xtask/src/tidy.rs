@@ -12,8 +12,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("negotiate", &["crypto"]),
     ("ledger", &["crypto", "negotiate"]),
     ("net", &["api", "crypto", "domain", "ledger", "negotiate", "pki", "store"]),
-    ("lab", &["api", "crypto", "domain", "ledger", "negotiate", "net", "pki", "store"]),
-    ("cli", &["api", "crypto", "domain", "ledger", "negotiate", "net", "pki", "store"]),
+    ("native", &[]),
+    ("lab", &["api", "crypto", "domain", "ledger", "native", "negotiate", "net", "pki", "store"]),
+    ("bench", &["api", "crypto", "domain", "lab", "ledger", "negotiate", "net", "pki", "store"]),
+    ("cli", &["api", "crypto", "domain", "lab", "ledger", "negotiate", "net", "pki", "store"]),
 ];
 
 /// Longest source file, in lines: past that it holds two rooms.

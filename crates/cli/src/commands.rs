@@ -7,6 +7,7 @@ pub(crate) mod completions;
 pub(crate) mod forward;
 pub(crate) mod init;
 pub(crate) mod inspect;
+pub(crate) mod lab;
 pub(crate) mod ledger;
 pub(crate) mod policy;
 pub(crate) mod principal;

@@ -74,6 +74,8 @@ enum Command {
     Policy(commands::policy::Arguments),
     /// Who connects how, who is left behind, and what another policy would break.
     Ledger(commands::ledger::Arguments),
+    /// Measure what post-quantum costs: handshakes, bytes, requests, over links of your choice.
+    Lab(commands::lab::Arguments),
     /// Manage users, roles, their policies and access keys.
     Principal(commands::principal::Arguments),
     /// Sign files with a KMS key: detached CMS signatures beside them.
@@ -105,6 +107,7 @@ fn main() -> ExitCode {
         Command::Audit(arguments) => commands::audit::run(&arguments, output),
         Command::Policy(arguments) => commands::policy::run(&arguments, output),
         Command::Ledger(arguments) => commands::ledger::run(&arguments, output),
+        Command::Lab(arguments) => commands::lab::run(&arguments, output),
         Command::Principal(arguments) => commands::principal::run(&arguments, output),
         Command::Sign(arguments) => commands::sign::run(&arguments, output),
         Command::Verify(arguments) => commands::verify::run(&arguments, output),

@@ -1,132 +1,40 @@
-//! QUIC connections for each second of the server's CPU: the echo endpoint, hybrid against classical. A connection is a
-//! handshake, a byte on a stream, the byte back, and the end.
+//! Engine 4: s2n-quic in virtual time, and live QUIC over the emulated link.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use serde::{Deserialize, Serialize};
 
-use outlast_net::certificate::KINDS;
-use outlast_net::echo;
-use outlast_net::policy::Policy;
-use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{ClientConfig, Endpoint, VarInt};
+use crate::error::LabError;
+use crate::link::Link;
+use crate::subject::Subject;
 
-use crate::identity::Identity;
-use crate::load::client_of_quic;
-use crate::pinned::{CLIENT_CORE, Pinned, SERVER_CORE, free_address, in_turns, stay_on};
-use crate::statistics::ratio;
-use crate::{Figure, serve};
-
-/// So many connections are on the way at a time where they do not come one after the other.
-const AT_ONCE: usize = 6;
-
-pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let identity = Identity::make(folder.path(), &KINDS[0], "ECC_NIST_P256")?;
-    let hybrid = client(&Policy::default())?;
-    let classical = client(&Policy::classical())?;
-    let address = free_address()?;
-    let command = serve::command("quic", address, &identity)?;
-    let alive = || connections(address, &hybrid, 1, Duration::ZERO).is_ok();
-    let server = Pinned::start_when(&command, SERVER_CORE, address, alive)?;
-    let (rounds, time) = if quick { (3, 200) } else { (20, 600) };
-    let load = |config: &ClientConfig, at_once| {
-        let config = config.clone();
-        move |time| connections(address, &config, at_once, time)
-    };
-    let [hybrid, classical, hybrids, classicals] = in_turns(
-        [
-            (&server, &load(&hybrid, 1)),
-            (&server, &load(&classical, 1)),
-            (&server, &load(&hybrid, AT_ONCE)),
-            (&server, &load(&classical, AT_ONCE)),
-        ],
-        rounds,
-        Duration::from_millis(time),
-    )?;
-    let kept = ratio(classical, hybrid);
-    let a_second = |cost: Duration| 1.0 / cost.as_secs_f64();
-    Ok(vec![Figure {
-        name: "QUIC connections for each server CPU second, hybrid / classical",
-        value: format!("{kept:.3}"),
-        limit: ">= 0.92",
-        met: kept >= 0.92,
-        note: format!(
-            "{:.0} against {:.0}, one after the other: handshake with ECDSA P-256, a byte there and back, end; {AT_ONCE} at a time {:.3}, {:.0} against {:.0}; median of {rounds} turns",
-            a_second(hybrid),
-            a_second(classical),
-            ratio(classicals, hybrids),
-            a_second(hybrids),
-            a_second(classicals),
-        ),
-    }])
+/// What one connection over QUIC experienced; times in nanoseconds since the client began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuicOutcome {
+    /// When the client's handshake was complete.
+    pub handshake_ns: u64,
+    /// When the byte came back.
+    pub echo_ns: u64,
+    /// UDP datagrams that each side sent up to then.
+    pub datagrams: [u32; 2],
+    /// Their bytes.
+    pub bytes: [u32; 2],
 }
 
-fn client(policy: &Policy) -> Result<ClientConfig, String> {
-    let tls = client_of_quic(policy, echo::PROTOCOL.as_bytes())?;
-    let quic = QuicClientConfig::try_from(tls).map_err(|error| error.to_string())?;
-    Ok(ClientConfig::new(Arc::new(quic)))
+/// A grid point in virtual time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct VirtualRun {
+    /// The connections.
+    pub outcomes: Vec<QuicOutcome>,
+    /// SHA-256 of all packets' times and lengths, in hexadecimal: the same for the same seed.
+    pub trace_hash: String,
 }
 
-/// Makes connections for this time, one at least by each; how many there were.
-fn connections(
-    address: SocketAddr,
-    config: &ClientConfig,
-    at_once: usize,
-    time: Duration,
-) -> Result<u64, String> {
-    let run = || {
-        stay_on(CLIENT_CORE)?;
-        tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| error.to_string())?
-            .block_on(connect(address, config, at_once, time))
-    };
-    std::thread::scope(|scope| scope.spawn(run).join().map_err(|_| "a client died".to_owned())?)
-}
-
-async fn connect(
-    address: SocketAddr,
-    config: &ClientConfig,
-    at_once: usize,
-    time: Duration,
-) -> Result<u64, String> {
-    let mut endpoint =
-        Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).map_err(|error| error.to_string())?;
-    endpoint.set_default_client_config(config.clone());
-    let until = Instant::now() + time;
-    let mut tasks = tokio::task::JoinSet::new();
-    for _ in 0..at_once {
-        let endpoint = endpoint.clone();
-        tasks.spawn(async move {
-            let mut count = 0;
-            loop {
-                connection(&endpoint, address).await.map_err(|error| error.to_string())?;
-                count += 1;
-                if Instant::now() >= until {
-                    return Ok(count);
-                }
-            }
-        });
-    }
-    let mut all = 0;
-    while let Some(ended) = tasks.join_next().await {
-        let count: Result<u64, String> = ended.map_err(|error| error.to_string())?;
-        all += count?;
-    }
-    Ok(all)
-}
-
-async fn connection(
-    endpoint: &Endpoint,
-    address: SocketAddr,
-) -> Result<(), Box<dyn std::error::Error>> {
-    let connection = endpoint.connect(address, "localhost")?.await?;
-    let (mut send, mut receive) = connection.open_bi().await?;
-    send.write_all(b"x").await?;
-    send.finish()?;
-    let back = receive.read_to_end(1).await?;
-    connection.close(VarInt::from_u32(0), b"");
-    if back == b"x" { Ok(()) } else { Err("the byte did not come back".into()) }
+/// Connections in virtual time, one after the other.
+pub fn in_virtual_time(
+    subject: &Subject,
+    link: &Link,
+    seed: u64,
+    count: u32,
+) -> Result<VirtualRun, LabError> {
+    let _ = (subject, link, seed, count);
+    Err(LabError::failed("no engine"))
 }

@@ -1,28 +1,136 @@
-//! The few statistics that the table needs.
+//! Statistics that hold on noisy machines: quantiles, and intervals by bootstrap.
 
-use std::time::Duration;
+use rand::{Rng, RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 
-/// The value below which this share of the samples lies.
-pub(crate) fn quantile(samples: &mut [Duration], share: f64) -> Duration {
-    samples.sort_unstable();
+/// A figure with its interval.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Estimate {
+    /// The figure.
+    pub value: f64,
+    /// Low end of the 95 % interval.
+    pub low: f64,
+    /// High end.
+    pub high: f64,
+}
+
+impl Estimate {
+    /// Whether the interval contains this.
+    pub fn contains(&self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+}
+
+/// The quantile at this share (0 to 1) of values that are sorted, between neighbours linearly; 0 of none.
+pub fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
+    #[expect(clippy::cast_precision_loss, reason = "a length")]
+    let place = share.clamp(0.0, 1.0) * last as f64;
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "a share of a length"
+        reason = "0 to the last index"
     )]
-    let index = (share * samples.len() as f64) as usize;
-    samples.get(index.min(samples.len().saturating_sub(1))).copied().unwrap_or_default()
+    let below = (place.floor() as usize).min(last);
+    let above = (below + 1).min(last);
+    let (low, high) = (sorted[below], sorted[above]);
+    low + (high - low) * (place - place.floor())
 }
 
-/// `a / b`
-pub(crate) fn ratio(a: Duration, b: Duration) -> f64 {
-    a.as_secs_f64() / b.as_secs_f64()
+/// The same values, sorted.
+pub fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values
 }
 
-/// CPU time of this thread so far.
-pub(crate) fn thread_cpu() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
-    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
+/// Mean; 0 of none.
+pub fn mean(values: &[f64]) -> f64 {
+    if values.is_empty() {
+        return 0.0;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a length")]
+    let count = values.len() as f64;
+    values.iter().sum::<f64>() / count
+}
+
+/// The quantile at this share of values in any order.
+pub fn quantile_of(values: &[f64], share: f64) -> f64 {
+    quantile(&sorted(values.iter().copied()), share)
+}
+
+const RESAMPLES: usize = 1000;
+
+/// A statistic of groups of samples with its 95 % interval by a two-level bootstrap: processes are drawn again, then the rounds within
+/// each. `samples[process][round]` has one value for each thing that is compared, from the same round, so that what disturbs both
+/// cancels.
+pub fn two_level<const N: usize>(
+    samples: &[Vec<[f64; N]>],
+    seed: u64,
+    statistic: impl Fn(&[[f64; N]]) -> f64,
+) -> Estimate {
+    let all: Vec<[f64; N]> = samples.iter().flatten().copied().collect();
+    let value = statistic(&all);
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let mut drawn = Vec::with_capacity(all.len());
+    let resampled = sorted((0..RESAMPLES).map(|_| {
+        drawn.clear();
+        for _ in 0..samples.len() {
+            let Some(process) = pick(&mut random, samples) else { continue };
+            drawn.extend((0..process.len()).filter_map(|_| pick(&mut random, process).copied()));
+        }
+        statistic(&drawn)
+    }));
+    Estimate { value, low: quantile(&resampled, 0.025), high: quantile(&resampled, 0.975) }
+}
+
+/// A statistic of samples with its 95 % interval by bootstrap.
+pub fn bootstrap(samples: &[f64], seed: u64, statistic: impl Fn(&[f64]) -> f64) -> Estimate {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let resampled = sorted((0..RESAMPLES).map(|_| {
+        let drawn: Vec<f64> =
+            (0..samples.len()).filter_map(|_| pick(&mut random, samples).copied()).collect();
+        statistic(&drawn)
+    }));
+    let (low, high) = (quantile(&resampled, 0.025), quantile(&resampled, 0.975));
+    Estimate { value: statistic(samples), low, high }
+}
+
+fn pick<'a, T>(random: &mut impl Rng, values: &'a [T]) -> Option<&'a T> {
+    if values.is_empty() { None } else { values.get(random.random_range(0..values.len())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_lie_between_neighbours() {
+        let values = [1.0, 2.0, 3.0, 4.0];
+        assert_eq!(quantile(&values, 0.0), 1.0);
+        assert_eq!(quantile(&values, 0.5), 2.5);
+        assert_eq!(quantile(&values, 1.0), 4.0);
+        assert_eq!(quantile(&[], 0.5), 0.0);
+    }
+
+    #[test]
+    fn a_bootstrap_repeats_and_finds_what_is_there() {
+        let samples: Vec<Vec<[f64; 2]>> = (0..5)
+            .map(|process| {
+                (0..100)
+                    .map(|round| {
+                        let noise = f64::from((process * 31 + round * 17) % 10);
+                        [110.0 + noise, 100.0 + noise]
+                    })
+                    .collect()
+            })
+            .collect();
+        let difference =
+            |rounds: &[[f64; 2]]| mean(&rounds.iter().map(|[a, b]| a - b).collect::<Vec<_>>());
+        let first = two_level(&samples, 7, difference);
+        assert_eq!(first, two_level(&samples, 7, difference));
+        assert!((first.value - 10.0).abs() < 1e-9 && first.contains(10.0));
+        let plain = bootstrap(&[1.0, 2.0, 3.0, 4.0, 5.0], 7, mean);
+        assert!(plain.low < 3.0 && 3.0 < plain.high, "{plain:?}");
+    }
 }

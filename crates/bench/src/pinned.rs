@@ -86,7 +86,7 @@ fn spawn(command: &Command, core: usize) -> Result<Child, String> {
     }
     // Some servers end when their input does.
     pinned.stdin(Stdio::piped()).stdout(Stdio::null());
-    if std::env::var_os("OUTLAST_LAB_SHOW").is_none() {
+    if std::env::var_os("OUTLAST_BENCH_SHOW").is_none() {
         pinned.stderr(Stdio::null());
     }
     pinned.spawn().map_err(|error| format!("{}: {error}", command.get_program().display()))

@@ -1,4 +1,4 @@
-//! Servers that this program is itself, as a child: `outlast-lab serve WHAT ADDRESS CERTIFICATE KEY`.
+//! Servers that this program is itself, as a child: `outlast-bench serve WHAT ADDRESS CERTIFICATE KEY`.
 //!
 //! The doors accept, do the handshake and close, on one thread: what a server of the project costs beside the bare library.
 
@@ -47,7 +47,7 @@ pub(crate) fn command(
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let [what, address, certificate, key, behind @ ..] = arguments else {
-        return Err("usage: outlast-lab serve WHAT ADDRESS CERTIFICATE KEY [BEHIND]".into());
+        return Err("usage: outlast-bench serve WHAT ADDRESS CERTIFICATE KEY [BEHIND]".into());
     };
     let parse = |text: &String| text.parse().map_err(|_| format!("{text} is no address"));
     let given = Given {

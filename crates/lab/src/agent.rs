@@ -1,0 +1,14 @@
+//! The lab's own helper processes: `outlast lab agent NAME ARGUMENT`, which people do not call.
+
+use crate::error::LabError;
+
+/// A helper process.
+pub struct Agent {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// Does its work; the argument is JSON. Results go to standard output.
+    pub run: fn(&str) -> Result<(), LabError>,
+}
+
+/// Every one.
+pub static AGENTS: &[Agent] = &[];

@@ -1,0 +1,1 @@
+//! Two results folders side by side.

@@ -1,0 +1,59 @@
+//! Experiments as rows.
+
+use std::time::Duration;
+
+use crate::error::LabError;
+use crate::experiments;
+use crate::run::{Run, Settings};
+
+/// A way to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// In-memory handshakes.
+    Cpu,
+    /// Linux TCP in virtual time.
+    Model,
+    /// Real stacks over an emulated link; needs root.
+    Live,
+    /// s2n-quic in virtual time, and live QUIC.
+    Quic,
+    /// A real Outlast server on this machine.
+    Server,
+}
+
+/// An experiment.
+pub struct Experiment {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// Heading in the report.
+    pub title: &'static str,
+    /// The question it answers, in the reader's words.
+    pub question: &'static str,
+    /// What it reproduces or extends: authors, title, year, link.
+    pub source: &'static str,
+    /// What it measures with.
+    pub engines: &'static [Engine],
+    /// How long it takes on two usual cores.
+    pub estimate: fn(&Settings) -> Duration,
+    /// Measures.
+    pub run: fn(&mut Run<'_>) -> Result<(), LabError>,
+}
+
+/// Every experiment, in the order of the report.
+pub static EXPERIMENTS: &[Experiment] = &[
+    experiments::tls_matrix::EXPERIMENT,
+    experiments::handshake_cost::EXPERIMENT,
+    experiments::requests::EXPERIMENT,
+    experiments::pool::EXPERIMENT,
+    experiments::idle::EXPERIMENT,
+    experiments::quic_rate::EXPERIMENT,
+    experiments::cpu::EXPERIMENT,
+    experiments::sizes::EXPERIMENT,
+];
+
+impl Experiment {
+    /// The row with this name.
+    pub fn by_name(name: &str) -> Option<&'static Self> {
+        EXPERIMENTS.iter().find(|row| row.name == name)
+    }
+}

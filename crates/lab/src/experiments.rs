@@ -1,0 +1,10 @@
+//! One file an experiment.
+
+pub mod cpu;
+pub mod handshake_cost;
+pub mod idle;
+pub mod pool;
+pub mod quic_rate;
+pub mod requests;
+pub mod sizes;
+pub mod tls_matrix;

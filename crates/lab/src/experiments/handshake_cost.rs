@@ -1,0 +1,27 @@
+//! `handshake-cost`: Where a handshake's time and bytes go.
+
+use std::time::Duration;
+
+use crate::error::LabError;
+use crate::experiment::{Engine, Experiment};
+use crate::run::{Run, Settings};
+
+/// The row.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "handshake-cost",
+    title: "Where a handshake's time and bytes go",
+    question: "",
+    source: "",
+    engines: &[Engine::Cpu, Engine::Model],
+    estimate,
+    run,
+};
+
+fn estimate(_: &Settings) -> Duration {
+    Duration::ZERO
+}
+
+fn run(run: &mut Run<'_>) -> Result<(), LabError> {
+    run.note("nothing is measured");
+    Ok(())
+}

@@ -1,0 +1,27 @@
+//! `pool`: Connection pools.
+
+use std::time::Duration;
+
+use crate::error::LabError;
+use crate::experiment::{Engine, Experiment};
+use crate::run::{Run, Settings};
+
+/// The row.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "pool",
+    title: "Connection pools",
+    question: "",
+    source: "",
+    engines: &[Engine::Server],
+    estimate,
+    run,
+};
+
+fn estimate(_: &Settings) -> Duration {
+    Duration::ZERO
+}
+
+fn run(run: &mut Run<'_>) -> Result<(), LabError> {
+    run.note("nothing is measured");
+    Ok(())
+}

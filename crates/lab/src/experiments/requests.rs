@@ -1,0 +1,27 @@
+//! `requests`: Requests to a key service.
+
+use std::time::Duration;
+
+use crate::error::LabError;
+use crate::experiment::{Engine, Experiment};
+use crate::run::{Run, Settings};
+
+/// The row.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "requests",
+    title: "Requests to a key service",
+    question: "",
+    source: "",
+    engines: &[Engine::Server],
+    estimate,
+    run,
+};
+
+fn estimate(_: &Settings) -> Duration {
+    Duration::ZERO
+}
+
+fn run(run: &mut Run<'_>) -> Result<(), LabError> {
+    run.note("nothing is measured");
+    Ok(())
+}

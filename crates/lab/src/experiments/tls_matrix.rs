@@ -1,0 +1,27 @@
+//! `tls-matrix`: Handshakes over links.
+
+use std::time::Duration;
+
+use crate::error::LabError;
+use crate::experiment::{Engine, Experiment};
+use crate::run::{Run, Settings};
+
+/// The row.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "tls-matrix",
+    title: "Handshakes over links",
+    question: "",
+    source: "",
+    engines: &[Engine::Cpu, Engine::Model, Engine::Live],
+    estimate,
+    run,
+};
+
+fn estimate(_: &Settings) -> Duration {
+    Duration::ZERO
+}
+
+fn run(run: &mut Run<'_>) -> Result<(), LabError> {
+    run.note("nothing is measured");
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! What post-quantum costs, measured so that one can believe it.
+//!
+//! Experiments ([`experiment`]) measure by engines ([`tls`], [`model`], [`live`], [`quic`]), leave points and results in a folder
+//! ([`run`]), and are read as one page ([`report`]). Nothing here is part of the service, and nothing here prints.
+
+pub mod agent;
+pub mod compare;
+pub mod error;
+pub mod experiment;
+pub mod experiments;
+#[cfg(feature = "legacy")]
+pub mod legacy;
+pub mod link;
+pub mod live;
+pub mod model;
+pub mod plan;
+pub mod plot;
+pub mod published;
+pub mod quic;
+pub mod report;
+pub mod result;
+pub mod run;
+pub mod selftest;
+pub mod state;
+pub mod statistics;
+pub mod subject;
+pub mod tls;
+pub mod trace;

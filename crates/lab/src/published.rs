@@ -1,0 +1,1 @@
+//! Published figures, as data with their sources.

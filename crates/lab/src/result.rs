@@ -1,0 +1,231 @@
+//! What an experiment tells: tables, charts, findings, controls. All of it is data that is stored, so that a report can be made
+//! again from the files.
+
+use serde::{Deserialize, Serialize};
+
+/// A cell of a table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// A figure, in the column's unit.
+    Number(f64),
+    /// A word, or why there is no figure.
+    Text(String),
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+/// A table: `NAME.csv` beside the report.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    /// File name without ending: lower case, digits, hyphens.
+    pub name: String,
+    /// Heading.
+    pub title: String,
+    /// Column names with their units, such as `median (ms)`.
+    pub columns: Vec<String>,
+    /// Rows, each as long as `columns`.
+    pub rows: Vec<Vec<Value>>,
+    /// What a reader must know.
+    pub note: String,
+}
+
+/// An axis.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Axis {
+    /// What it shows, with its unit.
+    pub label: String,
+    /// Whether it is logarithmic; only for positive values.
+    pub log: bool,
+}
+
+impl Axis {
+    /// A linear axis.
+    pub fn linear(label: impl Into<String>) -> Self {
+        Self { label: label.into(), log: false }
+    }
+
+    /// A logarithmic axis.
+    pub fn log(label: impl Into<String>) -> Self {
+        Self { label: label.into(), log: true }
+    }
+}
+
+/// A named row of points.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Name in the legend.
+    pub name: String,
+    /// Points (x, y) in order of x.
+    pub points: Vec<[f64; 2]>,
+    /// Interval (low, high) of each point, or empty.
+    pub band: Vec<[f64; 2]>,
+}
+
+/// Quantiles against x.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Fan {
+    /// Name of the panel, such as `RTT 30 ms`.
+    pub title: String,
+    /// Name of each of the things compared.
+    pub names: Vec<String>,
+    /// Positions on the x axis.
+    pub x: Vec<f64>,
+    /// Shares of the quantiles, rising, the middle one drawn as the line.
+    pub shares: Vec<f64>,
+    /// For each name, for each x, the quantiles.
+    pub values: Vec<Vec<Vec<f64>>>,
+}
+
+/// What a chart draws.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Marks {
+    /// Lines with points and intervals.
+    Lines {
+        /// The lines.
+        series: Vec<Series>,
+    },
+    /// Steps: distributions (ECDF), sorted times.
+    Steps {
+        /// The lines.
+        series: Vec<Series>,
+    },
+    /// Quantile fans, one panel each.
+    Fans {
+        /// The panels.
+        panels: Vec<Fan>,
+    },
+    /// A heat map.
+    Heat {
+        /// Names of the rows.
+        rows: Vec<String>,
+        /// Names of the columns.
+        columns: Vec<String>,
+        /// Values by row and column; `None` was not measured.
+        values: Vec<Vec<Option<f64>>>,
+    },
+    /// Bars; each category has the parts on top of each other.
+    Bars {
+        /// Names of the bars.
+        categories: Vec<String>,
+        /// Parts: name, and the value for each category.
+        parts: Vec<(String, Vec<f64>)>,
+        /// Whether the parts stand beside each other instead.
+        grouped: bool,
+    },
+}
+
+/// A line across a chart, such as the MSS.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rule {
+    /// What it is.
+    pub label: String,
+    /// Where it is on the axis of values.
+    pub at: f64,
+}
+
+/// A chart: `NAME.svg` and `NAME.png` beside the report.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Chart {
+    /// File name without ending: lower case, digits, hyphens.
+    pub name: String,
+    /// Heading: what one sees.
+    pub title: String,
+    /// The axis across; categories of bars and columns of a heat map use its label only.
+    pub x: Axis,
+    /// The axis of values.
+    pub y: Axis,
+    /// What is drawn.
+    pub marks: Marks,
+    /// Lines across.
+    pub rules: Vec<Rule>,
+    /// What a reader must know.
+    pub caption: String,
+}
+
+/// What came of a published claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It holds here, too.
+    Holds,
+    /// It holds in part, or in direction but not in size.
+    Partly,
+    /// It does not hold here.
+    Differs,
+    /// What was measured cannot decide it; the finding says why.
+    Undecided,
+}
+
+/// A published claim beside what was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Where it was published: authors, title, year, table or figure.
+    pub source: String,
+    /// The claim.
+    pub claim: String,
+    /// The published figure.
+    pub published: String,
+    /// Ours, with its interval.
+    pub measured: String,
+    /// What came of it.
+    pub verdict: Verdict,
+    /// Why they differ, or what must be the same for them to agree.
+    pub why: String,
+}
+
+/// The same thing measured twice as if it were two: how far noise alone takes a comparison.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Control {
+    /// What was measured twice.
+    pub what: String,
+    /// Ratio of the two, by the statistic that the experiment uses.
+    pub ratio: f64,
+    /// Low end of its 95 % interval.
+    pub low: f64,
+    /// High end.
+    pub high: f64,
+}
+
+impl Control {
+    /// Whether its interval contains 1, so that the comparisons of the run may be believed.
+    pub fn holds(&self) -> bool {
+        self.low <= 1.0 && 1.0 <= self.high
+    }
+}
+
+/// All that an experiment tells.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Findings {
+    /// What it comes to, in sentences: what a hurried reader takes home.
+    pub summary: Vec<String>,
+    /// The claims.
+    pub findings: Vec<Finding>,
+    /// The A/A controls.
+    pub controls: Vec<Control>,
+    /// The charts.
+    pub charts: Vec<Chart>,
+    /// The tables.
+    pub tables: Vec<Table>,
+    /// Pictures that are not charts, such as flame graphs: file name (`.svg`) and caption.
+    pub pictures: Vec<(String, String)>,
+    /// What was left out and why, and what limits the figures.
+    pub notes: Vec<String>,
+}

@@ -1,0 +1,220 @@
+//! A run: a folder in which experiments leave what they measured, and from which an interrupted run goes on.
+//!
+//! `DIR/run.json` says what was asked for; `DIR/EXPERIMENT/points.ndjson` has one line for each point with its raw samples, synced
+//! when it is written; `DIR/EXPERIMENT/result.json` has what the experiment tells. Whatever else is there can be made again.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::error::LabError;
+use crate::experiment::Experiment;
+use crate::plan::Plan;
+use crate::result::{Chart, Control, Finding, Findings, Table};
+use crate::state::{State, at_ms};
+
+/// What was asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Fewer and smaller points: minutes instead of hours.
+    pub quick: bool,
+    /// From which all randomness comes that is the lab's own.
+    pub seed: u64,
+    /// The user's own grid.
+    pub plan: Option<Plan>,
+    /// Version of the program; a run is not mixed from several.
+    pub version: String,
+    /// The program itself, for helper processes and servers.
+    #[serde(skip)]
+    pub executable: PathBuf,
+}
+
+/// Who is told how far it is.
+pub trait Progress: Sync {
+    /// An experiment begins; so long it will take, as far as one knows.
+    fn begin(&self, experiment: &Experiment, estimate: Duration);
+    /// A point is measured now.
+    fn measuring(&self, key: &str);
+    /// A point is done that was to take so long; `reused` if it was there already.
+    fn done(&self, cost: Duration, reused: bool);
+    /// Something worth knowing.
+    fn say(&self, text: &str);
+    /// The experiment ended.
+    fn end(&self, experiment: &Experiment, outcome: &Result<(), LabError>);
+}
+
+/// What an experiment measures with and tells its results to.
+pub struct Run<'a> {
+    settings: &'a Settings,
+    folder: PathBuf,
+    known: HashMap<String, Box<RawValue>>,
+    points: File,
+    findings: Findings,
+    progress: &'a dyn Progress,
+    stop: &'a AtomicBool,
+}
+
+/// A line of `points.ndjson`.
+#[derive(Serialize, Deserialize)]
+struct Point<'a> {
+    key: std::borrow::Cow<'a, str>,
+    at_ms: u64,
+    seconds: f64,
+    cpu_pressure: Option<f64>,
+    value: Box<RawValue>,
+}
+
+impl<'a> Run<'a> {
+    /// Opens an experiment's folder in a results folder, with the points that it has.
+    pub fn open(
+        results: &Path,
+        experiment: &Experiment,
+        settings: &'a Settings,
+        progress: &'a dyn Progress,
+        stop: &'a AtomicBool,
+    ) -> Result<Self, LabError> {
+        let folder = results.join(experiment.name);
+        fs::create_dir_all(&folder).map_err(|error| LabError::file(&folder, error))?;
+        let path = folder.join("points.ndjson");
+        let mut known = HashMap::new();
+        let mut whole = 0;
+        if let Ok(text) = fs::read_to_string(&path) {
+            for line in text.split_inclusive('\n') {
+                // A line that a kill or a full disk cut short is measured again.
+                let Ok(point) = serde_json::from_str::<Point<'_>>(line) else { break };
+                if !line.ends_with('\n') {
+                    break;
+                }
+                known.insert(point.key.into_owned(), point.value);
+                whole += line.len() as u64;
+            }
+        }
+        let points = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .and_then(|file| file.set_len(whole).map(|()| file))
+            .map_err(|error| LabError::file(&path, error))?;
+        Ok(Self { settings, folder, known, points, findings: Findings::default(), progress, stop })
+    }
+
+    /// What was asked for.
+    pub fn settings(&self) -> &'a Settings {
+        self.settings
+    }
+
+    /// Whether to take minutes instead of hours.
+    pub fn quick(&self) -> bool {
+        self.settings.quick
+    }
+
+    /// Where all randomness of the lab's own comes from.
+    pub fn seed(&self) -> u64 {
+        self.settings.seed
+    }
+
+    /// The folder of this experiment, for pictures and other files.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whether to stop as soon as it is possible.
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The flag itself, for what runs long inside a point.
+    pub fn stop_flag(&self) -> &'a AtomicBool {
+        self.stop
+    }
+
+    /// One point: measured unless an earlier run of this folder has it. The key says everything that it depends on. Its value has the raw
+    /// samples. `cost` is what it will take, as far as one knows.
+    pub fn point<T: Serialize + DeserializeOwned>(
+        &mut self,
+        key: &str,
+        cost: Duration,
+        measure: impl FnOnce() -> Result<T, LabError>,
+    ) -> Result<T, LabError> {
+        if let Some(value) = self.known.get(key)
+            && let Ok(value) = serde_json::from_str(value.get())
+        {
+            self.progress.done(cost, true);
+            return Ok(value);
+        }
+        if self.stopped() {
+            return Err(LabError::Interrupted);
+        }
+        self.progress.measuring(key);
+        let begun = Instant::now();
+        let value = measure()?;
+        let raw = serde_json::value::to_raw_value(&value).map_err(LabError::failed)?;
+        let point = Point {
+            key: key.into(),
+            at_ms: at_ms(),
+            seconds: begun.elapsed().as_secs_f64(),
+            cpu_pressure: State::now().cpu_pressure,
+            value: raw,
+        };
+        let mut line = serde_json::to_vec(&point).map_err(LabError::failed)?;
+        line.push(b'\n');
+        self.points
+            .write_all(&line)
+            .and_then(|()| self.points.sync_data())
+            .map_err(|error| LabError::file(&self.folder.join("points.ndjson"), error))?;
+        self.progress.done(cost, false);
+        Ok(value)
+    }
+
+    /// Says something on the way.
+    pub fn say(&self, text: &str) {
+        self.progress.say(text);
+    }
+
+    /// A sentence for the hurried reader.
+    pub fn summary(&mut self, text: impl Into<String>) {
+        self.findings.summary.push(text.into());
+    }
+
+    /// A published claim beside what was measured.
+    pub fn finding(&mut self, finding: Finding) {
+        self.findings.findings.push(finding);
+    }
+
+    /// An A/A control.
+    pub fn control(&mut self, control: Control) {
+        self.findings.controls.push(control);
+    }
+
+    /// A chart.
+    pub fn chart(&mut self, chart: Chart) {
+        self.findings.charts.push(chart);
+    }
+
+    /// A table.
+    pub fn table(&mut self, table: Table) {
+        self.findings.tables.push(table);
+    }
+
+    /// A picture that is in the folder already.
+    pub fn picture(&mut self, file: impl Into<String>, caption: impl Into<String>) {
+        self.findings.pictures.push((file.into(), caption.into()));
+    }
+
+    /// What was left out and why, or what limits the figures.
+    pub fn note(&mut self, text: impl Into<String>) {
+        self.findings.notes.push(text.into());
+    }
+
+    /// The results so far.
+    pub fn into_findings(self) -> Findings {
+        self.findings
+    }
+}

@@ -1,0 +1,30 @@
+//! `outlast lab selftest`: the accuracy that is promised, checked on this machine.
+
+use std::time::Duration;
+
+use crate::error::LabError;
+use crate::run::Settings;
+
+/// What came of a check.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checked {
+    /// What was measured, in words, with units.
+    pub measured: String,
+    /// The limit.
+    pub limit: String,
+    /// Whether it was met.
+    pub met: bool,
+}
+
+/// A promise.
+pub struct Check {
+    /// What is promised.
+    pub name: &'static str,
+    /// How long it takes; the short form takes less.
+    pub estimate: fn(short: bool) -> Duration,
+    /// Measures, in a short form if asked. `Unavailable` is reported as not checked.
+    pub run: fn(&Settings, short: bool) -> Result<Vec<Checked>, LabError>,
+}
+
+/// Every check.
+pub static CHECKS: &[Check] = &[];

@@ -1,0 +1,13 @@
+//! Libraries in C that are loaded when the lab runs, behind safe interfaces: the only crate with `unsafe`.
+//!
+//! Nothing here is linked: a machine without the library gets [`Missing`], and the lab goes on without it.
+
+/// A library that was not found, or that lacks something.
+#[derive(Debug, thiserror::Error)]
+#[error("{library}: {reason}")]
+pub struct Missing {
+    /// File name of the library, as it was looked for.
+    pub library: String,
+    /// What the loader, or the look for a symbol, said.
+    pub reason: String,
+}
