@@ -51,6 +51,11 @@ pub(crate) fn warning(message: &str) {
     eprintln!("warning: {message}");
 }
 
+/// What goes on, for whoever watches; never a result.
+pub(crate) fn notice(text: &str) {
+    eprintln!("{text}");
+}
+
 /// A progress bar over `bytes`, shown on a terminal only.
 pub(crate) fn byte_bar(bytes: u64) -> ProgressBar {
     if !std::io::stderr().is_terminal() {

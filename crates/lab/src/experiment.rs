@@ -21,6 +21,19 @@ pub enum Engine {
     Server,
 }
 
+impl Engine {
+    /// What the list calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "CPU",
+            Self::Model => "model",
+            Self::Live => "live (root)",
+            Self::Quic => "QUIC",
+            Self::Server => "server",
+        }
+    }
+}
+
 /// An experiment.
 pub struct Experiment {
     /// Name on the command line.

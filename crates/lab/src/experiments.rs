@@ -3,6 +3,7 @@
 pub mod cpu;
 pub mod handshake_cost;
 pub mod idle;
+pub mod plan;
 pub mod pool;
 pub mod quic_rate;
 pub mod requests;

@@ -9,3 +9,10 @@ pub struct Plan {
     /// Heading of the report.
     pub title: String,
 }
+
+impl Plan {
+    /// Reads a plan.
+    pub fn parse(text: &str) -> Result<Self, crate::error::LabError> {
+        toml::from_str(text).map_err(|error| crate::error::LabError::Plan(error.to_string()))
+    }
+}

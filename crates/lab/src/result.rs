@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::state::State;
+
 /// A cell of a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -228,4 +230,27 @@ pub struct Findings {
     pub pictures: Vec<(String, String)>,
     /// What was left out and why, and what limits the figures.
     pub notes: Vec<String>,
+}
+
+/// `result.json` of an experiment: what it told, and when.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Told {
+    /// Name on the command line.
+    pub experiment: String,
+    /// Heading.
+    pub title: String,
+    /// The question it answers.
+    pub question: String,
+    /// What it reproduces or extends.
+    pub source: String,
+    /// Pressure on the machine before.
+    pub before: State,
+    /// And after.
+    pub after: State,
+    /// How long it took, in seconds; less where earlier points were taken over.
+    pub seconds: f64,
+    /// What it tells.
+    pub findings: Findings,
+    /// Why it was not measured, if it was not.
+    pub skipped: Option<String>,
 }

@@ -3,6 +3,9 @@
 //! `DIR/run.json` says what was asked for; `DIR/EXPERIMENT/points.ndjson` has one line for each point with its raw samples, synced
 //! when it is written; `DIR/EXPERIMENT/result.json` has what the experiment tells. Whatever else is there can be made again.
 
+pub mod all;
+pub mod folder;
+
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -160,7 +163,7 @@ impl<'a> Run<'a> {
             key: key.into(),
             at_ms: at_ms(),
             seconds: begun.elapsed().as_secs_f64(),
-            cpu_pressure: State::now().cpu_pressure,
+            cpu_pressure: State::pressure().cpu_pressure,
             value: raw,
         };
         let mut line = serde_json::to_vec(&point).map_err(LabError::failed)?;

@@ -26,5 +26,7 @@ pub struct Check {
     pub run: fn(&Settings, short: bool) -> Result<Vec<Checked>, LabError>,
 }
 
-/// Every check.
-pub static CHECKS: &[Check] = &[];
+/// Every check, engine by engine.
+pub fn checks() -> Vec<&'static Check> {
+    Vec::new()
+}

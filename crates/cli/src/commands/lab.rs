@@ -1,7 +1,19 @@
 //! `outlast lab`: what post-quantum costs, measured.
 
+mod agent;
+mod list;
+mod progress;
+mod run;
+mod selftest;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use clap::Subcommand;
-use outlast_lab::experiment::EXPERIMENTS;
+use outlast_lab::error::LabError;
+use outlast_lab::plan::Plan;
+use outlast_lab::run::Settings;
 
 use crate::failure::Failure;
 use crate::output::Output;
@@ -15,32 +27,68 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
+    /// Measure: one experiment, several, or all; an interrupted run goes on where it was.
+    Run(run::Arguments),
     /// List the experiments, what they reproduce and how long they take.
-    List,
+    List(list::Arguments),
+    /// Check on this machine the accuracy that is promised; exits with 1 if a promise is not kept.
+    Selftest(selftest::Arguments),
     /// A helper process of the lab itself.
     #[command(hide = true)]
-    Agent {
-        /// Which.
-        name: String,
-        /// What it is to do, in JSON.
-        argument: String,
-    },
+    Agent(agent::Arguments),
 }
 
-pub(crate) fn run(arguments: &Arguments, _: Output) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     match &arguments.action {
-        Action::List => {
-            for row in EXPERIMENTS {
-                crate::output::line(&format!("{}  {}", row.name, row.title));
-            }
-            Ok(())
-        }
-        Action::Agent { name, argument } => {
-            let agent = outlast_lab::agent::AGENTS
-                .iter()
-                .find(|row| row.name == name)
-                .ok_or_else(|| Failure::new(format!("no agent is named {name}")))?;
-            (agent.run)(argument).map_err(|error| Failure::new(error.to_string()))
-        }
+        Action::Run(arguments) => run::run(arguments, output),
+        Action::List(arguments) => list::run(arguments, output),
+        Action::Selftest(arguments) => selftest::run(arguments, output),
+        Action::Agent(arguments) => agent::run(arguments),
     }
+}
+
+/// Exit code of what Ctrl-C ended, as shells know it.
+const INTERRUPTED: u8 = 130;
+
+/// Settings of this program.
+fn settings(quick: bool, seed: u64, plan: Option<Plan>) -> Result<Settings, Failure> {
+    let executable = std::env::current_exe()
+        .map_err(|error| Failure::new(format!("the program does not know where it is: {error}")))?;
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    Ok(Settings { quick, seed, plan, version, executable })
+}
+
+/// A flag that Ctrl-C raises. The second Ctrl-C ends the program at once; the next start takes down what it leaves.
+fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let raised = stop.clone();
+    ctrlc::set_handler(move || {
+        if raised.swap(true, Ordering::Relaxed) {
+            std::process::exit(i32::from(INTERRUPTED));
+        }
+    })
+    .map_err(|error| Failure::new(format!("Ctrl-C cannot be caught: {error}")))?;
+    Ok(stop)
+}
+
+/// How many results and what they lack is for everybody; what to do about an error is for people.
+fn failure(error: &LabError) -> Failure {
+    let failure = Failure::new(error.to_string());
+    match error {
+        LabError::Interrupted => failure.code(INTERRUPTED),
+        LabError::Unavailable { .. } => {
+            failure.hint("the other experiments run without it: outlast lab list")
+        }
+        LabError::File { error, .. } if error.kind() == std::io::ErrorKind::StorageFull => failure
+            .hint("what was measured is kept: make room, and the same command goes on from there"),
+        LabError::Peer { .. } => {
+            failure.hint("what was measured is kept, and the same command goes on from there")
+        }
+        _ => failure,
+    }
+}
+
+/// Where results go unless one says otherwise.
+fn default_folder() -> PathBuf {
+    PathBuf::from("lab-results")
 }

@@ -1,0 +1,98 @@
+//! Runs experiments one after the other; what one lacks does not stop the others.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use super::folder::{Folder, write_json};
+use super::{Progress, Run, Settings};
+use crate::error::LabError;
+use crate::experiment::Experiment;
+use crate::report;
+use crate::result::Told;
+use crate::state::State;
+
+/// What came of a run.
+#[derive(Debug, Default)]
+pub struct Outcomes {
+    /// Experiments that were measured.
+    pub measured: Vec<&'static str>,
+    /// Experiments that this machine lacks something for, and what.
+    pub skipped: Vec<(&'static str, LabError)>,
+    /// Experiments that failed.
+    pub failed: Vec<(&'static str, LabError)>,
+    /// Whether it was interrupted; what was measured is kept.
+    pub interrupted: bool,
+    /// The report, made from what there is.
+    pub report: Option<std::path::PathBuf>,
+}
+
+/// Runs experiments into a folder and writes its report.
+pub fn run(
+    path: &Path,
+    settings: &Settings,
+    experiments: &[&'static Experiment],
+    progress: &dyn Progress,
+    stop: &AtomicBool,
+) -> Result<Outcomes, LabError> {
+    let folder = Folder::open(path, settings)?;
+    let mut outcomes = Outcomes::default();
+    for experiment in experiments {
+        if stop.load(Ordering::Relaxed) {
+            outcomes.interrupted = true;
+            break;
+        }
+        progress.begin(experiment, (experiment.estimate)(settings));
+        let outcome = one(&folder, settings, experiment, progress, stop);
+        progress.end(experiment, &outcome);
+        match outcome {
+            Ok(()) => outcomes.measured.push(experiment.name),
+            // A helper that Ctrl-C ended, too, reports its own death.
+            Err(_) if stop.load(Ordering::Relaxed) => {
+                outcomes.interrupted = true;
+                break;
+            }
+            Err(error @ LabError::Unavailable { .. }) => {
+                outcomes.skipped.push((experiment.name, error))
+            }
+            // There is no sense in going on to write to a full disk.
+            Err(error @ LabError::File { .. }) => return Err(error),
+            Err(error) => outcomes.failed.push((experiment.name, error)),
+        }
+    }
+    outcomes.report = Some(report::write(&folder.path)?);
+    Ok(outcomes)
+}
+
+fn one(
+    folder: &Folder,
+    settings: &Settings,
+    experiment: &Experiment,
+    progress: &dyn Progress,
+    stop: &AtomicBool,
+) -> Result<(), LabError> {
+    let begun = Instant::now();
+    let before = State::pressure();
+    let mut run = Run::open(&folder.path, experiment, settings, progress, stop)?;
+    let outcome = (experiment.run)(&mut run);
+    let seconds = begun.elapsed().as_secs_f64();
+    let skipped = match &outcome {
+        Ok(()) => None,
+        Err(error @ LabError::Unavailable { .. }) => Some(error.to_string()),
+        // The last whole result stays.
+        Err(_) => return outcome,
+    };
+    let told = Told {
+        experiment: experiment.name.to_owned(),
+        title: experiment.title.to_owned(),
+        question: experiment.question.to_owned(),
+        source: experiment.source.to_owned(),
+        before,
+        after: State::pressure(),
+        seconds,
+        findings: run.into_findings(),
+        skipped,
+    };
+    write_json(&folder.path.join(experiment.name).join("result.json"), &told)?;
+    outcome
+}
