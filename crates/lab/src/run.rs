@@ -86,19 +86,16 @@ impl<'a> Run<'a> {
         let folder = results.join(experiment.name);
         fs::create_dir_all(&folder).map_err(|error| LabError::file(&folder, error))?;
         let path = folder.join("points.ndjson");
-        let mut known = HashMap::new();
-        let mut whole = 0;
-        if let Ok(text) = fs::read_to_string(&path) {
-            for line in text.split_inclusive('\n') {
-                // A line that a kill or a full disk cut short is measured again.
-                let Ok(point) = serde_json::from_str::<Point<'_>>(line) else { break };
-                if !line.ends_with('\n') {
-                    break;
-                }
-                known.insert(point.key.into_owned(), point.value);
-                whole += line.len() as u64;
-            }
-        }
+        let (known, whole) = match fs::read_to_string(&path) {
+            Ok(text) => read_points(&text).map_err(|line| {
+                LabError::Plan(format!(
+                    "{}: line {line} is damaged: remove it, and it is measured again",
+                    path.display()
+                ))
+            })?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => (HashMap::new(), 0),
+            Err(error) => return Err(LabError::file(&path, error)),
+        };
         let points = OpenOptions::new()
             .create(true)
             .append(true)
@@ -220,4 +217,20 @@ impl<'a> Run<'a> {
     pub fn into_findings(self) -> Findings {
         self.findings
     }
+}
+
+/// The points of a file by their keys, and the length in bytes of what is whole: a last line that a kill or a full disk cut short is
+/// measured again. Any other damage is an error with the number of its line.
+fn read_points(text: &str) -> Result<(HashMap<String, Box<RawValue>>, u64), usize> {
+    let mut known = HashMap::new();
+    let mut whole = 0;
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        if !line.ends_with('\n') {
+            break;
+        }
+        let point: Point<'_> = serde_json::from_str(line).map_err(|_| index + 1)?;
+        known.insert(point.key.into_owned(), point.value);
+        whole += line.len() as u64;
+    }
+    Ok((known, whole))
 }
