@@ -1,12 +1,20 @@
 //! What is measured: a key exchange with a signature chain and a kind of handshake.
 //!
-//! Whatever `crypto`'s tables have takes part, by itself; algorithms of the literature are further rows under the
-//! feature `legacy`.
+//! Whatever `crypto`'s tables have takes part, by itself ([`tables`]). Algorithms of the literature are further rows under
+//! the feature `legacy`: `legacy::key_exchanges() -> Vec<KeyExchange>`, each with its own rustls object, and
+//! `legacy::authentications() -> Vec<Authentication>`, each with its own [`Authenticator`].
 
-use outlast_crypto::groups::Strength;
+pub mod authenticator;
+pub mod tables;
+
+use std::sync::LazyLock;
+
+use outlast_crypto::groups::{GROUPS, Strength};
+use outlast_crypto::keys::KEY_SPECS;
 use rustls::crypto::SupportedKxGroup;
 use serde::{Deserialize, Serialize};
 
+pub use self::authenticator::{Authenticator, KeyPair};
 use crate::error::LabError;
 
 /// A key exchange that can be measured.
@@ -39,10 +47,16 @@ pub struct Authentication {
     pub post_quantum: bool,
     /// Bytes of a public key, raw (not DER).
     pub public_key_len: usize,
-    /// Bytes of a signature, at most.
+    /// Bytes of a signature. Where chance decides on the length it is the longest (ECDSA's DER) or the usual one, and
+    /// flights are counted as if each signature in CertificateVerify had it.
     pub signature_len: usize,
+    /// Whether the cost of signing varies by itself, so that its mean counts and not its 10th percentile (ML-DSA's rejection
+    /// sampling).
+    pub cost_varies: bool,
     /// Whether it is an algorithm of the literature that Outlast does not serve.
     pub legacy: bool,
+    /// Makes keys and signatures, and verifies them.
+    pub maker: &'static dyn Authenticator,
 }
 
 /// The kind of a handshake.
@@ -74,12 +88,24 @@ pub struct Subject {
 
 /// Every key exchange: those of `crypto`'s table, then the literature's.
 pub fn key_exchanges() -> &'static [KeyExchange] {
-    &[]
+    static ROWS: LazyLock<Vec<KeyExchange>> = LazyLock::new(|| {
+        let rows = tables::key_exchanges(GROUPS);
+        #[cfg(feature = "legacy")]
+        let rows = rows.into_iter().chain(crate::legacy::key_exchanges()).collect();
+        rows
+    });
+    &ROWS
 }
 
 /// Every signature algorithm of certificates that TLS 1.3 has a scheme for, then the literature's.
 pub fn authentications() -> &'static [Authentication] {
-    &[]
+    static ROWS: LazyLock<Vec<Authentication>> = LazyLock::new(|| {
+        let rows = tables::authentications(KEY_SPECS);
+        #[cfg(feature = "legacy")]
+        let rows = rows.into_iter().chain(crate::legacy::authentications()).collect();
+        rows
+    });
+    &ROWS
 }
 
 impl KeyExchange {

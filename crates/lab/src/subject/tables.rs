@@ -1,0 +1,173 @@
+//! Rows from `crypto`'s tables: nothing here names an algorithm that a table could name.
+
+use std::sync::Arc;
+
+use der::Decode;
+use outlast_crypto::groups::Group;
+use outlast_crypto::keys::{Key, KeySpec};
+use outlast_crypto::schemes::{self, SCHEMES, Scheme};
+use outlast_crypto::signatures::{Family, Message, SignatureAlgorithm};
+use outlast_pki::certificate::algorithm_identifier;
+use outlast_pki::whatif::signing;
+use rustls::SignatureScheme;
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::sign::SigningKey;
+use spki::AlgorithmIdentifierOwned;
+use spki::SubjectPublicKeyInfoRef;
+
+use super::authenticator::{Authenticator, KeyPair};
+use super::{Authentication, KeyExchange};
+use crate::error::LabError;
+
+/// A row for each group.
+pub fn key_exchanges(groups: &'static [Group]) -> Vec<KeyExchange> {
+    let row = |group: &'static Group| KeyExchange {
+        name: group.name,
+        code_point: group.code_point,
+        strength: group.strength,
+        client_share_len: group.client_share_len,
+        server_share_len: group.server_share_len,
+        legacy: false,
+        group: group.key_exchange,
+    };
+    groups.iter().map(row).collect()
+}
+
+/// A row for each key type that TLS 1.3 has a signature scheme for.
+pub fn authentications(specs: &'static [KeySpec]) -> Vec<Authentication> {
+    specs.iter().filter_map(authentication).collect()
+}
+
+/// Schemes of TLS 1.3's handshakes (RFC 8446, section 4.2.3: PKCS #1 v1.5 is for certificates only).
+fn handshake_schemes() -> impl Iterator<Item = &'static Scheme> {
+    SCHEMES.iter().filter(|row| row.kind != schemes::Kind::RsaPkcs1)
+}
+
+fn authentication(spec: &'static KeySpec) -> Option<Authentication> {
+    let algorithm = signing(spec)?;
+    // What takes half a second to sign with has no scheme, and its keys take long to make.
+    if algorithm.slow {
+        return None;
+    }
+    let Shape { scheme, public_key_len, signature_len } = match algorithm.family {
+        Family::Rsa => rsa_shape(spec)?,
+        _ => shape(spec, algorithm)?,
+    };
+    let scheme = Scheme::by_code_point(scheme)?;
+    Some(Authentication {
+        name: Box::leak(name(spec, algorithm).into_boxed_str()),
+        code_point: scheme.code_point,
+        post_quantum: scheme.kind == schemes::Kind::MlDsa,
+        public_key_len,
+        signature_len,
+        cost_varies: scheme.kind == schemes::Kind::MlDsa,
+        legacy: false,
+        maker: Box::leak(Box::new(Maker { spec, algorithm })),
+    })
+}
+
+struct Shape {
+    scheme: u16,
+    public_key_len: usize,
+    signature_len: usize,
+}
+
+/// By a key made for it: whether rustls signs handshakes with such a key says whether there is a scheme.
+fn shape(spec: &'static KeySpec, algorithm: &'static SignatureAlgorithm) -> Option<Shape> {
+    let pair = Maker { spec, algorithm }.generate().ok()?;
+    let offered: Vec<_> =
+        handshake_schemes().map(|row| SignatureScheme::from(row.code_point)).collect();
+    let scheme = pair.for_tls().ok()?.choose_scheme(&offered)?.scheme();
+    let public_key = SubjectPublicKeyInfoRef::from_der(pair.public_key()).ok()?;
+    let public_key_len = public_key.subject_public_key.raw_bytes().len();
+    let signature_len = match algorithm.family {
+        // `ECDSA-Sig-Value` (RFC 3279, section 2.2.3): two integers as long as the curve's field, which is half of a point.
+        Family::Ec => longest_ecdsa(public_key_len.saturating_sub(1) / 2),
+        _ => pair.sign(b"length").ok()?.len(),
+    };
+    Some(Shape { scheme: scheme.into(), public_key_len, signature_len })
+}
+
+/// An integer is a byte longer when its highest bit is set. P-521's highest byte is 0 or 1.
+fn longest_ecdsa(field: usize) -> usize {
+    let integer = 2 + field + usize::from(field != 66);
+    let content = 2 * integer;
+    content + if content < 128 { 2 } else { 3 }
+}
+
+/// Making an RSA key takes long, and its sizes follow from the modulus: `RSAPublicKey` is a sequence (4 bytes of header) of the
+/// modulus (4, and a zero before its highest bit) and 65537 (5).
+fn rsa_shape(spec: &KeySpec) -> Option<Shape> {
+    let bits: usize = spec.name.rsplit('_').next()?.parse().ok()?;
+    let modulus = bits / 8;
+    let scheme = SCHEMES.iter().find(|row| row.kind == schemes::Kind::RsaPss)?;
+    Some(Shape {
+        scheme: scheme.code_point,
+        public_key_len: 4 + 4 + 1 + modulus + 5,
+        signature_len: modulus,
+    })
+}
+
+/// The field's name of KMS's `ECC_NIST_P256` is `ECDSA P-256`.
+fn name(spec: &KeySpec, algorithm: &SignatureAlgorithm) -> String {
+    match algorithm.family {
+        Family::Ec => {
+            let curve = spec.name.rsplit('_').next().unwrap_or(spec.name);
+            format!("ECDSA P-{}", curve.trim_start_matches('P'))
+        }
+        Family::Ed25519 => "Ed25519".to_owned(),
+        Family::Rsa => spec.name.replace('_', " "),
+        _ => spec.name.replace('_', "-"),
+    }
+}
+
+#[derive(Debug)]
+struct Maker {
+    spec: &'static KeySpec,
+    algorithm: &'static SignatureAlgorithm,
+}
+
+struct Pair {
+    key: Box<dyn Key>,
+    public_key: Vec<u8>,
+    pkcs8: Vec<u8>,
+    algorithm: &'static SignatureAlgorithm,
+}
+
+impl Authenticator for Maker {
+    fn generate(&self) -> Result<Box<dyn KeyPair>, LabError> {
+        let stored = self.spec.generate().map_err(LabError::failed)?;
+        let key = self.spec.load(&stored).map_err(LabError::failed)?;
+        let no_public_key = || LabError::Failed(format!("{:?} has no public key", self.spec));
+        Ok(Box::new(Pair {
+            public_key: key.public_key().ok_or_else(no_public_key)?.to_vec(),
+            pkcs8: self.spec.to_pkcs8(&stored).map_err(LabError::failed)?.expose().to_vec(),
+            key,
+            algorithm: self.algorithm,
+        }))
+    }
+}
+
+impl KeyPair for Pair {
+    fn public_key(&self) -> &[u8] {
+        &self.public_key
+    }
+
+    fn signature_algorithm(&self) -> Result<AlgorithmIdentifierOwned, LabError> {
+        algorithm_identifier(self.algorithm).map_err(LabError::failed)
+    }
+
+    fn sign(&self, message: &[u8]) -> Result<Vec<u8>, LabError> {
+        self.key.sign(self.algorithm, Message::Raw(message)).map_err(LabError::failed)
+    }
+
+    fn for_tls(&self) -> Result<Arc<dyn SigningKey>, LabError> {
+        let der = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(self.pkcs8.as_slice()));
+        any_supported_type(&der).map_err(LabError::failed)
+    }
+
+    fn pkcs8(&self) -> Option<Vec<u8>> {
+        Some(self.pkcs8.clone())
+    }
+}

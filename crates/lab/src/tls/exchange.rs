@@ -1,0 +1,82 @@
+//! A handshake in memory: client and server take turns on one thread, and each turn's bytes and CPU time are noted.
+
+use crate::error::LabError;
+use crate::trace::{Side, Step, Trace, thread_cpu};
+
+/// Turns that no handshake takes.
+const MAX_TURNS: usize = 16;
+
+/// One side of a connection.
+pub(super) trait Peer {
+    /// Takes what the other side has sent (nothing at the client's first turn) and gives what it answers.
+    fn turn(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<(), LabError>;
+    /// Whether its handshake is complete.
+    fn done(&self) -> bool;
+}
+
+/// A handshake with the two sides, which are made on the way so that this costs what it costs. What is done after it, such
+/// as a ticket that the client keeps, is not counted for the client.
+pub(super) fn shake<C: Peer, S: Peer>(
+    client: impl FnOnce() -> Result<C, LabError>,
+    server: impl FnOnce() -> Result<S, LabError>,
+) -> Result<(Trace, C, S), LabError> {
+    let mut steps: Vec<Step> = Vec::with_capacity(6);
+    let mut to_server = Vec::new();
+    let mut to_client = Vec::new();
+    let begun = thread_cpu();
+    let mut client = client()?;
+    client.turn(&[], &mut to_server)?;
+    note(&mut steps, Side::Client, &to_server, thread_cpu() - begun)?;
+    let begun = thread_cpu();
+    let mut server = server()?;
+    let mut making = thread_cpu() - begun;
+    let mut client_done = None;
+    for _ in 0..MAX_TURNS {
+        let begun = thread_cpu();
+        to_client.clear();
+        server.turn(&to_server, &mut to_client)?;
+        let spent = thread_cpu() - begun + std::mem::take(&mut making);
+        if let Some(client_done) = client_done {
+            let server_after_ns = nanos(spent);
+            if !to_client.is_empty() {
+                // Its time is `server_after_ns`.
+                note(&mut steps, Side::Server, &to_client, std::time::Duration::ZERO)?;
+                client.turn(&to_client, &mut Vec::new())?;
+            }
+            if !server.done() {
+                return Err(LabError::failed("the client is done, the server is not"));
+            }
+            let trace =
+                Trace { steps, client_done, server_after_ns, hello_retry: false, resumed: false };
+            return Ok((trace, client, server));
+        }
+        note(&mut steps, Side::Server, &to_client, spent)?;
+        let begun = thread_cpu();
+        to_server.clear();
+        client.turn(&to_client, &mut to_server)?;
+        let spent = thread_cpu() - begun;
+        if to_server.is_empty() {
+            return Err(LabError::failed("the handshake stopped in the middle"));
+        }
+        note(&mut steps, Side::Client, &to_server, spent)?;
+        if client.done() {
+            client_done = Some(steps.len() - 1);
+        }
+    }
+    Err(LabError::failed("the handshake does not end"))
+}
+
+fn note(
+    steps: &mut Vec<Step>,
+    from: Side,
+    bytes: &[u8],
+    spent: std::time::Duration,
+) -> Result<(), LabError> {
+    let bytes = u32::try_from(bytes.len()).map_err(LabError::failed)?;
+    steps.push(Step { from, bytes, cpu_ns: nanos(spent) });
+    Ok(())
+}
+
+fn nanos(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
