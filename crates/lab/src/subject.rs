@@ -143,6 +143,11 @@ impl Subject {
         })
     }
 
+    /// Whether the cost of this handshake varies by itself: who signs may have to try several times.
+    pub fn cost_varies(&self) -> bool {
+        self.authentication.cost_varies && self.kind != Kind::Resumed
+    }
+
     /// The same with another kind of handshake.
     pub fn kind(self, kind: Kind) -> Self {
         Self { kind, ..self }
@@ -159,5 +164,39 @@ impl Subject {
         let chain =
             if self.certificates == 1 { String::new() } else { format!(" x{}", self.certificates) };
         format!("{} + {}{chain}{kind}", self.key_exchange.name, self.authentication.name)
+    }
+}
+
+/// A configuration by its names: what is stored, and what helper processes are told.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SubjectNames {
+    /// Name of the key exchange.
+    pub key_exchange: String,
+    /// Name of the signature algorithm.
+    pub authentication: String,
+    /// Certificates that are sent.
+    pub certificates: u8,
+    /// Kind of handshake.
+    pub kind: Kind,
+}
+
+impl From<&Subject> for SubjectNames {
+    fn from(subject: &Subject) -> Self {
+        Self {
+            key_exchange: subject.key_exchange.name.to_owned(),
+            authentication: subject.authentication.name.to_owned(),
+            certificates: subject.certificates,
+            kind: subject.kind,
+        }
+    }
+}
+
+impl TryFrom<&SubjectNames> for Subject {
+    type Error = LabError;
+
+    fn try_from(names: &SubjectNames) -> Result<Self, LabError> {
+        let subject = Self::new(&names.key_exchange, &names.authentication, names.certificates)?;
+        Ok(subject.kind(names.kind))
     }
 }

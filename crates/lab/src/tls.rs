@@ -2,10 +2,11 @@
 
 pub mod chain;
 mod exchange;
+pub mod rounds;
 pub mod rustls;
 
 use crate::error::LabError;
-use crate::statistics::{mean, quantile_of};
+use crate::statistics::quantile_of;
 use crate::subject::{Kind, Subject};
 pub use crate::tls::rustls::{client_config, server_config};
 use crate::trace::Trace;
@@ -76,15 +77,16 @@ pub fn typical(stack: &dyn Stack, subject: &Subject, rounds: usize) -> Result<Tr
     }
     // Who signs does so in the last flight of the handshake.
     let varies = |step: usize| {
-        subject.authentication.cost_varies
-            && match subject.kind {
-                Kind::Resumed => false,
-                Kind::Full | Kind::HelloRetry => step + 1 == trace.client_done,
-                Kind::Mutual => step + 1 == trace.client_done || step == trace.client_done,
-            }
+        subject.cost_varies()
+            && (step + 1 == trace.client_done
+                || step == trace.client_done && subject.kind == Kind::Mutual)
     };
     let figure = |step: usize, samples: &[f64]| {
-        let figure = if varies(step) { mean(samples) } else { quantile_of(samples, 0.1) };
+        let figure = if varies(step) {
+            rounds::undisturbed_mean(samples)
+        } else {
+            quantile_of(samples, 0.1)
+        };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time")]
         let nanos = figure.round() as u64;
         nanos

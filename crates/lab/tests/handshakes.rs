@@ -1,6 +1,7 @@
 //! Handshakes in memory: every algorithm, every kind, and the bytes of their flights.
 
 use outlast_lab::subject::{KeyExchange, Kind, Subject, authentications, key_exchanges};
+use outlast_lab::tls::rounds::{self, Part};
 use outlast_lab::tls::rustls::Rustls;
 use outlast_lab::tls::{Stack, chain, typical};
 use outlast_lab::trace::{Side, Trace};
@@ -137,4 +138,22 @@ fn a_chain_is_asked_for_in_reason() {
     for certificates in [0, 6] {
         assert!(Rustls.prepare(&subject("x25519", "Ed25519", certificates)).is_err());
     }
+}
+
+#[test]
+fn rounds_compare_what_they_measured() {
+    let [hybrid, classical] =
+        ["X25519MLKEM768", "x25519"].map(|name| subject(name, "ECDSA P-256", 1));
+    let measured = rounds::in_process("rustls", &[hybrid, classical, classical], 60, 7).unwrap();
+    assert_eq!(measured.samples[0].len(), 60);
+    assert!(measured.cold[0].entropy_ns > 0 && measured.cold[0].first.len() == 3);
+    let cost = measured.cost(1, Part::Both, 7);
+    assert!(cost.low <= cost.value && cost.value > 20.0, "{cost:?}");
+    // Loose: other tests run at the same time, and the lab itself is not optimised here.
+    let control = measured.control("x25519", 1, 2, Part::Both, 7);
+    assert!((0.7..1.4).contains(&control.ratio), "{control:?}");
+    let ratio = measured.ratio(0, 1, Part::Server, 7);
+    assert!((0.9..2.0).contains(&ratio.value), "{ratio:?}");
+    let text = serde_json::to_string(&measured).unwrap();
+    assert_eq!(serde_json::from_str::<rounds::Measured>(&text).unwrap(), measured);
 }

@@ -1,0 +1,324 @@
+//! The measuring protocol: what makes ratios of CPU times believable on a busy machine.
+//!
+//! Several processes, since layout and caches of a process stay what they are; in each, after [`WARM_UP`], rounds in which
+//! every configuration shakes hands once, in random order, so that what disturbs one disturbs the others, too. Costs that do
+//! not vary by themselves are compared by their 10th percentile, those that do (ML-DSA's rejection sampling) by the mean of all
+//! that were not interrupted; intervals come from a bootstrap of processes and of rounds within.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rand::seq::SliceRandom;
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+use serde::{Deserialize, Serialize};
+
+use super::{Handshaker, WARM_UP, stack};
+use crate::agent::Agent;
+use crate::error::LabError;
+use crate::result::Control;
+use crate::run::Settings;
+use crate::statistics::{Estimate, mean, quantile, quantile_of, sorted, two_level};
+use crate::subject::{Subject, SubjectNames};
+use crate::trace::{Side, Trace, thread_cpu};
+
+/// Processes of a full run.
+pub const PROCESSES: usize = 5;
+/// Rounds of each process of a full run.
+pub const ROUNDS: usize = 300;
+/// A handshake that took longer than so many medians was interrupted.
+const INTERRUPTED: f64 = 4.0;
+
+/// CPU time in nanoseconds of one handshake: the client's and the server's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Times(pub u64, pub u64);
+
+/// Whose time is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The client's.
+    Client,
+    /// The server's.
+    Server,
+    /// Both together.
+    Both,
+}
+
+/// What came of the rounds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// In this order.
+    pub subjects: Vec<SubjectNames>,
+    /// `samples[process][round][subject]`.
+    pub samples: Vec<Vec<Vec<Times>>>,
+    /// Before any of them, in each process.
+    pub cold: Vec<Cold>,
+}
+
+/// What a process does once.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cold {
+    /// CPU time in nanoseconds of the first random bytes: AWS-LC gathers jitter entropy.
+    pub entropy_ns: u64,
+    /// The first handshake of each subject.
+    pub first: Vec<Times>,
+}
+
+/// What a process is asked for.
+#[derive(Debug, Serialize, Deserialize)]
+struct Order {
+    stack: String,
+    subjects: Vec<SubjectNames>,
+    rounds: usize,
+    seed: u64,
+}
+
+/// A line of what a process answers.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Line {
+    Cold(Cold),
+    Round(Vec<Times>),
+}
+
+/// The process's end.
+pub const AGENT: Agent = Agent { name: "cpu-rounds", run: answer };
+
+/// Measures in this many processes. A subject that stands twice in the list is its own control: see [`Measured::control`].
+pub fn measure(
+    settings: &Settings,
+    stack: &str,
+    subjects: &[Subject],
+    processes: usize,
+    rounds: usize,
+    stop: &AtomicBool,
+) -> Result<Measured, LabError> {
+    let subjects: Vec<SubjectNames> = subjects.iter().map(SubjectNames::from).collect();
+    let mut measured = Measured { subjects: subjects.clone(), ..Measured::default() };
+    for process in 0..processes.max(1) as u64 {
+        let seed = settings.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(process);
+        let order = Order { stack: stack.to_owned(), subjects: subjects.clone(), rounds, seed };
+        let argument = serde_json::to_string(&order).map_err(LabError::failed)?;
+        let mut command = Command::new(&settings.executable);
+        command.args(["lab", "agent", AGENT.name, &argument]);
+        let mut samples = Vec::with_capacity(rounds);
+        lines(command, stop, |line| {
+            match serde_json::from_str(line).map_err(LabError::failed)? {
+                Line::Cold(cold) => measured.cold.push(cold),
+                Line::Round(round) if round.len() == subjects.len() => samples.push(round),
+                Line::Round(_) => return Err(LabError::failed("a round is not complete")),
+            }
+            Ok(())
+        })?;
+        if samples.len() != rounds {
+            return Err(LabError::failed(format!("{} rounds of {rounds}", samples.len())));
+        }
+        measured.samples.push(samples);
+    }
+    Ok(measured)
+}
+
+/// The same in this process alone.
+pub fn in_process(
+    stack: &str,
+    subjects: &[Subject],
+    rounds: usize,
+    seed: u64,
+) -> Result<Measured, LabError> {
+    let subjects: Vec<SubjectNames> = subjects.iter().map(SubjectNames::from).collect();
+    let order = Order { stack: stack.to_owned(), subjects: subjects.clone(), rounds, seed };
+    let mut measured = Measured { subjects, ..Measured::default() };
+    let mut samples = Vec::new();
+    perform(&order, &mut |line| {
+        match line {
+            Line::Cold(cold) => measured.cold.push(cold),
+            Line::Round(round) => samples.push(round),
+        }
+        Ok(())
+    })?;
+    measured.samples.push(samples);
+    Ok(measured)
+}
+
+/// Runs a helper process and gives each line that it writes; ends it when told to stop. What it says on standard error becomes the
+/// error's text.
+pub(super) fn lines(
+    mut command: Command,
+    stop: &AtomicBool,
+    mut each: impl FnMut(&str) -> Result<(), LabError>,
+) -> Result<(), LabError> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let died = |reason: String| LabError::Peer { peer: name.clone(), reason };
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut helper = Helper(command.spawn().map_err(|error| died(error.to_string()))?);
+    // A helper that complains a lot must not wait for somebody to read it.
+    let stderr = helper.0.stderr.take();
+    let complaints = std::thread::spawn(move || {
+        stderr.and_then(|stderr| std::io::read_to_string(stderr).ok()).unwrap_or_default()
+    });
+    if let Some(stdout) = helper.0.stdout.take() {
+        for line in BufReader::new(stdout).lines() {
+            if stop.load(Ordering::Relaxed) {
+                return Err(LabError::Interrupted);
+            }
+            each(&line.map_err(|error| died(error.to_string()))?)?;
+        }
+    }
+    let status = helper.0.wait().map_err(|error| died(error.to_string()))?;
+    if status.success() {
+        return Ok(());
+    }
+    if stop.load(Ordering::Relaxed) {
+        return Err(LabError::Interrupted);
+    }
+    let complaints = complaints.join().unwrap_or_default();
+    Err(died(format!("{status}: {}", complaints.trim())))
+}
+
+/// A process that does not outlive its use.
+struct Helper(Child);
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn answer(argument: &str) -> Result<(), LabError> {
+    let order: Order = serde_json::from_str(argument).map_err(LabError::failed)?;
+    let mut out = std::io::stdout().lock();
+    perform(&order, &mut |line| {
+        let mut text = serde_json::to_vec(&line).map_err(LabError::failed)?;
+        text.push(b'\n');
+        out.write_all(&text).map_err(LabError::failed)
+    })?;
+    out.flush().map_err(LabError::failed)
+}
+
+fn perform(
+    order: &Order,
+    tell: &mut dyn FnMut(Line) -> Result<(), LabError>,
+) -> Result<(), LabError> {
+    let begun = thread_cpu();
+    aws_lc_rs::rand::fill(&mut [0; 32]).map_err(LabError::failed)?;
+    let entropy = thread_cpu() - begun;
+    let stack = stack(&order.stack)?;
+    let mut ready = order
+        .subjects
+        .iter()
+        .map(|names| stack.prepare(&Subject::try_from(names)?))
+        .collect::<Result<Vec<_>, LabError>>()?;
+    let mut first = Vec::with_capacity(ready.len());
+    for handshaker in &mut ready {
+        first.push(once(handshaker.as_mut())?);
+    }
+    let entropy_ns = u64::try_from(entropy.as_nanos()).unwrap_or(u64::MAX);
+    tell(Line::Cold(Cold { entropy_ns, first }))?;
+    let mut random = Pcg64Mcg::seed_from_u64(order.seed);
+    let mut sequence: Vec<usize> = (0..ready.len()).collect();
+    for round in 0..WARM_UP + order.rounds {
+        sequence.shuffle(&mut random);
+        let mut times = vec![Times(0, 0); ready.len()];
+        for index in &sequence {
+            times[*index] = once(ready[*index].as_mut())?;
+        }
+        if round >= WARM_UP {
+            tell(Line::Round(times))?;
+        }
+    }
+    Ok(())
+}
+
+fn once(handshaker: &mut dyn Handshaker) -> Result<Times, LabError> {
+    let trace: Trace = handshaker.handshake()?;
+    Ok(Times(trace.cpu_ns(Side::Client), trace.cpu_ns(Side::Server)))
+}
+
+impl Times {
+    fn micros(self, part: Part) -> f64 {
+        let nanos = match part {
+            Part::Client => self.0,
+            Part::Server => self.1,
+            Part::Both => self.0 + self.1,
+        };
+        #[expect(clippy::cast_precision_loss, reason = "nanoseconds of one handshake")]
+        let nanos = nanos as f64;
+        nanos / 1000.0
+    }
+}
+
+/// The mean of what was not interrupted: for costs that vary by themselves, of which percentiles say too little.
+pub fn undisturbed_mean(values: &[f64]) -> f64 {
+    let sorted = sorted(values.iter().copied());
+    let limit = INTERRUPTED * quantile(&sorted, 0.5);
+    let below = sorted.partition_point(|value| *value <= limit);
+    mean(&sorted[..below])
+}
+
+fn typical(values: &[f64], varies: bool) -> f64 {
+    if varies { undisturbed_mean(values) } else { quantile_of(values, 0.1) }
+}
+
+impl Measured {
+    /// Whether this one's cost varies by itself.
+    fn varies(&self, index: usize) -> bool {
+        let subject = self.subjects.get(index).map(Subject::try_from);
+        subject.and_then(Result::ok).is_some_and(|subject| subject.cost_varies())
+    }
+
+    /// Times in microseconds, `[process][round]`, of these two.
+    fn pairs(&self, over: usize, under: usize, part: Part) -> Vec<Vec<[f64; 2]>> {
+        let pair = |round: &Vec<Times>| {
+            Some([round.get(over)?.micros(part), round.get(under)?.micros(part)])
+        };
+        self.samples.iter().map(|rounds| rounds.iter().filter_map(pair).collect()).collect()
+    }
+
+    /// Times in microseconds of this one, in the order of measuring.
+    pub fn micros(&self, index: usize, part: Part) -> Vec<f64> {
+        self.pairs(index, index, part).iter().flatten().map(|pair| pair[0]).collect()
+    }
+
+    /// What a handshake costs, in microseconds: the 10th percentile, or the mean where the cost varies by itself.
+    pub fn cost(&self, index: usize, part: Part, seed: u64) -> Estimate {
+        let varies = self.varies(index);
+        two_level(&self.pairs(index, index, part), seed, |rounds| {
+            typical(&rounds.iter().map(|pair| pair[0]).collect::<Vec<_>>(), varies)
+        })
+    }
+
+    /// How many times one costs what the other costs; both by the same statistic.
+    pub fn ratio(&self, over: usize, under: usize, part: Part, seed: u64) -> Estimate {
+        self.compare(over, under, part, seed, |over, under| over / under)
+    }
+
+    /// How many microseconds one costs more than the other.
+    pub fn difference(&self, over: usize, under: usize, part: Part, seed: u64) -> Estimate {
+        self.compare(over, under, part, seed, |over, under| over - under)
+    }
+
+    fn compare(
+        &self,
+        over: usize,
+        under: usize,
+        part: Part,
+        seed: u64,
+        by: impl Fn(f64, f64) -> f64,
+    ) -> Estimate {
+        let varies = self.varies(over) || self.varies(under);
+        two_level(&self.pairs(over, under, part), seed, |rounds| {
+            let side = |index: usize| {
+                typical(&rounds.iter().map(|pair| pair[index]).collect::<Vec<_>>(), varies)
+            };
+            by(side(0), side(1))
+        })
+    }
+
+    /// Two of the same: how far noise alone takes a ratio.
+    pub fn control(&self, what: &str, one: usize, other: usize, part: Part, seed: u64) -> Control {
+        let ratio = self.ratio(one, other, part, seed);
+        Control { what: what.to_owned(), ratio: ratio.value, low: ratio.low, high: ratio.high }
+    }
+}
