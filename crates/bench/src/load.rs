@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use outlast_lab::pinned::{CLIENT_CORE, stay_on};
 use outlast_net::policy::Policy;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -14,8 +15,6 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
     CipherSuite, ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme,
 };
-
-use crate::pinned::{CLIENT_CORE, stay_on};
 
 /// So many are on the way at a time, so that the server does not wait for the client.
 const IN_FLIGHT: usize = 6;

@@ -12,7 +12,6 @@ mod identity;
 mod keys;
 mod load;
 mod observers;
-mod pinned;
 mod process;
 mod proxy;
 mod quic;

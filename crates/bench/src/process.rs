@@ -59,13 +59,18 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
 }
 
 /// The release binary beside this one.
-pub(crate) fn outlast() -> Result<Command, String> {
+pub(crate) fn outlast_binary() -> Result<PathBuf, String> {
     let here = std::env::current_exe().map_err(|error| error.to_string())?;
     let binary = here.with_file_name("outlast");
-    if !binary.exists() {
-        return Err(format!("{} is missing: use cargo xtask bench", binary.display()));
+    if binary.exists() {
+        return Ok(binary);
     }
-    let mut command = Command::new(binary);
+    Err(format!("{} is missing: use cargo xtask bench", binary.display()))
+}
+
+/// The command with nothing of the user's own configuration.
+pub(crate) fn outlast() -> Result<Command, String> {
+    let mut command = Command::new(outlast_binary()?);
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("AWS_") {
             command.env_remove(name);

@@ -10,6 +10,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use outlast_lab::pinned::{CLIENT_CORE, Pinned, SERVER_CORE, free_address, peer, stay_on};
 use outlast_net::certificate::KINDS;
 use outlast_net::policy::Policy;
 use rustix::process::{Resource, getrlimit};
@@ -17,8 +18,7 @@ use rustls::ClientConfig;
 
 use crate::identity::Identity;
 use crate::load::{client, connect};
-use crate::pinned::{CLIENT_CORE, Pinned, SERVER_CORE, free_address, peer, stay_on};
-use crate::process::status_kib;
+use crate::process::{outlast_binary, status_kib};
 use crate::statistics::quantile;
 use crate::{Figure, serve};
 
@@ -31,11 +31,16 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let identity = Identity::make(folder.path(), &KINDS[0], "ECC_NIST_P256")?;
     let behind = free_address()?;
-    let _backend =
-        Pinned::start(&serve::command("backend", behind, &identity)?, CLIENT_CORE, behind)?;
+    let _backend = Pinned::start(
+        &outlast_binary()?,
+        &serve::command("backend", behind, &identity)?,
+        CLIENT_CORE,
+        behind,
+    )?;
     let start = |command: &dyn Fn(SocketAddr) -> Result<Command, String>| {
         let address = free_address()?;
-        Pinned::start(&command(address)?, SERVER_CORE, address)
+        let started = Pinned::start(&outlast_binary()?, &command(address)?, SERVER_CORE, address);
+        started.map_err(String::from)
     };
     // Its default is slower in bulk, and leaner when idle: each is compared with what does better.
     let with_buffer =

@@ -11,4 +11,4 @@ pub struct Agent {
 }
 
 /// Every one.
-pub static AGENTS: &[Agent] = &[crate::tls::rounds::AGENT];
+pub static AGENTS: &[Agent] = &[crate::pinned::AGENT];

@@ -56,3 +56,10 @@ impl LabError {
         Self::Unavailable { what: what.into(), needs: needs.into() }
     }
 }
+
+/// For programs whose errors are words.
+impl From<LabError> for String {
+    fn from(error: LabError) -> Self {
+        error.to_string()
+    }
+}

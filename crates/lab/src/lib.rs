@@ -13,6 +13,7 @@ pub mod legacy;
 pub mod link;
 pub mod live;
 pub mod model;
+pub mod pinned;
 pub mod plan;
 pub mod plot;
 pub mod published;
