@@ -11,6 +11,7 @@ use outlast_api::ops::acm_pca::{
 use outlast_api::wire::Blob;
 use outlast_crypto::keys::KeySpec;
 use outlast_crypto::signatures::{ML_DSA_65, Message};
+use outlast_lab::server::{Server, Session, cpu_time, status_kib};
 use outlast_net::policy::Policy;
 use outlast_net::server::system_clock;
 use outlast_pki::certificate::Certificate;
@@ -21,7 +22,6 @@ use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
 use crate::Figure;
-use crate::process::{Folder, Server, Session, cpu_time, status_kib};
 use crate::statistics::{quantile, ratio};
 
 const CLIENTS: u32 = 16;
@@ -37,7 +37,7 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
         .build()
         .map_err(|error| error.to_string())?;
     runtime.block_on(async {
-        let folder = Folder::new()?;
+        let folder = crate::process::folder()?;
         let server = folder.serve()?;
         let authority = Hierarchy::new(&server).await?;
         let mut figures = issuing(&server, &authority, quick).await?;
@@ -340,7 +340,7 @@ async fn validation(server: &Server, authority: &Hierarchy, quick: bool) -> Resu
 /// A CA with very many certificates and revocations: whether it still issues as quickly.
 async fn many(server: &Server, authority: &Hierarchy, quick: bool) -> Result<Vec<Figure>, String> {
     let (certificates, revocations) = if quick { (4_000, 400) } else { (100_000, 10_000) };
-    let small = Folder::new()?;
+    let small = crate::process::folder()?;
     let small_server = small.serve()?;
     let small_authority = Hierarchy::new(&small_server).await?;
     let request = new_request("RSA_2048")?;

@@ -4,14 +4,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use outlast_lab::server::status_kib;
+
 use crate::Figure;
-use crate::process::{Folder, outlast, status_kib};
+use crate::process::outlast;
 use crate::statistics::{quantile, ratio};
 
 pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
     let size: u64 = if quick { 256 << 20 } else { 2 << 30 };
     let rounds = if quick { 2 } else { 5 };
-    let folder = Folder::new()?;
+    let folder = crate::process::folder()?;
     let quickstart = folder.path("quickstart");
     let file = folder.path("large");
     // Real bytes, in the page cache: the disk is not what is measured.

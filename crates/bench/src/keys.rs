@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outlast_api::ops::kms::{create_key, describe_key, generate_data_key, list_keys};
+use outlast_lab::server::{Server, status_kib};
 use outlast_net::policy::Policy;
 use serde_json::{Value, json};
 
 use crate::Figure;
-use crate::process::{Folder, Server, status_kib};
 use crate::statistics::{quantile, ratio};
 
 pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
@@ -86,7 +86,7 @@ fn per_second(times: &[Duration], length: Duration) -> f64 {
 
 /// GenerateDataKey with 1, 16 and 64 clients, interleaved, then at half the highest rate.
 async fn rates(quick: bool) -> Result<Vec<Figure>, String> {
-    let folder = Folder::new()?;
+    let folder = crate::process::folder()?;
     let server = folder.serve()?;
     let mut first = server.session(&Policy::default()).await?;
     let key = first.call::<create_key::CreateKey>(json!({})).await?.key_metadata.key_id;
@@ -172,7 +172,7 @@ async fn fill(server: &Server, count: u32) -> Result<String, String> {
 async fn growth(quick: bool) -> Result<Vec<Figure>, String> {
     const BLOCK: u32 = 50;
     let many: u32 = if quick { 10_000 } else { 100_000 };
-    let (small, large) = (Folder::new()?, Folder::new()?);
+    let (small, large) = (crate::process::folder()?, crate::process::folder()?);
     let ids = [fill(&small.serve()?, 10).await?, fill(&large.serve()?, many).await?];
     let mut starts = Vec::new();
     let mut server = None;

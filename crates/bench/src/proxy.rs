@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outlast_lab::pinned::{CLIENT_CORE, Pinned, SERVER_CORE, free_address, peer, stay_on};
+use outlast_lab::server::status_kib;
 use outlast_net::certificate::KINDS;
 use outlast_net::policy::Policy;
 use rustix::process::{Resource, getrlimit};
@@ -18,7 +19,7 @@ use rustls::ClientConfig;
 
 use crate::identity::Identity;
 use crate::load::{client, connect};
-use crate::process::{outlast_binary, status_kib};
+use crate::process::outlast_binary;
 use crate::statistics::quantile;
 use crate::{Figure, serve};
 

@@ -7,17 +7,17 @@ use outlast_api::ops::kms::{create_key, generate_data_key, sign};
 use outlast_api::wire::Blob;
 use outlast_crypto::keys::KeySpec;
 use outlast_crypto::signatures::{ML_DSA_65, Message};
+use outlast_lab::server::Server;
 use outlast_net::policy::Policy;
 use serde_json::json;
 
 use crate::Figure;
-use crate::process::{Folder, Server};
 use crate::statistics::{quantile, ratio};
 
 const CLIENTS: u32 = 16;
 
 pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
-    let folder = Folder::new()?;
+    let folder = crate::process::folder()?;
     let server = folder.serve()?;
     // The clients share one thread: what is measured is the service, not the clients' scheduling.
     let runtime = tokio::runtime::Builder::new_current_thread()

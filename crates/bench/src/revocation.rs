@@ -10,6 +10,7 @@ use outlast_api::ops::acm_pca::{
 };
 use outlast_api::wire::Blob;
 use outlast_crypto::digests::sha256;
+use outlast_lab::server::{Folder, Session};
 use outlast_net::policy::Policy;
 use outlast_pki::certificate::Certificate;
 use outlast_pki::ocsp::{CertId, Request, cert_id};
@@ -21,7 +22,6 @@ use tokio::net::TcpStream;
 
 use crate::Figure;
 use crate::authority::new_request;
-use crate::process::{Folder, Session};
 use crate::statistics::quantile;
 
 /// Certificates that are asked about.
@@ -33,7 +33,7 @@ const ISSUED: u32 = 100_000;
 const REVOKED: u32 = 10_000;
 
 pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
-    let folder = Folder::new()?;
+    let folder = crate::process::folder()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

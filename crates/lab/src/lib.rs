@@ -22,6 +22,7 @@ pub mod report;
 pub mod result;
 pub mod run;
 pub mod selftest;
+pub mod server;
 pub mod state;
 pub mod statistics;
 pub mod subject;

@@ -1,10 +1,12 @@
 //! A client connection over TLS that tells what was negotiated and what it cost in bytes.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::Request;
@@ -12,6 +14,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use outlast_crypto::Secret;
+use rustls::client::Resumption;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -61,6 +64,15 @@ pub struct HandshakeBytes {
     pub received: u64,
 }
 
+/// How long it took to connect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectTimes {
+    /// TCP, with the look-up of the name.
+    pub tcp: Duration,
+    /// The TLS handshake.
+    pub tls: Duration,
+}
+
 /// A kept connection. Requests go one after the other.
 pub struct Connection {
     sender: SendRequest<Full<Bytes>>,
@@ -72,6 +84,8 @@ pub struct Connection {
     pub negotiated: Negotiated,
     /// What the handshake took.
     pub handshake: HandshakeBytes,
+    /// How long it took.
+    pub times: ConnectTimes,
 }
 
 /// How to connect: the groups to offer and whom to trust. Serves any number of connections.
@@ -140,22 +154,50 @@ impl Connector {
         Ok(Self { config: Arc::new(config) })
     }
 
+    /// Without memory of sessions: every handshake is a full one. Otherwise sessions are resumed while there are tickets.
+    #[must_use]
+    pub fn without_sessions(self) -> Self {
+        let mut config = Arc::unwrap_or_clone(self.config);
+        config.resumption = Resumption::disabled();
+        Self { config: Arc::new(config) }
+    }
+
     /// Connects to a host and port, does the handshake and speaks HTTP/1.1 from then on.
     pub async fn connect(&self, host: &str, port: u16) -> Result<Connection, ClientError> {
-        let endpoint = format!("{host}:{port}");
-        let failed = |error| ClientError::Connect { endpoint: endpoint.clone(), error };
         let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let name = ServerName::try_from(bare.to_owned())
+        self.open(bare, format!("{host}:{port}"), TcpStream::connect((bare, port))).await
+    }
+
+    /// The same by an address that is known, to a server of this name.
+    pub async fn connect_to(
+        &self,
+        name: &str,
+        address: SocketAddr,
+    ) -> Result<Connection, ClientError> {
+        self.open(name, format!("{name} at {address}"), TcpStream::connect(address)).await
+    }
+
+    async fn open(
+        &self,
+        host: &str,
+        endpoint: String,
+        tcp: impl Future<Output = io::Result<TcpStream>>,
+    ) -> Result<Connection, ClientError> {
+        let failed = |error| ClientError::Connect { endpoint: endpoint.clone(), error };
+        let name = ServerName::try_from(host.to_owned())
             .map_err(|_| ClientError::Name(host.to_owned()))?;
         let connecting = async {
-            let stream = TcpStream::connect((bare, port)).await?;
+            let begun = Instant::now();
+            let stream = tcp.await?;
+            let connected = Instant::now();
             stream.set_nodelay(true)?;
             let counts = Arc::new(Counts::default());
             let counted = Counting { stream, counts: counts.clone() };
             let stream = TlsConnector::from(self.config.clone()).connect(name, counted).await?;
-            Ok((stream, counts))
+            let times = ConnectTimes { tcp: connected - begun, tls: connected.elapsed() };
+            Ok((stream, counts, times))
         };
-        let (stream, counts) = timeout(limits::HANDSHAKE, connecting)
+        let (stream, counts, times) = timeout(limits::HANDSHAKE, connecting)
             .await
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
             .map_err(failed)?;
@@ -173,7 +215,7 @@ impl Connector {
             // An error here reaches the request that is waiting as well.
             let _ = connection.await;
         });
-        Ok(Connection { sender, task, error, negotiated, handshake })
+        Ok(Connection { sender, task, error, negotiated, handshake, times })
     }
 }
 

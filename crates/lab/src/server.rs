@@ -1,0 +1,383 @@
+//! A real Outlast server as a child process, with its data in a temporary folder, and callers of it.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use outlast_api::client::{Client, ServiceError};
+use outlast_api::ops::Operation;
+use outlast_api::wire::sigv4::Credentials;
+use outlast_crypto::{Secret, random};
+use outlast_net::client::{Connection, Connector};
+use outlast_net::policy::Policy;
+use outlast_net::server::system_clock;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::LabError;
+use crate::pinned::tied;
+
+/// Names of data folders begin with this, so that the next start finds what a kill left.
+const PREFIX: &str = "server-";
+/// Last lines of a server's log that are kept for the message about its end.
+const LAST_LINES: usize = 8;
+/// A line of a log is not kept longer than this.
+const MAX_LINE: u64 = 2000;
+/// The name that the server's certificate has.
+pub const NAME: &str = "localhost";
+/// Region of all requests.
+const REGION: &str = "us-east-1";
+/// The administrator's access key.
+const ACCESS_KEY: &str = "LABKEY001";
+
+/// `outlast` without what the user's environment says about AWS and Outlast.
+pub fn outlast(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("AWS_") || text.starts_with("OUTLAST_") {
+            command.env_remove(&name);
+        }
+    }
+    command
+}
+
+/// A data folder with an administrator's access key; removed when dropped.
+pub struct Folder {
+    program: PathBuf,
+    temporary: tempfile::TempDir,
+    secret: String,
+}
+
+/// How a server is started.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Address that it listens on; the port is a free one.
+    pub address: IpAddr,
+    /// Kind of its certificate, as in `--tls-cert`.
+    pub certificate: &'static str,
+    /// Whether it serves CRLs and OCSP over plain HTTP, too.
+    pub revocation: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { address: Ipv4Addr::LOCALHOST.into(), certificate: "ecdsa-p256", revocation: false }
+    }
+}
+
+impl Folder {
+    /// Makes one in `place` by `program`, which is `outlast` itself. What an earlier program left there after a kill is removed: a
+    /// place belongs to one program at a time.
+    pub fn new(program: &Path, place: &Path) -> Result<Self, LabError> {
+        let file = |error| LabError::file(place, error);
+        let temporary = tempfile::Builder::new().prefix(PREFIX).tempdir_in(place).map_err(file)?;
+        let secret = hex::encode(random::bytes::<20>().map_err(LabError::failed)?);
+        let folder = Self { program: program.to_path_buf(), temporary, secret };
+        let output = outlast(program)
+            .args(["init", "--access-key-id", ACCESS_KEY, "--data"])
+            .arg(folder.data())
+            .env("OUTLAST_SECRET_ACCESS_KEY", &folder.secret)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| LabError::file(program, error))?;
+        if output.status.success() {
+            return Ok(folder);
+        }
+        let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Err(LabError::Peer { peer: "outlast init".into(), reason })
+    }
+
+    /// The data folder.
+    pub fn data(&self) -> PathBuf {
+        self.temporary.path().join("data")
+    }
+
+    /// A place beside it that is removed with it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.temporary.path().join(name)
+    }
+
+    /// Starts a server on loopback with everything on.
+    pub fn serve(&self) -> Result<Server, LabError> {
+        self.serve_by(&Options { revocation: true, ..Options::default() }, |command| command)
+    }
+
+    /// Starts a server; `wrap` makes of its command one that runs it elsewhere, such as in a network namespace.
+    pub fn serve_by(
+        &self,
+        options: &Options,
+        wrap: impl FnOnce(Command) -> Command,
+    ) -> Result<Server, LabError> {
+        let mut command = outlast(&self.program);
+        command.args(["server", "--log", "warn", "--listen"]);
+        command.arg(SocketAddr::new(options.address, 0).to_string());
+        command.args(["--tls-cert", options.certificate]);
+        if !options.revocation {
+            command.args(["--revocation-listen", "off"]);
+        }
+        command.arg("--data").arg(self.data());
+        let mut child = tied(&self.program, &wrap(command), None)?
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| LabError::file(&self.program, error))?;
+        let stdout = child.stdout.take();
+        let words = LastWords::of(child.stderr.take());
+        let mut server = Server {
+            child,
+            address: SocketAddr::new(options.address, 0),
+            port: 0,
+            revocation: 0,
+            words,
+            roots: Vec::new(),
+            secret: self.secret.clone(),
+        };
+        let mut lines = BufReader::new(stdout.ok_or_else(|| LabError::failed("no stdout"))?);
+        let mut port = || {
+            let mut line = String::new();
+            lines.by_ref().take(MAX_LINE).read_line(&mut line).ok()?;
+            line.trim().rsplit(':').next()?.parse::<u16>().ok()
+        };
+        let Some(api) = port() else { return Err(server.ended()) };
+        server.port = api;
+        server.address.set_port(api);
+        if options.revocation {
+            let Some(port) = port() else { return Err(server.ended()) };
+            server.revocation = port;
+        }
+        let ca = self.data().join("client/ca.pem");
+        let pem = std::fs::read(&ca).map_err(|error| LabError::file(&ca, error))?;
+        server.roots = outlast_pki::pem::read_certificates(&pem).map_err(LabError::failed)?;
+        Ok(server)
+    }
+}
+
+/// Removes data folders that a killed program left in `place`.
+pub fn sweep(place: &Path) -> Result<(), LabError> {
+    let entries = std::fs::read_dir(place).map_err(|error| LabError::file(place, error))?;
+    for entry in entries.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(PREFIX)
+            && entry.path().join("data").is_dir()
+        {
+            std::fs::remove_dir_all(entry.path())
+                .map_err(|error| LabError::file(&entry.path(), error))?;
+        }
+    }
+    Ok(())
+}
+
+/// The last lines that a process wrote to stderr.
+struct LastWords {
+    lines: Arc<Mutex<VecDeque<String>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl LastWords {
+    fn of(stderr: Option<ChildStderr>) -> Self {
+        let lines = Arc::new(Mutex::new(VecDeque::new()));
+        let kept = lines.clone();
+        let reader = stderr.map(|stderr| std::thread::spawn(move || keep(stderr, &kept)));
+        Self { lines, reader }
+    }
+
+    /// What it said, once it has ended.
+    fn said(&mut self) -> String {
+        if let Some(reader) = self.reader.take() {
+            let _ = reader.join();
+        }
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join("; ")
+    }
+}
+
+fn keep(stderr: ChildStderr, kept: &Mutex<VecDeque<String>>) {
+    let mut stderr = BufReader::new(stderr);
+    loop {
+        let mut line = Vec::new();
+        match stderr.by_ref().take(MAX_LINE).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == LAST_LINES {
+            kept.pop_front();
+        }
+        kept.push_back(String::from_utf8_lossy(&line).into_owned());
+    }
+}
+
+/// A server process; ended when dropped, and by the kernel when the program ends that started it.
+pub struct Server {
+    /// The process.
+    pub child: Child,
+    /// Where the services are.
+    pub address: SocketAddr,
+    /// Its port.
+    pub port: u16,
+    /// Port of plain HTTP; 0 if that is off.
+    pub revocation: u16,
+    words: LastWords,
+    roots: Vec<Vec<u8>>,
+    secret: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Server {
+    /// What callers of the server must know.
+    pub fn access(&self) -> Access {
+        Access {
+            address: self.address,
+            roots: self.roots.iter().map(hex::encode).collect(),
+            secret: self.secret.clone(),
+        }
+    }
+
+    /// A kept connection.
+    pub async fn session(&self, policy: &Policy) -> Result<Session, LabError> {
+        let access = self.access();
+        Session::open(&access, &access.connector(policy)?).await
+    }
+
+    /// The error of a server that has ended, if it has: its last words.
+    pub fn check(&mut self) -> Result<(), LabError> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            _ => Err(self.ended()),
+        }
+    }
+
+    /// The error of a server that does not serve; it is ended, should it not have.
+    fn ended(&mut self) -> LabError {
+        // One that closed its standard output is on its way out, with words that are worth hearing.
+        std::thread::sleep(Duration::from_millis(50));
+        if let Ok(None) = self.child.try_wait() {
+            let _ = self.child.kill();
+        }
+        let status = self.child.wait().map_or_else(|error| error.to_string(), |s| s.to_string());
+        let said = self.words.said();
+        let reason = if said.is_empty() {
+            format!("it ended ({status}) and said nothing")
+        } else {
+            format!("it ended ({status}); the last it said: {said}")
+        };
+        LabError::Peer { peer: "the Outlast server".into(), reason }
+    }
+}
+
+/// What a caller of a server must know; it goes to agents over their standard input.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Access {
+    /// Where it is.
+    pub address: SocketAddr,
+    /// Whom to trust, DER in hexadecimal digits.
+    roots: Vec<String>,
+    secret: String,
+}
+
+impl Access {
+    /// Connects to the server.
+    pub fn connector(&self, policy: &Policy) -> Result<Connector, LabError> {
+        let roots: Vec<Vec<u8>> = self
+            .roots
+            .iter()
+            .map(hex::decode)
+            .collect::<Result<_, _>>()
+            .map_err(LabError::failed)?;
+        Connector::new(policy, &roots).map_err(LabError::failed)
+    }
+
+    /// Signs requests as the administrator.
+    pub fn client(&self) -> Client {
+        Client {
+            host: format!("{NAME}:{}", self.address.port()),
+            region: REGION.into(),
+            credentials: Credentials {
+                access_key_id: ACCESS_KEY.into(),
+                secret: Secret::new(self.secret.clone().into_bytes()),
+                token: None,
+            },
+        }
+    }
+}
+
+/// A kept connection with the administrator's key.
+pub struct Session {
+    client: Client,
+    /// The connection.
+    pub connection: Connection,
+}
+
+impl Session {
+    /// Opens one.
+    pub async fn open(access: &Access, connector: &Connector) -> Result<Self, LabError> {
+        let connection = connector.connect_to(NAME, access.address).await.map_err(peer)?;
+        Ok(Self { client: access.client(), connection })
+    }
+
+    /// Calls an operation.
+    pub async fn call<O: Operation>(&mut self, input: Value) -> Result<O::Output, LabError> {
+        let input = serde_json::from_value(input).map_err(LabError::failed)?;
+        call::<O>(&self.client, &mut self.connection, &input).await
+    }
+}
+
+/// Calls an operation over a connection.
+pub async fn call<O: Operation>(
+    client: &Client,
+    connection: &mut Connection,
+    input: &O::Input,
+) -> Result<O::Output, LabError> {
+    let now = system_clock().div_euclid(1000);
+    let request = client.request::<O>(input, now).map_err(LabError::failed)?;
+    let (status, body) = connection.send(request).await.map_err(peer)?;
+    Client::response::<O>(status, &body).map_err(|error: ServiceError| peer(error))
+}
+
+fn peer(error: impl std::fmt::Display) -> LabError {
+    LabError::Peer { peer: "the Outlast server".into(), reason: error.to_string() }
+}
+
+/// A memory figure of a process in KiB, from `/proc/PID/status`.
+pub fn status_kib(pid: u32, name: &str) -> Result<u64, LabError> {
+    let text = proc_file(pid, "status")?;
+    text.lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+        .and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok())
+        .ok_or_else(|| LabError::failed(format!("{name} is not in the status of the process")))
+}
+
+/// CPU time that a process has used, in its own code and the kernel's, from `/proc/PID/stat` (fields 14 and 15).
+pub fn cpu_time(pid: u32) -> Result<Duration, LabError> {
+    let text = proc_file(pid, "stat")?;
+    // The name in parentheses may contain anything; what follows begins with the third field.
+    let rest = text
+        .rsplit_once(')')
+        .ok_or_else(|| LabError::failed("the process's statistics cannot be read"))?
+        .1;
+    let ticks: u64 = rest
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .map(|field| field.parse::<u64>().unwrap_or_default())
+        .sum();
+    Ok(Duration::from_micros(ticks * 1_000_000 / rustix::param::clock_ticks_per_second()))
+}
+
+fn proc_file(pid: u32, name: &str) -> Result<String, LabError> {
+    let path = PathBuf::from(format!("/proc/{pid}")).join(OsStr::new(name));
+    std::fs::read_to_string(&path).map_err(|error| LabError::file(&path, error))
+}
