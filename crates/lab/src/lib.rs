@@ -4,6 +4,7 @@
 //! ([`run`]), and are read as one page ([`report`]). Nothing here is part of the service, and nothing here prints.
 
 pub mod agent;
+pub mod client;
 pub mod compare;
 pub mod error;
 pub mod experiment;
@@ -23,6 +24,7 @@ pub mod result;
 pub mod run;
 pub mod selftest;
 pub mod server;
+pub mod site;
 pub mod state;
 pub mod statistics;
 pub mod subject;

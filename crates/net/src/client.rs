@@ -239,6 +239,12 @@ impl Connection {
         }
     }
 
+    /// Ends the connection and says so to the server, without waiting for its answer.
+    pub async fn close(self) {
+        drop(self.sender);
+        let _ = timeout(limits::LAST_WORDS, self.task).await;
+    }
+
     /// What broke the connection, where that is known: a server that refuses the client's certificate says so in an
     /// alert after the handshake (RFC 8446, section 4.4.2.4), and the request itself only learns that it was dropped.
     async fn reason(&mut self, error: String) -> String {

@@ -1,0 +1,192 @@
+//! Callers of a real Outlast server: an agent that makes requests as it is told, and measures each one.
+//!
+//! It is a process of its own, so that it can be at the other end of an emulated link, and each process is a level of the bootstrap
+//! ([`crate::statistics::two_level`]). What it is to do comes as JSON over its standard input, since the server's access key is in it.
+
+pub mod bursts;
+pub mod pool;
+pub mod turns;
+
+use std::io::{Read, Write};
+use std::time::Duration;
+
+use outlast_api::client::Client;
+use outlast_api::ops::kms::{create_key, generate_data_key};
+use outlast_net::client::{Connection, Connector};
+use outlast_net::policy::Policy;
+use serde::{Deserialize, Serialize};
+
+use crate::agent::Agent;
+use crate::error::LabError;
+use crate::server::{Access, NAME, call};
+
+/// The row.
+pub const AGENT: Agent = Agent { name: "client", run };
+
+/// Whom to call.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Target {
+    /// The server.
+    pub access: Access,
+    /// A KMS key there.
+    pub key: String,
+}
+
+/// How to call.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Caller {
+    /// Which of the job's targets.
+    pub target: usize,
+    /// IANA name of the only group that is offered.
+    pub group: String,
+    /// Whether sessions are remembered: all connections but the first resume one.
+    pub sessions: bool,
+}
+
+/// What an agent is told.
+#[derive(Serialize, Deserialize)]
+pub struct Job {
+    /// The servers.
+    pub targets: Vec<Target>,
+    /// What to do there.
+    pub work: Work,
+}
+
+/// What there is to do.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Work {
+    /// Makes a KMS key at each target; the answer is their names.
+    Keys,
+    /// Ways of calling, in turns; the answer is `Vec<Vec<turns::Slot>>`.
+    Turns(turns::Turns),
+    /// Requests that come when they come, through pools of connections, one pool after the other; the answer is `Vec<pool::Served>`.
+    Pools(pool::Pools),
+    /// Bursts of requests through pools that close idle connections, side by side; the answer is `Vec<bursts::Served>`.
+    Bursts(bursts::Bursts),
+}
+
+fn run(_: &str) -> Result<(), LabError> {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).map_err(LabError::failed)?;
+    let job: Job = serde_json::from_str(&text).map_err(LabError::failed)?;
+    let answer = perform(&job)?;
+    let mut out = std::io::stdout().lock();
+    serde_json::to_writer(&mut out, &answer).map_err(LabError::failed)?;
+    out.flush().map_err(LabError::failed)
+}
+
+/// Does a job in this process.
+pub fn perform(job: &Job) -> Result<serde_json::Value, LabError> {
+    let one_thread = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let one_thread = one_thread.map_err(LabError::failed)?;
+    match &job.work {
+        Work::Keys => json(&one_thread.block_on(keys(&job.targets))?),
+        Work::Turns(turns) => json(&one_thread.block_on(turns::run(&job.targets, turns))?),
+        Work::Pools(pools) => json(&one_thread.block_on(pool::run(&job.targets, pools))?),
+        Work::Bursts(bursts) => {
+            let threads = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(bursts.threads)
+                .enable_all()
+                .build()
+                .map_err(LabError::failed)?;
+            json(&threads.block_on(bursts::run(&job.targets, bursts))?)
+        }
+    }
+}
+
+fn json(value: &impl Serialize) -> Result<serde_json::Value, LabError> {
+    serde_json::to_value(value).map_err(LabError::failed)
+}
+
+async fn keys(targets: &[Target]) -> Result<Vec<String>, LabError> {
+    let mut keys = Vec::new();
+    for target in targets {
+        let mut session = crate::server::Session::open(
+            &target.access,
+            &target.access.connector(&Policy::default())?,
+        )
+        .await?;
+        let made = session.call::<create_key::CreateKey>(serde_json::json!({})).await?;
+        keys.push(made.key_metadata.key_id);
+    }
+    Ok(keys)
+}
+
+/// A way of calling, ready.
+pub(crate) struct Ready {
+    access: Access,
+    connector: Connector,
+    client: Client,
+    input: generate_data_key::Input,
+    group: String,
+    sessions: bool,
+}
+
+impl Ready {
+    /// Looks up what a caller names.
+    pub(crate) fn new(targets: &[Target], caller: &Caller) -> Result<Self, LabError> {
+        let target = targets
+            .get(caller.target)
+            .ok_or_else(|| LabError::Plan(format!("there is no server {}", caller.target)))?;
+        let policy = Policy::named(&[&caller.group])
+            .map_err(|name| LabError::Plan(format!("no group is named {name}")))?;
+        let connector = target.access.connector(&policy)?;
+        Ok(Self {
+            access: target.access.clone(),
+            connector: if caller.sessions { connector } else { connector.without_sessions() },
+            client: target.access.client(),
+            input: generate_data_key::Input {
+                key_id: target.key.clone(),
+                encryption_context: None,
+                number_of_bytes: None,
+                key_spec: Some("AES_256".into()),
+                grant_tokens: None,
+                recipient: None,
+                dry_run: None,
+            },
+            group: caller.group.clone(),
+            sessions: caller.sessions,
+        })
+    }
+
+    /// Connects, and checks that it is what was asked for. `first` is for a connection that has no session to resume.
+    pub(crate) async fn connect(&self, first: bool) -> Result<Connection, LabError> {
+        let connection =
+            self.connector.connect_to(NAME, self.access.address).await.map_err(|error| {
+                LabError::Peer { peer: "the Outlast server".into(), reason: error.to_string() }
+            })?;
+        let negotiated = &connection.negotiated;
+        let wanted = if self.sessions && !first { "resumed" } else { "full" };
+        let group = negotiated.group.as_deref().unwrap_or_default();
+        if !group.eq_ignore_ascii_case(&self.group) || negotiated.handshake.name() != wanted {
+            return Err(LabError::failed(format!(
+                "a {} handshake with {} came where a {wanted} one with {} was asked for",
+                negotiated.handshake.name(),
+                if group.is_empty() { "no group" } else { group },
+                self.group
+            )));
+        }
+        Ok(connection)
+    }
+
+    /// One GenerateDataKey.
+    pub(crate) async fn request(&self, connection: &mut Connection) -> Result<(), LabError> {
+        call::<generate_data_key::GenerateDataKey>(&self.client, connection, &self.input)
+            .await
+            .map(drop)
+    }
+
+    /// Connects and asks once, unmeasured: the first time costs more on both sides.
+    pub(crate) async fn warm_up(&self) -> Result<(), LabError> {
+        let mut connection = self.connect(true).await?;
+        self.request(&mut connection).await?;
+        connection.close().await;
+        Ok(())
+    }
+}
+
+/// In microseconds, as all answers are.
+pub(crate) fn micros(time: Duration) -> u32 {
+    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,163 @@
+//! Ways of calling, in turns: short slots of each in every round, in random order.
+
+use std::time::{Duration, Instant};
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64Mcg;
+use serde::{Deserialize, Serialize};
+
+use super::{Caller, Ready, Target, micros};
+use crate::error::LabError;
+
+/// What one thread does again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cycle {
+    /// Connects, asks nothing, and closes.
+    Handshake,
+    /// Connects, asks so often, and closes.
+    Requests(u32),
+    /// Asks over a connection that was there before.
+    Kept,
+}
+
+/// A way of calling.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Mode {
+    /// Who calls whom.
+    pub caller: Caller,
+    /// What it does.
+    pub cycle: Cycle,
+}
+
+/// What to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turns {
+    /// The ways.
+    pub modes: Vec<Mode>,
+    /// Rounds: each way has a slot in each.
+    pub rounds: u32,
+    /// Length of a slot in microseconds; it ends with the cycle that is under way then.
+    pub slot_us: u64,
+    /// From which the order comes.
+    pub seed: u64,
+}
+
+/// What was done in a slot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slot {
+    /// How long it was.
+    pub nanos: u64,
+    /// Connections that were opened in it.
+    pub connections: u32,
+    /// The time of each request in microseconds, with that of the connection if it had to be opened; of each connection where nothing
+    /// is asked.
+    pub times_us: Vec<u32>,
+    /// Time until TCP was connected, over all connections, in nanoseconds.
+    pub tcp_ns: u64,
+    /// Time of the TLS handshakes from then on.
+    pub tls_ns: u64,
+    /// Bytes of the last handshake, from the client and from the server.
+    pub bytes: [u64; 2],
+}
+
+impl Slot {
+    /// Seconds for one request; for one connection where nothing is asked.
+    pub fn seconds(&self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "a count, and nanoseconds of seconds")]
+        let (nanos, count) = (self.nanos as f64, self.times_us.len().max(1) as f64);
+        nanos / count / 1e9
+    }
+
+    /// Milliseconds of each request.
+    pub fn milliseconds(&self) -> impl Iterator<Item = f64> {
+        self.times_us.iter().map(|time| f64::from(*time) / 1e3)
+    }
+}
+
+/// The slots of each round, in the order of the modes.
+pub(super) async fn run(targets: &[Target], turns: &Turns) -> Result<Vec<Vec<Slot>>, LabError> {
+    let mut random = Pcg64Mcg::seed_from_u64(turns.seed);
+    let ready: Vec<Ready> = turns
+        .modes
+        .iter()
+        .map(|mode| Ready::new(targets, &mode.caller))
+        .collect::<Result<_, _>>()?;
+    for way in &ready {
+        way.warm_up().await?;
+    }
+    let time = Duration::from_micros(turns.slot_us);
+    let mut order: Vec<usize> = (0..ready.len()).collect();
+    let mut rounds = Vec::new();
+    for _ in 0..turns.rounds {
+        order.shuffle(&mut random);
+        let mut round: Vec<Option<Slot>> = vec![None; ready.len()];
+        for index in &order {
+            let (Some(way), Some(mode)) = (ready.get(*index), turns.modes.get(*index)) else {
+                continue;
+            };
+            let measured = slot(way, mode.cycle, time).await?;
+            if let Some(place) = round.get_mut(*index) {
+                *place = Some(measured);
+            }
+        }
+        rounds.push(round.into_iter().flatten().collect());
+    }
+    Ok(rounds)
+}
+
+async fn slot(way: &Ready, cycle: Cycle, time: Duration) -> Result<Slot, LabError> {
+    let mut slot = Slot {
+        nanos: 0,
+        connections: 0,
+        times_us: Vec::new(),
+        tcp_ns: 0,
+        tls_ns: 0,
+        bytes: [0; 2],
+    };
+    let mut kept = match cycle {
+        // One request before the clock starts: it is the tickets that come with it.
+        Cycle::Kept => {
+            let mut connection = way.connect(false).await?;
+            way.request(&mut connection).await?;
+            Some(connection)
+        }
+        Cycle::Handshake | Cycle::Requests(_) => None,
+    };
+    let begun = Instant::now();
+    while slot.times_us.is_empty() || begun.elapsed() < time {
+        if let Some(connection) = &mut kept {
+            let asked = Instant::now();
+            way.request(connection).await?;
+            slot.times_us.push(micros(asked.elapsed()));
+            continue;
+        }
+        let mut asked = Instant::now();
+        let mut connection = way.connect(false).await?;
+        slot.connections += 1;
+        slot.tcp_ns += nanos(connection.times.tcp);
+        slot.tls_ns += nanos(connection.times.tls);
+        slot.bytes = [connection.handshake.sent, connection.handshake.received];
+        match cycle {
+            Cycle::Requests(count) => {
+                for _ in 0..count {
+                    way.request(&mut connection).await?;
+                    slot.times_us.push(micros(asked.elapsed()));
+                    asked = Instant::now();
+                }
+            }
+            Cycle::Handshake | Cycle::Kept => slot.times_us.push(micros(asked.elapsed())),
+        }
+        connection.close().await;
+    }
+    slot.nanos = nanos(begun.elapsed());
+    if let Some(connection) = kept {
+        connection.close().await;
+    }
+    Ok(slot)
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
