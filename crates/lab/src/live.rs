@@ -1,15 +1,46 @@
 //! Engine 3: real stacks in network namespaces over an emulated link.
+//!
+//! Two namespaces, a TUN device in each, and one thread between them ([`wire`]). Everything is held by file descriptors of this process, so
+//! that nothing is left of it after any death; [`guard`] sees to the rest. The loss of a packet depends on nothing but the seed, the number of its
+//! connection and its place in it ([`flows`]), so that two runs meet the same losses.
 
-use std::net::SocketAddr;
+mod agents;
+mod clock;
+mod draw;
+mod flows;
+mod guard;
+mod kernel;
+mod packet;
+mod peer;
+mod place;
+mod script;
+mod wire;
+
+use std::fs::File;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tun_rs::{DeviceBuilder, SyncDevice};
 
+use self::agents::{Exec, Line, Order, Serve, Times};
+use self::clock::{nanos, now_ns};
+pub use self::flows::{BARE, Flow, Lost};
+use self::flows::{Chance, FIRST_SPARED, LAST_SPARED};
+use self::guard::Guard;
+use self::peer::Peer;
+use self::place::Place;
+use self::script::Script;
+use self::wire::{EDGES_NS, Shape, Wire};
+use crate::agent::Agent;
 use crate::error::LabError;
 use crate::link::{Link, Outcome, Transfer};
 use crate::run::Settings;
 use crate::subject::Subject;
-use crate::trace::Side;
+use crate::trace::{Side, Trace};
 
 /// What the emulation did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,6 +57,8 @@ pub struct Proof {
     pub packets: [u64; 2],
     /// Packets that were lost on purpose, each way.
     pub lost: [u64; 2],
+    /// Packets that were dropped because a queue was full, each way.
+    pub dropped: [u64; 2],
     /// Lateness in microseconds: upper edges of the histogram's bins.
     pub late_edges_us: Vec<f64>,
     /// Packets in each bin; one more for those beyond.
@@ -34,19 +67,104 @@ pub struct Proof {
     pub kernel: Vec<(String, String)>,
 }
 
-/// An emulated link with a namespace at each end. Taken down when dropped, and by the next start after a kill.
-pub struct Live;
+/// An emulated link with a namespace at each end. Taken down when dropped; after a kill the kernel takes it down.
+pub struct Live<'a> {
+    // In the order in which they are to end.
+    pairs: Vec<Pair>,
+    guard: Guard,
+    wire: Wire,
+    places: [Place; 2],
+    executable: PathBuf,
+    stop: &'a AtomicBool,
+    seed: u64,
+    link: Link,
+    deadline: Duration,
+    spared_port: u16,
+    uncalibrated_us: f64,
+    calibrated_us: f64,
+    kernel: Vec<(String, String)>,
+}
+
+/// A client and a server that are at work.
+struct Pair {
+    script: Script,
+    client: Peer,
+    server: Peer,
+    address: SocketAddr,
+    spared: SocketAddr,
+}
+
+/// The client at the end of the link.
+pub const CLIENT_AGENT: Agent = Agent { name: "live-client", run: agents::client };
+/// The server at the end of the link.
+pub const SERVER_AGENT: Agent = Agent { name: "live-server", run: agents::server };
+/// Runs any command at an end of the link.
+pub const EXEC_AGENT: Agent = Agent { name: "live-exec", run: agents::exec };
 
 /// Whether this machine can; the error says what it needs.
 pub fn available() -> Result<(), LabError> {
-    Err(LabError::unavailable("the live engine", "network namespaces"))
+    Place::make(|| Ok(())).map_err(|_| {
+        LabError::unavailable(
+            "the live engine",
+            "it makes network namespaces, which needs root (or the capabilities SYS_ADMIN, NET_ADMIN and SYS_NICE)",
+        )
+    })?;
+    let tun = Path::new("/dev/net/tun");
+    File::options().read(true).write(true).open(tun).map(drop).map_err(|error| {
+        LabError::unavailable(
+            "the live engine",
+            format!(
+                "it needs the device /dev/net/tun ({error}): load the kernel module tun, or give the device to the container"
+            ),
+        )
+    })
 }
 
-impl Live {
-    /// Makes namespaces and link, and calibrates.
-    pub fn open(settings: &Settings, link: &Link, seed: u64) -> Result<Self, LabError> {
-        let _ = (settings, link, seed);
-        available().map(|()| Self)
+impl<'a> Live<'a> {
+    /// Makes namespaces and link, and calibrates. Everything that waits ends soon after `stop` is set.
+    pub fn open(
+        settings: &Settings,
+        link: &Link,
+        seed: u64,
+        stop: &'a AtomicBool,
+    ) -> Result<Self, LabError> {
+        available()?;
+        let mut guard = Guard::take()?;
+        let ((client, near), (server, far), kernel) = guard.with_congestion_control(|| {
+            let client = Place::make(|| device("outlast-lab-c", CLIENT))?;
+            let server = Place::make(|| device("outlast-lab-s", SERVER))?;
+            let kernel = server.0.within(kernel::told)?;
+            Ok((client, server, kernel))
+        })?;
+        let wire = Wire::start([near, far], shape(link, seed, 0))?;
+        let mut live = Self {
+            pairs: Vec::new(),
+            guard,
+            wire,
+            places: [client, server],
+            executable: settings.executable.clone(),
+            stop,
+            seed,
+            link: *link,
+            deadline: DEADLINE,
+            spared_port: FIRST_SPARED,
+            uncalibrated_us: 0.0,
+            calibrated_us: 0.0,
+            kernel,
+        };
+        live.calibrate()?;
+        Ok(live)
+    }
+
+    /// The same namespaces over another link, calibrated anew; the count of packets begins again.
+    pub fn set_link(&mut self, link: &Link, seed: u64) -> Result<(), LabError> {
+        (self.link, self.seed) = (*link, seed);
+        self.calibrate()
+    }
+
+    /// How long one connection may take before it counts as failed; a minute or two, unless said.
+    pub fn set_deadline(&mut self, deadline: Duration) {
+        self.deadline = deadline;
     }
 
     /// Connections one after the other, flows from `first` on: the same seed and flow lose the same packets.
@@ -59,22 +177,352 @@ impl Live {
         count: u64,
     ) -> Result<Vec<Outcome>, LabError> {
         let _ = (stack, subject, transfer, first, count);
-        available().map(|()| Vec::new())
+        Err(LabError::failed("not there yet"))
     }
 
-    /// The command, to be run at this end of the link.
-    pub fn at(&self, side: Side, command: Command) -> Command {
-        let _ = side;
-        command
+    /// Connections whose ends send as many bytes, after as much work, as in a handshake that was measured: TCP is real, TLS is not.
+    /// What was measured before an error is lost; take small counts.
+    pub fn play(
+        &mut self,
+        trace: &Trace,
+        transfer: Transfer,
+        first: u64,
+        count: u64,
+    ) -> Result<Vec<Outcome>, LabError> {
+        let script = Script::Play(trace.clone());
+        let mut outcomes = Vec::new();
+        self.each(&script, transfer, first, count, &mut |outcome, _| outcomes.push(outcome))?;
+        Ok(outcomes)
+    }
+
+    /// The same, and what the link saw of each connection.
+    pub fn play_watched(
+        &mut self,
+        trace: &Trace,
+        transfer: Transfer,
+        first: u64,
+        count: u64,
+    ) -> Result<Vec<(Outcome, Flow)>, LabError> {
+        let script = Script::Play(trace.clone());
+        let mut outcomes = Vec::new();
+        self.each(&script, transfer, first, count, &mut |outcome, flow| {
+            outcomes.push((outcome, flow))
+        })?;
+        Ok(outcomes)
+    }
+
+    /// The command, to be run at this end of the link: with the same arguments, environment and folder. Its standard streams
+    /// are those of a new command; it is killed when the thread that starts it ends.
+    pub fn at(&self, side: Side, command: &Command) -> Command {
+        self.enter(side, command, Some(std::process::id()))
+    }
+
+    fn enter(&self, side: Side, command: &Command, parent: Option<u32>) -> Command {
+        let exec = Exec {
+            namespace: self.place(side).path(),
+            parent,
+            program: command.get_program().to_owned(),
+            arguments: command.get_args().map(ToOwned::to_owned).collect(),
+        };
+        let argument = serde_json::to_string(&exec).unwrap_or_default();
+        let mut there = Command::new(&self.executable);
+        there.args(["lab", "agent", EXEC_AGENT.name]).arg(argument);
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => there.env(name, value),
+                None => there.env_remove(name),
+            };
+        }
+        if let Some(folder) = command.get_current_dir() {
+            there.current_dir(folder);
+        }
+        there.env(guard::TOKEN, self.guard.token());
+        there
+    }
+
+    /// Does work on a thread at this end of the link: sockets and children that it makes stay there.
+    pub fn within<T: Send>(
+        &self,
+        side: Side,
+        work: impl FnOnce() -> T + Send,
+    ) -> Result<T, LabError> {
+        self.place(side).within(work)
     }
 
     /// Where a server at the server's end listens on this port.
     pub fn server_address(&self, port: u16) -> SocketAddr {
-        ([10, 0, 0, 1], port).into()
+        SocketAddr::new(IpAddr::V4(SERVER), port)
+    }
+
+    /// What the link saw of the connections since the numbers began at `first`: see [`Self::number_from`].
+    pub fn flows(&self) -> Result<Vec<Flow>, LabError> {
+        self.wire.collect()
+    }
+
+    /// The next connection over the link, whoever opens it, has this number, the one after it the next.
+    pub fn number_from(&self, first: u64) -> Result<(), LabError> {
+        self.wire.number(first)
     }
 
     /// What the emulation did so far.
     pub fn proof(&self) -> Result<Proof, LabError> {
-        Err(LabError::failed("no proof"))
+        let counters = self.wire.counters()?;
+        Ok(Proof {
+            emulator: "tun".into(),
+            real_time: counters.real_time,
+            uncalibrated_us: self.uncalibrated_us,
+            calibrated_us: self.calibrated_us,
+            packets: counters.packets,
+            lost: counters.lost,
+            dropped: counters.dropped,
+            late_edges_us: EDGES_NS.iter().map(|edge| micros(*edge)).collect(),
+            late_counts: counters.late,
+            kernel: self.kernel.clone(),
+        })
+    }
+
+    fn place(&self, side: Side) -> &Place {
+        &self.places[usize::from(side == Side::Server)]
+    }
+
+    /// Connections by a script, told one by one as soon as the link was asked about them.
+    fn each(
+        &mut self,
+        script: &Script,
+        transfer: Transfer,
+        first: u64,
+        count: u64,
+        told: &mut dyn FnMut(Outcome, Flow),
+    ) -> Result<(), LabError> {
+        let index = self.pair(script)?;
+        let (wire, stop, deadline) = (&self.wire, self.stop, self.deadline);
+        let Some(pair) = self.pairs.get_mut(index) else {
+            return Err(LabError::failed("no peers"));
+        };
+        let mut done = 0;
+        while done < count {
+            let now = (count - done).min(BATCH);
+            wire.number(first + done)?;
+            let outcome = pair.batch(transfer, now, deadline, stop);
+            let (times, error) = outcome;
+            let flows = wire.collect()?;
+            for (index, times) in times.iter().enumerate() {
+                let number = first + done + index as u64;
+                let flow =
+                    flows.iter().find(|flow| flow.number == number).cloned().unwrap_or_default();
+                told(times.outcome(&flow), flow);
+            }
+            if let Some(error) = error {
+                // Both may be in the middle of something.
+                self.pairs.remove(index);
+                return Err(error);
+            }
+            done += now;
+        }
+        Ok(())
+    }
+
+    /// A client and a server for this script: those that are there, or new ones.
+    fn pair(&mut self, script: &Script) -> Result<usize, LabError> {
+        if let Some(index) = self.pairs.iter().position(|pair| pair.script == *script) {
+            return Ok(index);
+        }
+        if self.pairs.len() >= PAIRS {
+            self.pairs.remove(0);
+        }
+        self.spared_port += 1;
+        if self.spared_port >= LAST_SPARED {
+            self.spared_port = FIRST_SPARED + 1;
+        }
+        let serve = Serve {
+            address: self.server_address(0),
+            spared: self.server_address(self.spared_port),
+            script: script.clone(),
+        };
+        let mut server = self.agent(Side::Server, SERVER_AGENT.name, &serve)?;
+        let Line::Ready(address) = server.hear(START, self.stop, &mut || Ok(()))? else {
+            return Err(LabError::failed("the server at the end of the link is not ready"));
+        };
+        let client = self.agent(Side::Client, CLIENT_AGENT.name, script)?;
+        let spared = serve.spared;
+        self.pairs.push(Pair { script: script.clone(), client, server, address, spared });
+        Ok(self.pairs.len() - 1)
+    }
+
+    fn agent(&self, side: Side, name: &str, argument: &impl Serialize) -> Result<Peer, LabError> {
+        let mut command = Command::new(&self.executable);
+        let argument = serde_json::to_string(argument).map_err(LabError::failed)?;
+        command.args(["lab", "agent", name, &argument]);
+        let what = match side {
+            Side::Client => "the client at the end of the link",
+            Side::Server => "the server at the end of the link",
+        };
+        Peer::start(what, self.enter(side, &command, None))
+    }
+
+    /// Measures the TCP connect at the asked round-trip time, and takes the error from the delay.
+    fn calibrate(&mut self) -> Result<(), LabError> {
+        let mut less_ns = 0;
+        for round in 0..=ROUNDS {
+            let calm = Link { loss: 0.0, jitter_us: 0, rate_bps: None, ..self.link };
+            self.wire.shape(shape(&calm, self.seed, less_ns))?;
+            let median = self.connect_median()?;
+            let asked = nanos(self.link.rtt());
+            let error_us = micros(median) - micros(asked);
+            if round == 0 {
+                self.uncalibrated_us = error_us;
+            }
+            self.calibrated_us = error_us;
+            if error_us.abs() < GOOD_US || round == ROUNDS {
+                break;
+            }
+            less_ns = (less_ns + median).saturating_sub(asked).min(asked);
+        }
+        self.wire.shape(shape(&self.link, self.seed, less_ns))?;
+        self.wire.forget();
+        Ok(())
+    }
+
+    /// Median of the time that a TCP connect takes now, in nanoseconds.
+    fn connect_median(&self) -> Result<u64, LabError> {
+        let address = self.server_address(LAST_SPARED);
+        let listener = self.place(Side::Server).within(|| TcpListener::bind(address))?;
+        let listener = listener.map_err(LabError::failed)?;
+        let count = (CALIBRATION.as_nanos() / self.link.rtt().as_nanos().max(1)).clamp(15, 300);
+        self.place(Side::Client).within(|| {
+            agents::prefer();
+            let mut times = Vec::new();
+            for round in 0..=count {
+                if self.stop.load(Ordering::Relaxed) {
+                    return Err(LabError::Interrupted);
+                }
+                let begun = now_ns();
+                let near = TcpStream::connect_timeout(&address, DEADLINE).map_err(|error| {
+                    LabError::failed(format!("nothing goes over the emulated link: {error}"))
+                })?;
+                let took = now_ns() - begun;
+                rustix::net::sockopt::set_socket_linger(&near, Some(Duration::ZERO))
+                    .map_err(LabError::failed)?;
+                drop(near);
+                let _ = listener.accept();
+                // The first one finds cold caches.
+                if round > 0 {
+                    times.push(took);
+                }
+            }
+            times.sort_unstable();
+            Ok(times.get(times.len() / 2).copied().unwrap_or_default())
+        })?
     }
 }
+
+impl Pair {
+    /// Some connections: the times of those that were done, and why there are no more.
+    fn batch(
+        &mut self,
+        transfer: Transfer,
+        count: u64,
+        deadline: Duration,
+        stop: &AtomicBool,
+    ) -> (Vec<Times>, Option<LabError>) {
+        let deadline_ms = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
+        let order =
+            Order { address: self.address, spared: self.spared, transfer, count, deadline_ms };
+        let mut times = Vec::new();
+        if let Err(error) = self.client.tell(&order) {
+            return (times, Some(error));
+        }
+        while (times.len() as u64) < count {
+            let server = &mut self.server;
+            let alive = &mut || server.ended().map_or(Ok(()), Err);
+            let error = match self.client.hear(deadline * 4 + START, stop, alive) {
+                Ok(Line::Times(one)) => {
+                    times.push(one);
+                    continue;
+                }
+                Ok(Line::Failed(reason)) => LabError::Peer {
+                    peer: format!("connection {} over the emulated link", times.len() + 1),
+                    reason,
+                },
+                Ok(Line::Ready(_)) => LabError::failed("the client speaks out of turn"),
+                Err(error) => error,
+            };
+            // A connection that failed because the server died is the server's fault.
+            std::thread::sleep(Duration::from_millis(20));
+            return (times, Some(self.server.ended().unwrap_or(error)));
+        }
+        (times, None)
+    }
+}
+
+impl Times {
+    /// With what the link saw.
+    fn outcome(&self, flow: &Flow) -> Outcome {
+        let since = |time: u64| time.saturating_sub(self.begun_ns);
+        let until = |time: u64| {
+            let count = flow.resent_ns.iter().filter(|resent| **resent <= time).count();
+            u16::try_from(count).unwrap_or(u16::MAX)
+        };
+        Outcome {
+            connected_ns: since(self.connected_ns),
+            handshake_ns: since(self.handshake_ns),
+            first_byte_ns: since(self.first_byte_ns),
+            last_byte_ns: since(self.last_byte_ns),
+            retransmissions: until(self.last_byte_ns),
+            handshake_retransmissions: until(self.handshake_ns),
+            late: flow.late,
+        }
+    }
+}
+
+/// A device of the namespace of this thread.
+fn device(name: &str, address: Ipv4Addr) -> Result<SyncDevice, LabError> {
+    kernel::pin()?;
+    DeviceBuilder::new()
+        .name(name)
+        .mtu(1500)
+        .ipv4(address, 24, None)
+        .with(|builder| {
+            builder.tx_queue_len(DEVICE_QUEUE);
+        })
+        .build_sync()
+        .map_err(|error| {
+            LabError::unavailable("the live engine", format!("it needs a TUN device ({error})"))
+        })
+}
+
+/// What the link does, with so much less delay on the whole way there and back.
+fn shape(link: &Link, seed: u64, less_ns: u64) -> Shape {
+    let rtt = nanos(link.rtt()).saturating_sub(less_ns);
+    Shape {
+        delay_ns: [rtt / 2, rtt - rtt / 2],
+        jitter_ns: link.jitter_us * 1000,
+        chance: Chance { seed, loss: link.loss },
+        rate_bps: link.rate_bps.unwrap_or(0),
+        queue_packets: link.queue_packets as usize,
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "times are far below 2^53 nanoseconds, 104 days")]
+fn micros(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1000.0
+}
+
+const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+/// Packets that a device holds for the link's thread: more than any window here.
+const DEVICE_QUEUE: u32 = 20_000;
+/// Connections between two questions to the link.
+const BATCH: u64 = 100;
+/// Clients and servers that stay at work.
+const PAIRS: usize = 8;
+/// How long one connection may take.
+const DEADLINE: Duration = Duration::from_secs(120);
+/// How long a process may take to start.
+const START: Duration = Duration::from_secs(20);
+/// Rounds of calibration after the first.
+const ROUNDS: u32 = 3;
+/// An error that needs no further round.
+const GOOD_US: f64 = 5.0;
+/// How long a round of calibration takes, about.
+const CALIBRATION: Duration = Duration::from_millis(400);

@@ -1,0 +1,146 @@
+//! One emulation at a time, and nothing of a dead one left: a locked file says who emulates, which processes belong to it and what it
+//! changed in the first namespace.
+//!
+//! Namespaces and devices need no sweeping: they are held by file descriptors and end with their process, by whatever death.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+
+use super::kernel;
+use crate::error::LabError;
+
+/// Who emulates.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Held {
+    /// The process.
+    pid: u32,
+    /// Its children have this in their environment.
+    token: String,
+    /// The setting of the first namespace while it is changed: as it was.
+    allowed_before: Option<String>,
+}
+
+/// The right to emulate. Given back when dropped; a process that dies loses it.
+#[derive(Debug)]
+pub(super) struct Guard {
+    file: File,
+    held: Held,
+}
+
+/// In the environment of every process that belongs to an emulation.
+pub(super) const TOKEN: &str = "OUTLAST_LAB_EMULATION";
+
+impl Guard {
+    /// Takes the right, and clears away what a dead process left.
+    pub fn take() -> Result<Self, LabError> {
+        let path = path();
+        let mut file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(|error| LabError::file(&path, error))?;
+        let mut text = String::new();
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let _ = file.read_to_string(&mut text);
+                let who = serde_json::from_str::<Held>(&text)
+                    .map_or_else(|_| "a process".into(), |held| format!("process {}", held.pid));
+                return Err(LabError::unavailable(
+                    "the live engine",
+                    format!("another emulation is running ({who}): wait for it, or end it"),
+                ));
+            }
+            Err(TryLockError::Error(error)) => return Err(LabError::file(&path, error)),
+        }
+        let _ = file.read_to_string(&mut text);
+        if let Ok(dead) = serde_json::from_str::<Held>(&text) {
+            dead.sweep();
+        }
+        let token = format!("{}-{:016x}", std::process::id(), rand::random::<u64>());
+        let held = Held { pid: std::process::id(), token, allowed_before: None };
+        let mut guard = Self { file, held };
+        guard.write()?;
+        Ok(guard)
+    }
+
+    /// What the emulation's processes have in their environment.
+    pub fn token(&self) -> &str {
+        &self.held.token
+    }
+
+    /// Does something that needs the congestion control to be allowed, and puts the first namespace's setting back as it was.
+    pub fn with_congestion_control<T>(
+        &mut self,
+        work: impl FnOnce() -> Result<T, LabError>,
+    ) -> Result<T, LabError> {
+        let Some((wider, before)) = kernel::to_allow() else { return work() };
+        self.held.allowed_before = Some(before.clone());
+        self.write()?;
+        let allowed = Path::new(kernel::ALLOWED);
+        fs::write(allowed, wider).map_err(|error| LabError::file(allowed, error))?;
+        let outcome = work();
+        fs::write(allowed, before).map_err(|error| LabError::file(allowed, error))?;
+        self.held.allowed_before = None;
+        self.write()?;
+        outcome
+    }
+
+    fn write(&mut self) -> Result<(), LabError> {
+        let text = serde_json::to_vec(&self.held).map_err(LabError::failed)?;
+        self.file
+            .set_len(0)
+            .and_then(|()| self.file.seek(SeekFrom::Start(0)))
+            .and_then(|_| self.file.write_all(&text))
+            .map_err(|error| LabError::file(&path(), error))
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.held.sweep();
+        let _ = self.file.set_len(0);
+    }
+}
+
+impl Held {
+    /// Ends the processes of this emulation and puts back what it changed.
+    fn sweep(&self) {
+        if let Some(before) = &self.allowed_before {
+            let _ = fs::write(kernel::ALLOWED, before);
+        }
+        for pid in processes(&self.token) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// The processes that have this token in their environment.
+fn processes(token: &str) -> Vec<Pid> {
+    let wanted = format!("{TOKEN}={token}");
+    let Ok(folder) = fs::read_dir("/proc") else { return Vec::new() };
+    folder
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+        .filter(|pid| {
+            fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| {
+                environment.split(|byte| *byte == 0).any(|one| one == wanted.as_bytes())
+            })
+        })
+        .filter_map(Pid::from_raw)
+        .filter(|pid| *pid != rustix::process::getpid())
+        .collect()
+}
+
+/// The locked file.
+fn path() -> PathBuf {
+    let run = Path::new("/run");
+    let folder = if run.is_dir() { run.to_path_buf() } else { std::env::temp_dir() };
+    folder.join("outlast-lab.lock")
+}

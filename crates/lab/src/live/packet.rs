@@ -1,0 +1,139 @@
+//! What the link must know of a packet: which connection it belongs to, and where in it. Reads IPv4 with TCP or UDP, changes nothing.
+
+use crate::trace::Side;
+
+/// Which connection: protocol number, port at the client's end, port at the server's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    /// 6 for TCP, 17 for UDP, others by their number.
+    pub protocol: u8,
+    /// At the client's end; 0 without ports.
+    pub client: u16,
+    /// At the server's end; 0 without ports.
+    pub server: u16,
+}
+
+/// A segment of TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Segment {
+    /// Its sequence number.
+    pub sequence: u32,
+    /// What it acknowledges.
+    pub acknowledged: u32,
+    /// Sequence numbers that it takes: bytes, and one each for SYN and FIN.
+    pub length: u32,
+    /// Opens a connection in this direction.
+    pub syn: bool,
+    /// Opens it as an answer.
+    pub ack: bool,
+    /// Ends it at once.
+    pub rst: bool,
+}
+
+/// A packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Packet {
+    /// Its connection.
+    pub key: Key,
+    /// If it is TCP.
+    pub segment: Option<Segment>,
+}
+
+/// Reads a packet that came from this side; `None` if it is no IPv4.
+pub(super) fn read(bytes: &[u8], from: Side) -> Option<Packet> {
+    // RFC 791, section 3.1.
+    let first = *bytes.first()?;
+    if first >> 4 != 4 {
+        return None;
+    }
+    let header = usize::from(first & 15) * 4;
+    let protocol = *bytes.get(9)?;
+    let total = usize::from(u16_at(bytes, 2)?).min(bytes.len());
+    let payload = bytes.get(header..total)?;
+    let ports =
+        matches!(protocol, TCP | UDP).then(|| Some((u16_at(payload, 0)?, u16_at(payload, 2)?)));
+    let (source, destination) = ports.flatten().unwrap_or((0, 0));
+    let (client, server) = match from {
+        Side::Client => (source, destination),
+        Side::Server => (destination, source),
+    };
+    let segment = if protocol == TCP { segment(payload) } else { None };
+    Some(Packet { key: Key { protocol, client, server }, segment })
+}
+
+/// RFC 9293, section 3.1.
+fn segment(bytes: &[u8]) -> Option<Segment> {
+    let header = usize::from(*bytes.get(12)? >> 4) * 4;
+    let flags = *bytes.get(13)?;
+    let (fin, syn, rst, ack) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0, flags & 16 != 0);
+    let data = u32::try_from(bytes.len().saturating_sub(header)).ok()?;
+    Some(Segment {
+        sequence: u32_at(bytes, 4)?,
+        acknowledged: u32_at(bytes, 8)?,
+        length: data + u32::from(syn) + u32::from(fin),
+        syn,
+        ack,
+        rst,
+    })
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..at + 2)?.try_into().ok().map(u16::from_be_bytes)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes)
+}
+
+/// Protocol numbers of IANA.
+pub(super) const TCP: u8 = 6;
+pub(super) const UDP: u8 = 17;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A SYN with options as Linux sends it.
+    fn syn() -> Vec<u8> {
+        let mut bytes =
+            vec![0x45, 0, 0, 60, 0, 0, 0x40, 0, 64, TCP, 0, 0, 10, 0, 0, 2, 10, 0, 0, 1];
+        bytes.extend([
+            0x9c, 0x40, 0x01, 0xbb, 0, 0, 1, 0, 0, 0, 0, 0, 0xa0, 2, 0xff, 0xff, 0, 0, 0, 0,
+        ]);
+        bytes.extend([0; 20]);
+        bytes
+    }
+
+    #[test]
+    fn a_syn_is_read_from_both_ends() {
+        let read_one = read(&syn(), Side::Client).unwrap();
+        assert_eq!(read_one.key, Key { protocol: TCP, client: 40000, server: 443 });
+        let segment = read_one.segment.unwrap();
+        assert_eq!(
+            (segment.sequence, segment.length, segment.syn, segment.ack),
+            (256, 1, true, false)
+        );
+        assert_eq!(read(&syn(), Side::Server).unwrap().key.client, 443);
+    }
+
+    #[test]
+    fn data_counts_without_padding() {
+        let mut bytes = syn();
+        bytes[20 + 13] = 0x10;
+        bytes.extend([7; 5]);
+        // The IP header says 60 bytes: what follows is no part of the packet.
+        assert_eq!(read(&bytes, Side::Client).unwrap().segment.unwrap().length, 0);
+        bytes[3] = 65;
+        assert_eq!(read(&bytes, Side::Client).unwrap().segment.unwrap().length, 5);
+    }
+
+    #[test]
+    fn anything_cut_short_is_no_panic() {
+        let whole = syn();
+        for length in 0..whole.len() {
+            let _ = read(&whole[..length], Side::Client);
+        }
+        assert!(read(&[0x60; 40], Side::Client).is_none());
+        assert!(read(&[], Side::Client).is_none());
+    }
+}

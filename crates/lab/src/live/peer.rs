@@ -1,0 +1,155 @@
+//! A process at an end of the link, as its caller sees it: lines in, lines out, and what it said when it died.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::agents::Line;
+use crate::error::LabError;
+
+/// A child process that speaks in lines.
+pub(super) struct Peer {
+    name: String,
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    said: Arc<Mutex<VecDeque<String>>>,
+    readers: Vec<JoinHandle<()>>,
+}
+
+impl Peer {
+    /// Starts it.
+    pub fn start(name: impl Into<String>, mut command: Command) -> Result<Self, LabError> {
+        let name = name.into();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| LabError::Peer { peer: name.clone(), reason: error.to_string() })?;
+        let (sender, lines) = channel();
+        let said = Arc::new(Mutex::new(VecDeque::new()));
+        let mut readers = Vec::new();
+        if let Some(out) = child.stdout.take() {
+            readers.push(std::thread::spawn(move || {
+                for line in BufReader::new(out).lines().map_while(Result::ok) {
+                    if sender.send(line).is_err() {
+                        return;
+                    }
+                }
+            }));
+        }
+        if let Some(errors) = child.stderr.take() {
+            let said = Arc::clone(&said);
+            readers.push(std::thread::spawn(move || {
+                for line in BufReader::new(errors).lines().map_while(Result::ok) {
+                    if let Ok(mut said) = said.lock() {
+                        said.push_back(line);
+                        if said.len() > LINES {
+                            said.pop_front();
+                        }
+                    }
+                }
+            }));
+        }
+        let input = child.stdin.take();
+        Ok(Self { name, child, input, lines, said, readers })
+    }
+
+    /// Tells it something.
+    pub fn tell(&mut self, order: &impl Serialize) -> Result<(), LabError> {
+        let mut text = serde_json::to_vec(order).map_err(LabError::failed)?;
+        text.push(b'\n');
+        let told =
+            self.input.as_mut().map(|input| input.write_all(&text).and_then(|()| input.flush()));
+        match told {
+            Some(Ok(())) => Ok(()),
+            _ => Err(self.dead()),
+        }
+    }
+
+    /// Its next line. While it says nothing, `alive` is asked now and then whether it is worth waiting.
+    pub fn hear(
+        &mut self,
+        patience: Duration,
+        stop: &AtomicBool,
+        alive: &mut dyn FnMut() -> Result<(), LabError>,
+    ) -> Result<Line, LabError> {
+        let until = Instant::now() + patience;
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return Err(LabError::Interrupted);
+            }
+            match self.lines.recv_timeout(Duration::from_millis(50)) {
+                Ok(line) => return serde_json::from_str(&line).map_err(LabError::failed),
+                Err(RecvTimeoutError::Timeout) if Instant::now() < until => alive()?,
+                Err(RecvTimeoutError::Timeout) => {
+                    let reason = format!("said nothing for {} s", patience.as_secs());
+                    return Err(LabError::Peer { peer: self.name.clone(), reason });
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    let error = self.dead();
+                    // Ctrl-C reaches every process of the terminal.
+                    return Err(if stop.load(Ordering::Relaxed) {
+                        LabError::Interrupted
+                    } else {
+                        error
+                    });
+                }
+            }
+        }
+    }
+
+    /// Whether it has ended; if so, the error that says how.
+    pub fn ended(&mut self) -> Option<LabError> {
+        matches!(self.child.try_wait(), Ok(Some(_))).then(|| self.dead())
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What is to be said of one that ended.
+    fn dead(&mut self) -> LabError {
+        self.input = None;
+        let until = Instant::now() + Duration::from_secs(1);
+        let mut status = None;
+        while status.is_none() && Instant::now() < until {
+            status = self.child.try_wait().ok().flatten();
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let how =
+            status.map_or_else(|| "does not answer".into(), |status| format!("ended ({status})"));
+        // What it said last comes through another pipe.
+        std::thread::sleep(Duration::from_millis(50));
+        let said: Vec<String> =
+            self.said.lock().map(|said| said.iter().cloned().collect()).unwrap_or_default();
+        let reason = if said.is_empty() { how } else { format!("{how}: {}", said.join(" / ")) };
+        LabError::Peer { peer: self.name.clone(), reason }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.input = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        for reader in self.readers.drain(..) {
+            // A grandchild may hold the pipe open: it is swept with the emulation, and the reader ends then.
+            if reader.is_finished() {
+                let _ = reader.join();
+            }
+        }
+    }
+}
+
+/// Lines of standard error that are kept.
+const LINES: usize = 8;

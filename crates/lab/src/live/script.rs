@@ -1,0 +1,189 @@
+//! What the two ends of a connection say to each other.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::agents::Times;
+use super::clock::now_ns;
+use crate::error::LabError;
+use crate::link::Transfer;
+use crate::trace::{Side, Trace};
+
+/// What the two ends do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Script {
+    /// They send as many bytes, after as much work, as a handshake that was measured.
+    Play(Trace),
+}
+
+impl Script {
+    /// The client's part.
+    pub fn client(&self) -> Result<Box<dyn Client>, LabError> {
+        match self {
+            Self::Play(trace) => Ok(Box::new(Player(trace.clone()))),
+        }
+    }
+
+    /// The server's part.
+    pub fn server(&self) -> Result<Box<dyn Server>, LabError> {
+        match self {
+            Self::Play(trace) => Ok(Box::new(Player(trace.clone()))),
+        }
+    }
+}
+
+/// A client's part.
+pub(super) trait Client {
+    /// Before a connection that is measured; connections that are opened here do not count.
+    fn prepare(
+        &mut self,
+        open: &mut dyn FnMut() -> Result<TcpStream, LabError>,
+    ) -> Result<(), LabError> {
+        let _ = open;
+        Ok(())
+    }
+
+    /// On a connection, until this moment.
+    fn talk(
+        &mut self,
+        stream: &mut TcpStream,
+        transfer: Transfer,
+        times: &mut Times,
+        until: Instant,
+    ) -> io::Result<()>;
+}
+
+/// A server's part.
+pub(super) trait Server: Sync {
+    /// On a connection.
+    fn talk(&self, stream: &mut TcpStream) -> io::Result<()>;
+}
+
+/// A client's request begins with how much it wants, then how long it is itself.
+pub(super) fn request(transfer: Transfer) -> Vec<u8> {
+    let mut request = Vec::new();
+    request.extend(transfer.body.to_be_bytes());
+    request.extend(transfer.request.to_be_bytes());
+    request.resize(request.len().max(transfer.request as usize), 0);
+    request
+}
+
+/// What the first bytes of a request say; `None` until there are enough.
+pub(super) fn asked(request: &[u8]) -> Option<Transfer> {
+    let body = u32::from_be_bytes(request.get(..4)?.try_into().ok()?);
+    let request = u32::from_be_bytes(request.get(4..8)?.try_into().ok()?);
+    Some(Transfer { request: request.max(8), body: body.min(MOST) })
+}
+
+/// Bytes that a server sends for one request, at most.
+const MOST: u32 = 1 << 30;
+
+/// Plays a trace.
+struct Player(Trace);
+
+impl Player {
+    fn read(stream: &mut TcpStream, mut bytes: u32) -> io::Result<()> {
+        let mut buffer = [0; 65536];
+        while bytes > 0 {
+            let room = buffer.len().min(bytes as usize);
+            let length = stream.read(&mut buffer[..room])?;
+            if length == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            bytes = bytes.saturating_sub(u32::try_from(length).unwrap_or(u32::MAX));
+        }
+        Ok(())
+    }
+
+    fn work(nanoseconds: u64) {
+        let until = now_ns() + nanoseconds;
+        while now_ns() < until {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+impl Client for Player {
+    fn talk(
+        &mut self,
+        stream: &mut TcpStream,
+        transfer: Transfer,
+        times: &mut Times,
+        until: Instant,
+    ) -> io::Result<()> {
+        for (index, step) in self.0.steps.iter().enumerate() {
+            if step.from == Side::Client {
+                Self::work(step.cpu_ns);
+                stream.write_all(&vec![0; step.bytes as usize])?;
+            } else if index < self.0.client_done {
+                Self::read(stream, step.bytes)?;
+            }
+            if index == self.0.client_done {
+                times.handshake_ns = now_ns();
+                break;
+            }
+        }
+        *times =
+            Times { first_byte_ns: times.handshake_ns, last_byte_ns: times.handshake_ns, ..*times };
+        if transfer.request == 0 && transfer.body == 0 {
+            return Ok(());
+        }
+        stream.write_all(&request(transfer))?;
+        // What the server says after the handshake comes before its answer.
+        let after: u32 =
+            self.0.steps.iter().skip(self.0.client_done + 1).map(|step| step.bytes).sum();
+        Self::read(stream, after)?;
+        receive(stream, transfer.body, times, until)
+    }
+}
+
+impl Server for Player {
+    fn talk(&self, stream: &mut TcpStream) -> io::Result<()> {
+        for step in &self.0.steps {
+            if step.from == Side::Client {
+                Self::read(stream, step.bytes)?;
+            } else {
+                Self::work(step.cpu_ns);
+                stream.write_all(&vec![0; step.bytes as usize])?;
+            }
+        }
+        Self::work(self.0.server_after_ns);
+        let mut header = [0; 8];
+        stream.read_exact(&mut header)?;
+        let Some(transfer) = asked(&header) else { return Ok(()) };
+        Self::read(stream, transfer.request - 8)?;
+        stream.write_all(&vec![0; transfer.body as usize])
+    }
+}
+
+/// Receives so many bytes, and notes the first and the last.
+pub(super) fn receive(
+    stream: &mut dyn Read,
+    body: u32,
+    times: &mut Times,
+    until: Instant,
+) -> io::Result<()> {
+    let mut buffer = vec![0; 65536];
+    let mut left = body as usize;
+    while left > 0 {
+        let room = buffer.len().min(left);
+        let length = stream.read(&mut buffer[..room])?;
+        let now = now_ns();
+        if length == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if left == body as usize {
+            times.first_byte_ns = now;
+        }
+        left -= length;
+        times.last_byte_ns = now;
+        if Instant::now() > until + Duration::from_secs(1) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+    }
+    Ok(())
+}

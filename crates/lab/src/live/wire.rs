@@ -1,0 +1,451 @@
+//! The emulated link: one thread between two TUN devices that delays, loses and limits, and tells how late it was.
+//!
+//! It waits in two ways: it sleeps until shortly before a packet is due, then it spins. Under real-time priority it never spins
+//! for long: an allowance of running time, which only sleep fills up again, keeps it below what the kernel would throttle.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::time::Timespec;
+use thread_priority::unix::{
+    RealtimeThreadSchedulePolicy, ThreadSchedulePolicy, set_thread_priority_and_policy,
+    thread_native_id,
+};
+use thread_priority::{ThreadPriority, ThreadPriorityValue};
+use tun_rs::SyncDevice;
+
+use super::clock::now_ns;
+use super::draw::normal;
+use super::flows::{Chance, Flow, Flows};
+use super::packet;
+use crate::error::LabError;
+use crate::trace::Side;
+
+/// What the link does to packets.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Shape {
+    /// Delay of each direction: from the client, from the server.
+    pub delay_ns: [u64; 2],
+    /// Standard deviation of the delay.
+    pub jitter_ns: u64,
+    /// Seed and loss.
+    pub chance: Chance,
+    /// Bits a second; 0 is without limit.
+    pub rate_bps: u64,
+    /// Packets that may wait for the rate.
+    pub queue_packets: usize,
+}
+
+/// What the link did.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Counters {
+    /// Whether its thread has real-time priority.
+    pub real_time: bool,
+    /// Packets that came, of each side.
+    pub packets: [u64; 2],
+    /// Lost on purpose.
+    pub lost: [u64; 2],
+    /// Dropped because a queue was full.
+    pub dropped: [u64; 2],
+    /// Packets whose lateness was below each edge of [`EDGES_NS`], and one more for those beyond.
+    pub late: Vec<u64>,
+}
+
+/// Upper edges of the histogram of lateness.
+pub(super) const EDGES_NS: [u64; 12] = [
+    1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 5_000_000,
+    20_000_000,
+];
+/// What is later than this is marked.
+pub(super) const LATE_NS: u64 = 50_000;
+
+/// A running link.
+pub(super) struct Wire {
+    orders: Sender<Order>,
+    bell: Arc<Bell>,
+    thread: Option<JoinHandle<()>>,
+}
+
+enum Order {
+    Shape(Shape, Sender<()>),
+    Number(u64, Sender<()>),
+    Collect(Sender<Vec<Flow>>),
+    Count(Sender<Counters>),
+    Forget,
+}
+
+/// Wakes the thread.
+struct Bell {
+    rung: AtomicBool,
+    stop: AtomicBool,
+    event: OwnedFd,
+}
+
+impl Bell {
+    fn ring(&self) {
+        self.rung.store(true, Ordering::Release);
+        let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
+    }
+}
+
+impl Wire {
+    /// Starts the thread between the client's device and the server's.
+    pub fn start(devices: [SyncDevice; 2], shape: Shape) -> Result<Self, LabError> {
+        for device in &devices {
+            device.set_nonblocking(true).map_err(LabError::failed)?;
+        }
+        let event =
+            eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(LabError::failed)?;
+        let bell =
+            Arc::new(Bell { rung: AtomicBool::new(false), stop: AtomicBool::new(false), event });
+        let (orders, received) = channel();
+        let theirs = Arc::clone(&bell);
+        let thread = std::thread::Builder::new()
+            .name("outlast-lab-link".into())
+            .spawn(move || {
+                let real_time = prefer_this_thread();
+                let mut work = Work {
+                    devices,
+                    shape,
+                    bell: theirs,
+                    orders: received,
+                    ways: Default::default(),
+                    flows: Flows::default(),
+                    counters: Counters {
+                        real_time,
+                        late: vec![0; EDGES_NS.len() + 1],
+                        ..Counters::default()
+                    },
+                    spare: Vec::new(),
+                    allowance: ALLOWANCE_NS,
+                    since: now_ns(),
+                };
+                work.run();
+            })
+            .map_err(LabError::failed)?;
+        Ok(Self { orders, bell, thread: Some(thread) })
+    }
+
+    /// From now on the link is so.
+    pub fn shape(&self, shape: Shape) -> Result<(), LabError> {
+        self.ask(|answer| Order::Shape(shape, answer))
+    }
+
+    /// The next connection has this number.
+    pub fn number(&self, number: u64) -> Result<(), LabError> {
+        self.ask(|answer| Order::Number(number, answer))
+    }
+
+    /// The connections since [`Self::number`].
+    pub fn collect(&self) -> Result<Vec<Flow>, LabError> {
+        self.ask(Order::Collect)
+    }
+
+    /// What it did so far.
+    pub fn counters(&self) -> Result<Counters, LabError> {
+        self.ask(Order::Count)
+    }
+
+    /// Counts from zero again: what was before was calibration.
+    pub fn forget(&self) {
+        let _ = self.orders.send(Order::Forget);
+        self.bell.ring();
+    }
+
+    fn ask<T>(&self, order: impl FnOnce(Sender<T>) -> Order) -> Result<T, LabError> {
+        let (answer, answered) = channel();
+        self.orders.send(order(answer)).map_err(|_| LabError::failed(ENDED))?;
+        self.bell.ring();
+        answered.recv_timeout(Duration::from_secs(10)).map_err(|_| LabError::failed(ENDED))
+    }
+}
+
+const ENDED: &str = "the thread of the emulated link ended";
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.bell.stop.store(true, Ordering::Release);
+        self.bell.ring();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Real-time priority if the system gives it, and no coalescing of timers in any case.
+fn prefer_this_thread() -> bool {
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+    let Ok(priority) = ThreadPriorityValue::try_from(PRIORITY) else { return false };
+    set_thread_priority_and_policy(
+        thread_native_id(),
+        ThreadPriority::Crossplatform(priority),
+        ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo),
+    )
+    .is_ok()
+}
+
+/// Of 100: about the middle of the real-time priorities.
+const PRIORITY: u8 = 50;
+
+/// A packet on its way.
+struct Waiting {
+    due_ns: u64,
+    /// When it has left the bottleneck's queue.
+    leaves_ns: u64,
+    id: Option<u64>,
+    length: usize,
+    buffer: Box<Buffer>,
+}
+
+type Buffer = [u8; 2048];
+
+/// One direction.
+#[derive(Default)]
+struct Way {
+    waiting: VecDeque<Waiting>,
+    /// When the bottleneck is free again.
+    free_ns: u64,
+}
+
+struct Work {
+    devices: [SyncDevice; 2],
+    shape: Shape,
+    bell: Arc<Bell>,
+    orders: Receiver<Order>,
+    ways: [Way; 2],
+    flows: Flows,
+    counters: Counters,
+    spare: Vec<Box<Buffer>>,
+    /// How long the thread may still run without sleep.
+    allowance: u64,
+    /// Since when it runs.
+    since: u64,
+}
+
+impl Work {
+    fn run(&mut self) {
+        loop {
+            if self.bell.rung.swap(false, Ordering::Acquire) {
+                if self.bell.stop.load(Ordering::Acquire) {
+                    return;
+                }
+                self.obey();
+            }
+            let mut moved = false;
+            for side in [0, 1] {
+                moved |= self.take(side);
+                moved |= self.deliver(side);
+            }
+            let now = now_ns();
+            let ran = now.saturating_sub(self.since);
+            if moved {
+                if ran > self.allowance {
+                    self.sleep(now, Some(now + REST_NS));
+                }
+                continue;
+            }
+            let due = self
+                .ways
+                .iter()
+                .filter_map(|way| way.waiting.front())
+                .map(|first| first.due_ns)
+                .min();
+            match due {
+                None => self.sleep(now, None),
+                Some(due) if ran > self.allowance => self.sleep(now, Some(due)),
+                Some(due) if due > now + SPIN_NS => self.sleep(now, Some(due - SPIN_NS)),
+                Some(_) => std::hint::spin_loop(),
+            }
+        }
+    }
+
+    fn obey(&mut self) {
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&self.bell.event, &mut count);
+        while let Ok(order) = self.orders.try_recv() {
+            match order {
+                Order::Shape(shape, answer) => {
+                    self.shape = shape;
+                    let _ = answer.send(());
+                }
+                Order::Number(number, answer) => {
+                    self.flows.from(number);
+                    let _ = answer.send(());
+                }
+                Order::Collect(answer) => {
+                    let _ = answer.send(self.flows.collect());
+                }
+                Order::Count(answer) => {
+                    let _ = answer.send(self.counters.clone());
+                }
+                Order::Forget => {
+                    self.counters = Counters {
+                        real_time: self.counters.real_time,
+                        late: vec![0; EDGES_NS.len() + 1],
+                        ..Counters::default()
+                    };
+                }
+            }
+        }
+    }
+
+    /// Takes what a side has sent, some packets at a time.
+    fn take(&mut self, side: usize) -> bool {
+        for taken in 0..BATCH {
+            let mut buffer = self.spare.pop().unwrap_or_else(|| Box::new([0; 2048]));
+            match rustix::io::read(self.devices[side].as_fd(), &mut buffer[..]) {
+                Ok(length) => self.accept(side, buffer, length),
+                Err(_) => {
+                    self.spare.push(buffer);
+                    return taken > 0;
+                }
+            }
+        }
+        true
+    }
+
+    /// Decides what becomes of a packet.
+    fn accept(&mut self, side: usize, buffer: Box<Buffer>, length: usize) {
+        let from = if side == 0 { Side::Client } else { Side::Server };
+        let now = now_ns();
+        // What is not IPv4 does not belong to a measurement.
+        let Some(packet) = packet::read(&buffer[..length], from) else {
+            self.spare.push(buffer);
+            return;
+        };
+        let fate = self.flows.fate(&packet, from, length, now, &self.shape.chance);
+        self.counters.packets[side] += 1;
+        if fate.lost {
+            self.counters.lost[side] += 1;
+            self.spare.push(buffer);
+            return;
+        }
+        let shape = &self.shape;
+        let way = &mut self.ways[side];
+        let mut leaves = now;
+        if shape.rate_bps > 0 {
+            let queued = way.waiting.iter().rev().take_while(|one| one.leaves_ns > now).count();
+            if queued > shape.queue_packets {
+                self.counters.dropped[side] += 1;
+                self.spare.push(buffer);
+                return;
+            }
+            let nanoseconds = length as u64 * 8 * 1_000_000_000 / shape.rate_bps;
+            leaves = now.max(way.free_ns) + nanoseconds;
+            way.free_ns = leaves;
+        } else if way.waiting.len() >= WAITING {
+            self.counters.dropped[side] += 1;
+            self.spare.push(buffer);
+            return;
+        }
+        let mut due = leaves + shape.delay_ns[side];
+        if shape.jitter_ns > 0 {
+            let draw = normal(shape.chance.seed, fate.number, from, fate.place, fate.again);
+            due = shifted(due, draw, shape.jitter_ns).max(leaves);
+        }
+        // Packets keep their order.
+        due = due.max(way.waiting.back().map_or(0, |last| last.due_ns));
+        way.waiting.push_back(Waiting {
+            due_ns: due,
+            leaves_ns: leaves,
+            id: fate.id,
+            length,
+            buffer,
+        });
+    }
+
+    /// Gives the other side what is due.
+    fn deliver(&mut self, side: usize) -> bool {
+        let mut delivered = 0;
+        while delivered < BATCH {
+            let way = &mut self.ways[side];
+            let now = now_ns();
+            if way.waiting.front().is_none_or(|first| first.due_ns > now) {
+                break;
+            }
+            let Some(first) = way.waiting.pop_front() else { break };
+            let late = now - first.due_ns;
+            let bin = EDGES_NS.iter().position(|edge| late < *edge).unwrap_or(EDGES_NS.len());
+            self.counters.late[bin] += 1;
+            if late > LATE_NS
+                && let Some(id) = first.id
+            {
+                self.flows.late(id);
+            }
+            let written =
+                rustix::io::write(self.devices[1 - side].as_fd(), &first.buffer[..first.length]);
+            if written.is_err() {
+                self.counters.dropped[side] += 1;
+            }
+            if self.spare.len() < WAITING {
+                self.spare.push(first.buffer);
+            }
+            delivered += 1;
+        }
+        delivered > 0
+    }
+
+    /// Sleeps until a packet or an order comes, at most until then.
+    fn sleep(&mut self, now: u64, until: Option<u64>) {
+        let ran = now.saturating_sub(self.since);
+        self.allowance = self.allowance.saturating_sub(ran);
+        let rest = until.map(|until| until.saturating_sub(now));
+        let timeout = rest.map(timespec);
+        let resting = rest.is_some() && self.allowance == 0;
+        let outcome: io::Result<()> = if resting {
+            std::thread::sleep(Duration::from_nanos(rest.unwrap_or(REST_NS).min(REST_NS)));
+            Ok(())
+        } else {
+            let mut sources = [
+                PollFd::new(&self.devices[0], PollFlags::IN),
+                PollFd::new(&self.devices[1], PollFlags::IN),
+                PollFd::new(&self.bell.event, PollFlags::IN),
+            ];
+            poll(&mut sources, timeout.as_ref()).map(|_| ()).map_err(Into::into)
+        };
+        if outcome.is_err() {
+            // Interrupted by a signal: the loop looks again.
+            std::thread::yield_now();
+        }
+        self.since = now_ns();
+        let slept = self.since.saturating_sub(now);
+        self.allowance = (self.allowance + slept * SHARE).min(ALLOWANCE_NS);
+    }
+}
+
+/// A time, moved by so many standard deviations.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "a delay in nanoseconds: far below 2^53, and its sign is looked at"
+)]
+fn shifted(due: u64, draw: f64, deviation_ns: u64) -> u64 {
+    let shift = draw * deviation_ns as f64;
+    if shift < 0.0 { due.saturating_sub(-shift as u64) } else { due + shift as u64 }
+}
+
+fn timespec(nanoseconds: u64) -> Timespec {
+    let seconds = i64::try_from(nanoseconds / 1_000_000_000).unwrap_or(i64::MAX);
+    Timespec { tv_sec: seconds, tv_nsec: (nanoseconds % 1_000_000_000).cast_signed() }
+}
+
+/// So long before a packet is due the thread stops sleeping.
+const SPIN_NS: u64 = 100_000;
+/// So long may it run without sleep: far below the second in which the kernel throttles at 95 %.
+const ALLOWANCE_NS: u64 = 100_000_000;
+/// A nanosecond of sleep allows so many of running.
+const SHARE: u64 = 9;
+/// How long it sleeps if it has run too long.
+const REST_NS: u64 = 100_000;
+/// Packets at a time of one direction.
+const BATCH: usize = 64;
+/// Packets on their way in one direction, at most.
+const WAITING: usize = 1 << 17;
