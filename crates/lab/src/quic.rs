@@ -1,10 +1,21 @@
 //! Engine 4: s2n-quic in virtual time, and live QUIC over the emulated link.
 
+mod agent;
+pub mod client;
+mod network;
+pub mod selftest;
+mod steady;
+mod virtual_time;
+
+pub use self::agent::{AGENT, in_another_process};
+
+use aws_lc_rs::digest;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::link::Link;
 use crate::subject::Subject;
+use virtual_time::{Connection, Ends};
 
 /// What one connection over QUIC experienced; times in nanoseconds since the client began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,10 +24,16 @@ pub struct QuicOutcome {
     pub handshake_ns: u64,
     /// When the byte came back.
     pub echo_ns: u64,
-    /// UDP datagrams that each side sent up to then.
+    /// UDP datagrams that each side sent up to then: client, server.
     pub datagrams: [u32; 2],
-    /// Their bytes.
+    /// Their bytes, without UDP and IP.
     pub bytes: [u32; 2],
+    /// Datagrams of each side that the link lost.
+    pub lost: [u32; 2],
+    /// Packets that each side declared lost, and sent their content again.
+    pub declared_lost: [u32; 2],
+    /// Bytes that the server sent before anything but the client's first flight can have reached it: what the 3x limit cuts.
+    pub first_flight: u32,
 }
 
 /// A grid point in virtual time.
@@ -24,17 +41,107 @@ pub struct QuicOutcome {
 pub struct VirtualRun {
     /// The connections.
     pub outcomes: Vec<QuicOutcome>,
-    /// SHA-256 of all packets' times and lengths, in hexadecimal: the same for the same seed.
+    /// Connections that did not come about within two minutes.
+    pub failed: u32,
+    /// SHA-256 of all packets' times, directions, lengths and fates, in hexadecimal: the same for the same seed.
     pub trace_hash: String,
 }
 
-/// Connections in virtual time, one after the other.
+/// Connections in virtual time, each by itself, flows 0 to `count`: the same seed and flow lose the same datagrams, whatever is sent.
+/// [`Ready::run`] runs any flow again alone.
 pub fn in_virtual_time(
     subject: &Subject,
     link: &Link,
     seed: u64,
     count: u32,
 ) -> Result<VirtualRun, LabError> {
-    let _ = (subject, link, seed, count);
-    Err(LabError::failed("no engine"))
+    let ready = Ready::new(subject)?;
+    ready.run(link, seed, 0, count)
 }
+
+/// A subject whose keys and certificates are made, for runs over several links.
+pub struct Ready {
+    ends: Ends,
+}
+
+impl Ready {
+    /// Makes them.
+    pub fn new(subject: &Subject) -> Result<Self, LabError> {
+        Ok(Self { ends: steady::ends(subject)? })
+    }
+
+    /// Flows from `first` on.
+    pub fn run(
+        &self,
+        link: &Link,
+        seed: u64,
+        first: u64,
+        count: u32,
+    ) -> Result<VirtualRun, LabError> {
+        if !(0.0..1.0).contains(&link.loss) {
+            return Err(LabError::Plan(format!(
+                "a loss of {} is not from 0 to below 1",
+                link.loss
+            )));
+        }
+        virtual_time::apart(|| {
+            let mut hash = digest::Context::new(&digest::SHA256);
+            let mut run = VirtualRun { outcomes: Vec::new(), failed: 0, trace_hash: String::new() };
+            for flow in (first..).take(count as usize) {
+                let connection = virtual_time::connect(&self.ends, link, seed, flow)?;
+                trace(&mut hash, &connection);
+                match outcome(&connection) {
+                    Some(outcome) => run.outcomes.push(outcome),
+                    // Without loss there is a reason that is not the link's.
+                    None if link.loss == 0.0 && link.rate_bps.is_none() => {
+                        let reason = connection.error.unwrap_or_default();
+                        return Err(LabError::Peer { peer: "s2n-quic".to_owned(), reason });
+                    }
+                    None => run.failed += 1,
+                }
+            }
+            run.trace_hash = hex::encode(hash.finish());
+            Ok(run)
+        })
+    }
+}
+
+fn trace(hash: &mut digest::Context, connection: &Connection) {
+    for sent in &connection.sent {
+        hash.update(&sent.at_ns.to_be_bytes());
+        hash.update(&sent.len.to_be_bytes());
+        hash.update(&[u8::from(sent.by_server), u8::from(sent.lost)]);
+    }
+    // Where a connection ends.
+    hash.update(&[0xff]);
+}
+
+fn outcome(connection: &Connection) -> Option<QuicOutcome> {
+    let mut outcome = QuicOutcome {
+        handshake_ns: connection.handshake_ns?,
+        echo_ns: connection.echo_ns.filter(|_| connection.error.is_none())?,
+        datagrams: [0; 2],
+        bytes: [0; 2],
+        lost: [0; 2],
+        declared_lost: connection.declared_lost,
+        first_flight: 0,
+    };
+    // The server's first flight ends where the client answers it.
+    let mut answered = false;
+    let mut has_begun = false;
+    for sent in &connection.sent {
+        let side = usize::from(sent.by_server);
+        outcome.datagrams[side] += 1;
+        outcome.bytes[side] += sent.len;
+        outcome.lost[side] += u32::from(sent.lost);
+        answered |= has_begun && !sent.by_server;
+        has_begun |= sent.by_server;
+        if sent.by_server && !answered {
+            outcome.first_flight += sent.len;
+        }
+    }
+    Some(outcome)
+}
+
+#[cfg(test)]
+mod tests;
