@@ -1,0 +1,354 @@
+//! Traces played over links by the model, and what is said of them: quantiles, paired and unpaired differences. Shared by the experiments that
+//! compare handshakes over links; a point holds everybody who is compared, so that flow by flow they meet the same losses.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::LabError;
+use crate::link::{ClockStart, Link, Outcome, Transfer};
+use crate::model::{self, Profile};
+use crate::plan::model_cost;
+use crate::run::Run;
+use crate::statistics::{Estimate, bootstrap, mean, quantile, sorted};
+use crate::subject::Subject;
+use crate::tls::{self, Stack};
+use crate::trace::Trace;
+
+/// Who is compared: a name and what its handshake does.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Contender {
+    /// Name in tables and legends.
+    pub name: String,
+    /// What engine 1 measured, or what was composed from published sizes.
+    pub trace: Trace,
+}
+
+/// Where and how often.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// The part of the experiment, for the point's key.
+    pub part: &'a str,
+    /// Whose TCP.
+    pub profile: &'static Profile,
+    /// The link.
+    pub link: Link,
+    /// What is asked and answered.
+    pub transfer: Transfer,
+    /// Connections of each contender.
+    pub count: u64,
+    /// Whether every time is kept, not only quantiles.
+    pub raw: bool,
+    /// Whether times to first and last byte are wanted, too.
+    pub bytes: bool,
+}
+
+/// A distribution, in milliseconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// Quantiles at 0, 1, ... 100 per cent.
+    pub percent: Vec<f64>,
+    /// The quantile at 99.9 per cent.
+    pub p999: f64,
+    /// Mean.
+    pub mean: f64,
+}
+
+/// What one contender experienced at one point; times in milliseconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Who.
+    pub name: String,
+    /// The handshake since the SYN.
+    pub syn: Spread,
+    /// The handshake since TCP was connected.
+    pub connected: Spread,
+    /// Time to the first byte of the answer since the SYN.
+    pub first_byte: Option<Spread>,
+    /// Time to its last byte.
+    pub last_byte: Option<Spread>,
+    /// Share of handshakes in which a packet was sent again, TCP's included.
+    pub retransmitted: f64,
+    /// Mean of the differences to the baseline, flow by flow.
+    pub paired: Estimate,
+    /// The differences themselves.
+    pub differences: Spread,
+    /// Difference of the means to a baseline with losses of its own, clock from the SYN: what an unpaired experiment would know.
+    pub unpaired: Estimate,
+    /// The same, clock from the connection.
+    pub unpaired_connected: Estimate,
+    /// Difference to the baseline of the time to the last byte, flow by flow.
+    pub paired_last: Option<Estimate>,
+    /// Every handshake since the SYN, in microseconds, by flow.
+    pub raw_us: Option<Vec<u64>>,
+    /// When TCP was connected, in microseconds, by flow.
+    pub raw_connected_us: Option<Vec<u64>>,
+}
+
+/// What is known of a point.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Played {
+    /// Connections of each contender.
+    pub count: u64,
+    /// The contenders, the baseline first.
+    pub rows: Vec<Row>,
+}
+
+/// Rounds of handshakes that a typical trace comes from.
+pub fn rounds(quick: bool) -> usize {
+    if quick { 60 } else { 300 }
+}
+
+/// What a trace costs to measure: a certificate chain and so many handshakes.
+pub fn trace_cost(quick: bool) -> Duration {
+    Duration::from_millis(if quick { 180 } else { 700 })
+}
+
+/// The typical traces of those subjects that the stack can do; a note says which it cannot.
+pub fn contenders(
+    run: &mut Run<'_>,
+    stack: &dyn Stack,
+    subjects: &[Subject],
+) -> Result<Vec<(Subject, Contender)>, LabError> {
+    let mut found = Vec::new();
+    let mut missing = Vec::new();
+    for subject in subjects {
+        let name = subject.name();
+        if !stack.supports(subject) {
+            missing.push(name);
+            continue;
+        }
+        let rounds = rounds(run.quick());
+        let key = format!("trace/{}/{name}/{rounds}", stack.name());
+        let trace = run.point(&key, trace_cost(run.quick()), || tls::typical(stack, subject, rounds))?;
+        found.push((*subject, Contender { name, trace }));
+    }
+    if !missing.is_empty() {
+        run.note(format!("{} cannot do, so left out: {}.", stack.name(), missing.join("; ")));
+    }
+    Ok(found)
+}
+
+/// Plays everybody at one point; the first one is the baseline.
+pub fn play(
+    run: &mut Run<'_>,
+    place: &Place<'_>,
+    contenders: &[Contender],
+) -> Result<Played, LabError> {
+    let (seed, stop) = (run.seed(), run.stop_flag());
+    run.point(&key(place), cost(place, contenders.len()), || {
+        let played = measure(place, contenders, seed, &|| stop.load(Ordering::Relaxed));
+        played.ok_or(LabError::Interrupted)
+    })
+}
+
+/// What a point will take on two processors.
+pub fn cost(place: &Place<'_>, contenders: usize) -> Duration {
+    let each = model_cost(place.transfer.body) * u32::try_from(place.count).unwrap_or(u32::MAX);
+    each * u32::try_from(contenders).unwrap_or(u32::MAX)
+}
+
+fn key(place: &Place<'_>) -> String {
+    let Link { rtt_us, loss, rate_bps, queue_packets, jitter_us } = place.link;
+    let mut key = format!(
+        "model/{}/{}/rtt {} ms/loss {}",
+        place.part,
+        place.profile.name,
+        Duration::from_micros(rtt_us).as_secs_f64() * 1e3,
+        percent(loss)
+    );
+    if let Some(rate) = rate_bps {
+        key += &format!("/{rate} bit/s, queue {queue_packets}");
+    }
+    if jitter_us > 0 {
+        key += &format!("/jitter {jitter_us} us");
+    }
+    key + &format!("/{}+{} B/{}", place.transfer.request, place.transfer.body, place.count)
+}
+
+/// A share as people write it.
+pub fn percent(share: f64) -> String {
+    format!("{} %", (share * 1e5).round() / 1e3)
+}
+
+/// Plays everybody, on as many threads as there are processors: the same whatever their number. `None` if it was stopped.
+pub fn measure(
+    place: &Place<'_>,
+    contenders: &[Contender],
+    seed: u64,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Option<Played> {
+    let first = contenders.first()?;
+    let connections = |trace: &Trace, seed: u64| {
+        model::connections(place.profile, &place.link, trace, place.transfer, seed, place.count)
+    };
+    let baseline = Baseline {
+        paired: connections(&first.trace, seed),
+        apart: connections(&first.trace, other(seed)),
+    };
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut rows = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(contender) = contenders.get(index) else { return Some(rows) };
+            if stop() {
+                return None;
+            }
+            let own = if index == 0 {
+                baseline.paired.clone()
+            } else {
+                connections(&contender.trace, seed)
+            };
+            rows.push((index, row(place, &contender.name, &own, &baseline, seed)));
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let parts: Vec<Option<Vec<(usize, Row)>>> = std::thread::scope(|scope| {
+        let others: Vec<_> =
+            (1..threads.min(contenders.len())).map(|_| scope.spawn(work)).collect();
+        let mut parts = vec![work()];
+        parts.extend(others.into_iter().map(|thread| thread.join().ok().flatten()));
+        parts
+    });
+    let mut rows: Vec<(usize, Row)> =
+        parts.into_iter().collect::<Option<Vec<_>>>()?.into_iter().flatten().collect();
+    rows.sort_by_key(|(index, _)| *index);
+    let rows = rows.into_iter().map(|(_, row)| row).collect();
+    Some(Played { count: place.count, rows })
+}
+
+/// A seed for flows that do not pair.
+pub fn other(seed: u64) -> u64 {
+    seed ^ 0x9e37_79b9_7f4a_7c15
+}
+
+struct Baseline {
+    paired: Vec<Outcome>,
+    apart: Vec<Outcome>,
+}
+
+fn row(place: &Place<'_>, name: &str, own: &[Outcome], baseline: &Baseline, seed: u64) -> Row {
+    let times = |list: &[Outcome], start| -> Vec<f64> {
+        list.iter().map(|outcome| milliseconds(outcome.handshake_from(start))).collect()
+    };
+    let less = |one: &[f64], other: &[f64]| -> Vec<f64> {
+        one.iter().zip(other).map(|(one, other)| one - other).collect()
+    };
+    let syn = times(own, ClockStart::Syn);
+    let connected = times(own, ClockStart::Connected);
+    let differences = less(&syn, &times(&baseline.paired, ClockStart::Syn));
+    let last = |list: &[Outcome]| -> Vec<f64> {
+        list.iter().map(|outcome| milliseconds(outcome.last_byte_ns)).collect()
+    };
+    let first: Vec<f64> = own.iter().map(|outcome| milliseconds(outcome.first_byte_ns)).collect();
+    let again = own.iter().filter(|outcome| outcome.handshake_retransmissions > 0).count();
+    let microseconds =
+        |time: fn(&Outcome) -> u64| own.iter().map(|outcome| time(outcome) / 1000).collect();
+    Row {
+        name: name.to_owned(),
+        unpaired: apart(&syn, &times(&baseline.apart, ClockStart::Syn)),
+        unpaired_connected: apart(&connected, &times(&baseline.apart, ClockStart::Connected)),
+        syn: Spread::of(&syn),
+        connected: Spread::of(&connected),
+        first_byte: place.bytes.then(|| Spread::of(&first)),
+        last_byte: place.bytes.then(|| Spread::of(&last(own))),
+        retransmitted: share(again, own.len()),
+        paired: interval(&differences, seed),
+        differences: Spread::of(&differences),
+        paired_last: place.bytes.then(|| interval(&less(&last(own), &last(&baseline.paired)), seed)),
+        raw_us: place.raw.then(|| microseconds(|outcome| outcome.handshake_ns)),
+        raw_connected_us: place.raw.then(|| microseconds(|outcome| outcome.connected_ns)),
+    }
+}
+
+/// The mean with its interval by bootstrap.
+pub fn interval(values: &[f64], seed: u64) -> Estimate {
+    let constant = values.first().is_none_or(|first| values.iter().all(|value| value == first));
+    let estimate = if constant {
+        let value = values.first().copied().unwrap_or_default();
+        Estimate { value, low: value, high: value }
+    } else {
+        bootstrap(values, seed, mean)
+    };
+    Estimate {
+        value: rounded(estimate.value),
+        low: rounded(estimate.low),
+        high: rounded(estimate.high),
+    }
+}
+
+/// Difference of two means whose samples have nothing in common, with its normal interval.
+pub fn apart(one: &[f64], other: &[f64]) -> Estimate {
+    let spread = |values: &[f64], middle: f64| {
+        let squares: Vec<f64> = values.iter().map(|value| (value - middle).powi(2)).collect();
+        mean(&squares) / length(values).max(1.0)
+    };
+    let (middle, others) = (mean(one), mean(other));
+    let error = 1.96 * (spread(one, middle) + spread(other, others)).sqrt();
+    let value = middle - others;
+    Estimate { value: rounded(value), low: rounded(value - error), high: rounded(value + error) }
+}
+
+impl Spread {
+    /// Of values in any order.
+    pub fn of(values: &[f64]) -> Self {
+        let sorted = sorted(values.iter().copied());
+        let percent =
+            (0..=100).map(|share| rounded(quantile(&sorted, f64::from(share) / 100.0))).collect();
+        Self {
+            percent,
+            p999: rounded(quantile(&sorted, 0.999)),
+            mean: rounded(mean(values)),
+        }
+    }
+
+    /// The quantile at so many per cent.
+    pub fn at(&self, percent: usize) -> f64 {
+        self.percent.get(percent).copied().unwrap_or_default()
+    }
+}
+
+impl Row {
+    /// The handshake by this clock.
+    pub fn handshake(&self, start: ClockStart) -> &Spread {
+        match start {
+            ClockStart::Syn => &self.syn,
+            ClockStart::Connected => &self.connected,
+        }
+    }
+}
+
+impl Played {
+    /// What this contender experienced.
+    pub fn row(&self, name: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.name == name)
+    }
+}
+
+/// Nanoseconds as milliseconds.
+pub fn milliseconds(nanoseconds: u64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "hours fit")]
+    let nanoseconds = nanoseconds as f64;
+    nanoseconds / 1e6
+}
+
+/// To ten nanoseconds: what is stored should not be longer than what is known.
+fn rounded(milliseconds: f64) -> f64 {
+    (milliseconds * 1e5).round() / 1e5
+}
+
+fn length(values: &[f64]) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a length")]
+    let length = values.len() as f64;
+    length
+}
+
+/// How many of so many.
+pub fn share(part: usize, all: usize) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "counts of samples")]
+    let share = part as f64 / all.max(1) as f64;
+    (share * 1e6).round() / 1e6
+}
