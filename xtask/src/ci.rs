@@ -61,6 +61,7 @@ const PEERS: &[&str] = &[
     "chromium",
     "aioquic",
     "quicgo",
+    "pqmagic",
 ];
 
 /// Installs the peers below `target/peers`, and PostgreSQL where it is missing.

@@ -2,6 +2,8 @@
 //!
 //! Nothing here is linked: a machine without the library gets [`Missing`], and the lab goes on without it.
 
+pub mod pqmagic;
+
 /// A library that was not found, or that lacks something.
 #[derive(Debug, thiserror::Error)]
 #[error("{library}: {reason}")]
