@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::trace::Side;
+
 /// A path between a client and a server.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -83,5 +85,157 @@ impl Outcome {
             ClockStart::Syn => self.handshake_ns,
             ClockStart::Connected => self.handshake_ns.saturating_sub(self.connected_ns),
         }
+    }
+}
+
+/// Whether a packet is lost. Model and live engine draw by this function, so that the same flow of two subjects, or of the same
+/// subject in both engines, meets the same losses.
+///
+/// `direction` is the sender's side. `packet` is the number of the packet among those of its flow and direction that carry something
+/// new: the SYN (or SYN-ACK) is 0, the first packet with data 1, and so on in order of first sending; [`Numbers`] finds it from TCP
+/// sequences. The number stands for the sequence, because the sequence of a client's Finished depends on the ClientHello's
+/// length, and then the Finished of a hybrid and of a classical handshake would not pair. `retransmission` is how often it was
+/// sent before; of packets without data it is [`PURE_ACK`] plus the number of such packets since the last new one, and `packet` is the
+/// number of the next new one.
+pub fn lost(
+    seed: u64,
+    flow: u64,
+    direction: Side,
+    packet: u32,
+    retransmission: u32,
+    loss: f64,
+) -> bool {
+    Draw::new(seed, flow, direction).lost(packet, retransmission, threshold(loss))
+}
+
+/// Added to `retransmission` for packets that carry nothing but an acknowledgement.
+pub const PURE_ACK: u32 = 1 << 31;
+
+/// The random numbers of one direction of a flow.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Draw(u64);
+
+impl Draw {
+    pub(crate) fn new(seed: u64, flow: u64, direction: Side) -> Self {
+        let side = match direction {
+            Side::Client => 1,
+            Side::Server => 2,
+        };
+        Self(mix(mix(seed) ^ flow.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_add(side))
+    }
+
+    /// 64 random bits of a packet.
+    pub(crate) fn bits(self, packet: u32, retransmission: u32) -> u64 {
+        let key = (u64::from(packet) << 32) | u64::from(retransmission);
+        mix(self.0.wrapping_add(mix(key)))
+    }
+
+    pub(crate) fn lost(self, packet: u32, retransmission: u32, threshold: u64) -> bool {
+        // The top 63 bits: a threshold of 2^63 is above all of them.
+        (self.bits(packet, retransmission) >> 1) < threshold
+    }
+}
+
+/// The share of lost packets as a limit for 63 random bits.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "between 0 and 2^63 after the clamp"
+)]
+pub(crate) fn threshold(loss: f64) -> u64 {
+    // 2^63 exactly.
+    (loss.clamp(0.0, 1.0) * 9_223_372_036_854_775_808.0) as u64
+}
+
+/// The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit of the input changes half of the output's.
+pub(crate) fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+/// The numbers of one direction's packets, as [`lost`] wants them, found from what is seen on the wire.
+#[derive(Debug, Default)]
+pub struct Numbers {
+    /// Sequence of each packet that carried something new, and how often it was seen.
+    seen: Vec<(u32, u32)>,
+    acks: u32,
+}
+
+impl Numbers {
+    /// The arguments `packet` and `retransmission` of [`lost`] for a packet with this sequence, relative to the initial one (SYN 0, first
+    /// byte of data 1). `carries` is whether it has data, SYN or FIN.
+    pub fn next(&mut self, sequence: u32, carries: bool) -> (u32, u32) {
+        let next = u32::try_from(self.seen.len()).unwrap_or(u32::MAX);
+        if !carries {
+            self.acks += 1;
+            return (next, PURE_ACK + self.acks - 1);
+        }
+        // Retransmissions are of recent packets.
+        for (index, (start, times)) in self.seen.iter_mut().enumerate().rev() {
+            if *start == sequence {
+                *times += 1;
+                return (u32::try_from(index).unwrap_or(u32::MAX), *times);
+            }
+        }
+        self.seen.push((sequence, 0));
+        self.acks = 0;
+        (next, 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_have_their_share_and_repeat() {
+        let count = |seed: u64, loss: f64| {
+            (0..20_000_u64).filter(|flow| lost(seed, *flow, Side::Server, 3, 1, loss)).count()
+        };
+        assert_eq!(count(7, 0.0), 0);
+        assert_eq!(count(7, 1.0), 20_000);
+        let five = count(7, 0.05);
+        // Three standard errors of 1000 expected are 92.
+        assert!((908..=1092).contains(&five), "{five}");
+        assert_eq!(five, count(7, 0.05));
+        assert_ne!(count(7, 0.5), count(8, 0.5));
+    }
+
+    #[test]
+    fn directions_packets_and_retransmissions_draw_apart() {
+        let draws = |direction, packet, again| {
+            (0..64).fold(0_u64, |bits, flow| {
+                (bits << 1) | u64::from(lost(1, flow, direction, packet, again, 0.5))
+            })
+        };
+        let all = [
+            draws(Side::Client, 0, 0),
+            draws(Side::Server, 0, 0),
+            draws(Side::Client, 1, 0),
+            draws(Side::Client, 0, 1),
+            draws(Side::Client, 0, PURE_ACK),
+        ];
+        for (index, one) in all.iter().enumerate() {
+            for other in &all[index + 1..] {
+                let same = 64 - (one ^ other).count_ones();
+                assert!((12..=52).contains(&same), "{same}");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_those_of_first_sending() {
+        let mut numbers = Numbers::default();
+        assert_eq!(numbers.next(0, true), (0, 0));
+        assert_eq!(numbers.next(0, true), (0, 1));
+        assert_eq!(numbers.next(1, false), (1, PURE_ACK));
+        assert_eq!(numbers.next(1, true), (1, 0));
+        assert_eq!(numbers.next(1449, true), (2, 0));
+        assert_eq!(numbers.next(1, true), (1, 1));
+        assert_eq!(numbers.next(2000, false), (3, PURE_ACK));
+        assert_eq!(numbers.next(2000, false), (3, PURE_ACK + 1));
+        assert_eq!(numbers.next(2000, true), (3, 0));
     }
 }

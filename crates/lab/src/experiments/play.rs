@@ -122,7 +122,8 @@ pub fn contenders(
         }
         let rounds = rounds(run.quick());
         let key = format!("trace/{}/{name}/{rounds}", stack.name());
-        let trace = run.point(&key, trace_cost(run.quick()), || tls::typical(stack, subject, rounds))?;
+        let trace =
+            run.point(&key, trace_cost(run.quick()), || tls::typical(stack, subject, rounds))?;
         found.push((*subject, Contender { name, trace }));
     }
     if !missing.is_empty() {
@@ -258,7 +259,9 @@ fn row(place: &Place<'_>, name: &str, own: &[Outcome], baseline: &Baseline, seed
         retransmitted: share(again, own.len()),
         paired: interval(&differences, seed),
         differences: Spread::of(&differences),
-        paired_last: place.bytes.then(|| interval(&less(&last(own), &last(&baseline.paired)), seed)),
+        paired_last: place
+            .bytes
+            .then(|| interval(&less(&last(own), &last(&baseline.paired)), seed)),
         raw_us: place.raw.then(|| microseconds(|outcome| outcome.handshake_ns)),
         raw_connected_us: place.raw.then(|| microseconds(|outcome| outcome.connected_ns)),
     }
@@ -298,11 +301,7 @@ impl Spread {
         let sorted = sorted(values.iter().copied());
         let percent =
             (0..=100).map(|share| rounded(quantile(&sorted, f64::from(share) / 100.0))).collect();
-        Self {
-            percent,
-            p999: rounded(quantile(&sorted, 0.999)),
-            mean: rounded(mean(values)),
-        }
+        Self { percent, p999: rounded(quantile(&sorted, 0.999)), mean: rounded(mean(values)) }
     }
 
     /// The quantile at so many per cent.
