@@ -2,12 +2,16 @@
 
 pub mod chain;
 mod exchange;
+pub mod openssl;
 pub mod rounds;
 pub mod rustls;
 
+use std::path::Path;
+use std::process::Command;
+
 use crate::error::LabError;
 use crate::statistics::quantile_of;
-use crate::subject::{Kind, Subject};
+use crate::subject::{KeyExchange, Kind, Subject, key_exchanges};
 pub use crate::tls::rustls::{client_config, server_config};
 use crate::trace::Trace;
 
@@ -17,6 +21,10 @@ pub trait Stack: Sync {
     fn name(&self) -> &'static str;
     /// Its version; an error says what it needs.
     fn version(&self) -> Result<String, LabError>;
+    /// The program as a command in which this implementation is there, for helper processes.
+    fn command(&self, executable: &Path) -> Command {
+        Command::new(executable)
+    }
     /// Whether it can do this.
     fn supports(&self, subject: &Subject) -> bool;
     /// Makes keys, certificates and configurations, once.
@@ -30,15 +38,24 @@ pub trait Handshaker {
 }
 
 /// Every implementation; the first one is Outlast's.
-pub static STACKS: &[&dyn Stack] = &[&rustls::Rustls];
+pub static STACKS: &[&dyn Stack] = &[&rustls::Rustls, &openssl::OpenSslStack];
 
 /// The implementation with this name.
 pub fn stack(name: &str) -> Result<&'static dyn Stack, LabError> {
     STACKS
         .iter()
-        .find(|stack| stack.name() == name)
+        .find(|stack| stack.name().eq_ignore_ascii_case(name))
         .copied()
         .ok_or_else(|| LabError::Plan(format!("no TLS implementation is named {name}")))
+}
+
+/// The key exchange whose share a client sends in vain before it is asked for the subject's: a usual one.
+pub fn wrong_group(subject: &Subject) -> Result<&'static KeyExchange, LabError> {
+    key_exchanges()
+        .iter()
+        .filter(|row| !row.strength.is_post_quantum() && !row.legacy)
+        .find(|row| row.code_point != subject.key_exchange.code_point)
+        .ok_or_else(|| LabError::failed("there is no other group"))
 }
 
 /// The version of a crate in the workspace's lock file: what was compiled in.

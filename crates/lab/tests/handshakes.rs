@@ -157,3 +157,65 @@ fn rounds_compare_what_they_measured() {
     let text = serde_json::to_string(&measured).unwrap();
     assert_eq!(serde_json::from_str::<rounds::Measured>(&text).unwrap(), measured);
 }
+
+/// Each stack with each key exchange, signature and kind that it supports.
+fn stack_does_what_it_supports(stack: &dyn Stack, at_least: usize) {
+    let mut done = 0;
+    let all = key_exchanges().iter().map(|row| (row.name, "ECDSA P-256"));
+    let signatures = authentications().iter().map(|row| ("x25519", row.name));
+    let hybrid = authentications().iter().map(|row| ("X25519MLKEM768", row.name));
+    for (key_exchange, authentication) in all.chain(signatures).chain(hybrid) {
+        if authentication == "RSA 4096" {
+            continue;
+        }
+        for kind in KINDS {
+            let subject = subject(key_exchange, authentication, 2).kind(kind);
+            if !stack.supports(&subject) {
+                continue;
+            }
+            is_well_formed(&once(stack, &subject), kind);
+            done += 1;
+        }
+    }
+    assert!(done >= at_least, "{}: only {done}", stack.name());
+}
+
+/// Where the system's OpenSSL is older, the one of the checkout is used, which may need its own loader: then this test runs
+/// itself with it.
+#[test]
+fn openssl_shakes_hands_where_it_is_there() {
+    const AGAIN: &str = "OUTLAST_TEST_UNDER_LOADER";
+    // Tests run in their crate's folder; the libraries are found from the checkout's.
+    std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap();
+    let stack = outlast_lab::tls::stack("openssl").unwrap();
+    match stack.version() {
+        Ok(version) => assert!(version.starts_with('3') || version.starts_with('4'), "{version}"),
+        Err(error) => {
+            assert!(error.to_string().contains("OUTLAST_OPENSSL_LIB"), "{error}");
+            assert!(std::env::var_os(AGAIN).is_none(), "{error}");
+            let this = std::env::current_exe().unwrap();
+            let mut command = stack.command(&this);
+            if command.get_program() != this {
+                command.args(["--exact", "openssl_shakes_hands_where_it_is_there"]);
+                assert!(command.env(AGAIN, "1").status().unwrap().success());
+            }
+            return;
+        }
+    }
+    stack_does_what_it_supports(stack, 60);
+    let [hybrid, classical] = ["X25519MLKEM768", "x25519"].map(|name| {
+        let trace = typical(stack, &subject(name, "ECDSA P-256", 1), 60).unwrap();
+        (trace.bytes(Side::Client), trace.bytes(Side::Server))
+    });
+    // Its client leaves out ec_point_formats, 8 bytes, where it offers no curve alone.
+    assert_eq!((hybrid.0 - classical.0, hybrid.1 - classical.1), (1184 - 8, 1088));
+}
+
+#[test]
+fn s2n_shakes_hands() {
+    let stack = outlast_lab::tls::stack("s2n-tls").unwrap();
+    assert!(stack.version().unwrap().starts_with("0.3"));
+    stack_does_what_it_supports(stack, 30);
+    let trace = typical(stack, &subject("X25519MLKEM768", "ECDSA P-256", 1), 5).unwrap();
+    assert!(trace.cpu_ns(Side::Server) > 10_000);
+}

@@ -1,6 +1,10 @@
 //! Libraries in C that are loaded when the lab runs, behind safe interfaces: the only crate with `unsafe`.
 //!
-//! Nothing here is linked: a machine without the library gets [`Missing`], and the lab goes on without it.
+//! Nothing that is loaded is linked: a machine without the library gets [`Missing`], and the lab goes on without it. s2n-tls is
+//! compiled in; it is here because its callbacks take raw pointers.
+
+pub mod openssl;
+pub mod s2n;
 
 pub mod pqmagic;
 

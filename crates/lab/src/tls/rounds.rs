@@ -67,7 +67,20 @@ pub struct Cold {
 
 /// What a process is asked for.
 #[derive(Debug, Serialize, Deserialize)]
-struct Order {
+#[serde(rename_all = "kebab-case")]
+enum Order {
+    /// Which of these it can do.
+    Ask { stack: String, subjects: Vec<SubjectNames> },
+    /// Rounds of handshakes.
+    Rounds(Rounds),
+    /// What [`typical`] says.
+    Typical { stack: String, subject: SubjectNames, rounds: usize },
+    /// So many handshakes, for others to look at: without a word.
+    Repeat { stack: String, subject: SubjectNames, count: u64 },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Rounds {
     stack: String,
     subjects: Vec<SubjectNames>,
     rounds: usize,
@@ -78,12 +91,98 @@ struct Order {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Line {
+    Unavailable { what: String, needs: String },
+    Offer(Offer),
     Cold(Cold),
     Round(Vec<Times>),
+    Trace(Trace),
+}
+
+/// What a TLS implementation can do on this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// Its version.
+    pub version: String,
+    /// Whether it supports each of what was asked for.
+    pub supported: Vec<bool>,
 }
 
 /// The process's end.
-pub const AGENT: Agent = Agent { name: "cpu-rounds", run: answer };
+pub const AGENT: Agent = Agent { name: "cpu", run: answer };
+
+/// A helper process for a stack: the command, with what it is asked for.
+fn command(settings: &Settings, stack_name: &str, order: &Order) -> Result<Command, LabError> {
+    let mut command = stack(stack_name)?.command(&settings.executable);
+    let argument = serde_json::to_string(order).map_err(LabError::failed)?;
+    command.args(["lab", "agent", AGENT.name, &argument]);
+    Ok(command)
+}
+
+/// Runs a helper process, and gives its answers.
+fn ask_process(
+    settings: &Settings,
+    stack: &str,
+    order: &Order,
+    stop: &AtomicBool,
+    mut each: impl FnMut(Line) -> Result<(), LabError>,
+) -> Result<(), LabError> {
+    lines(command(settings, stack, order)?, stop, |line| {
+        match serde_json::from_str(line).map_err(LabError::failed)? {
+            Line::Unavailable { what, needs } => Err(LabError::Unavailable { what, needs }),
+            line => each(line),
+        }
+    })
+}
+
+fn unexpected() -> LabError {
+    LabError::failed("a helper process answered something else")
+}
+
+/// Whether the implementation is there, and what of this it supports.
+pub fn ask(settings: &Settings, stack: &str, subjects: &[Subject]) -> Result<Offer, LabError> {
+    let subjects = subjects.iter().map(SubjectNames::from).collect();
+    let order = Order::Ask { stack: stack.to_owned(), subjects };
+    let mut offer = None;
+    ask_process(settings, stack, &order, &AtomicBool::new(false), |line| match line {
+        Line::Offer(found) => {
+            offer = Some(found);
+            Ok(())
+        }
+        _ => Err(unexpected()),
+    })?;
+    offer.ok_or_else(unexpected)
+}
+
+/// [`typical`] in a helper process: OpenSSL may need one.
+pub fn typical_trace(
+    settings: &Settings,
+    stack: &str,
+    subject: &Subject,
+    rounds: usize,
+    stop: &AtomicBool,
+) -> Result<Trace, LabError> {
+    let order = Order::Typical { stack: stack.to_owned(), subject: subject.into(), rounds };
+    let mut trace = None;
+    ask_process(settings, stack, &order, stop, |line| match line {
+        Line::Trace(found) => {
+            trace = Some(found);
+            Ok(())
+        }
+        _ => Err(unexpected()),
+    })?;
+    trace.ok_or_else(unexpected)
+}
+
+/// A helper process that shakes hands so often and says nothing, after its warm-up: for profilers.
+pub fn repeating(
+    settings: &Settings,
+    stack: &str,
+    subject: &Subject,
+    count: u64,
+) -> Result<Command, LabError> {
+    let order = Order::Repeat { stack: stack.to_owned(), subject: subject.into(), count };
+    command(settings, stack, &order)
+}
 
 /// Measures in this many processes. A subject that stands twice in the list is its own control: see [`Measured::control`].
 pub fn measure(
@@ -98,16 +197,18 @@ pub fn measure(
     let mut measured = Measured { subjects: subjects.clone(), ..Measured::default() };
     for process in 0..processes.max(1) as u64 {
         let seed = settings.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(process);
-        let order = Order { stack: stack.to_owned(), subjects: subjects.clone(), rounds, seed };
-        let argument = serde_json::to_string(&order).map_err(LabError::failed)?;
-        let mut command = Command::new(&settings.executable);
-        command.args(["lab", "agent", AGENT.name, &argument]);
+        let order = Order::Rounds(Rounds {
+            stack: stack.to_owned(),
+            subjects: subjects.clone(),
+            rounds,
+            seed,
+        });
         let mut samples = Vec::with_capacity(rounds);
-        lines(command, stop, |line| {
-            match serde_json::from_str(line).map_err(LabError::failed)? {
+        ask_process(settings, stack, &order, stop, |line| {
+            match line {
                 Line::Cold(cold) => measured.cold.push(cold),
                 Line::Round(round) if round.len() == subjects.len() => samples.push(round),
-                Line::Round(_) => return Err(LabError::failed("a round is not complete")),
+                _ => return Err(unexpected()),
             }
             Ok(())
         })?;
@@ -127,13 +228,14 @@ pub fn in_process(
     seed: u64,
 ) -> Result<Measured, LabError> {
     let subjects: Vec<SubjectNames> = subjects.iter().map(SubjectNames::from).collect();
-    let order = Order { stack: stack.to_owned(), subjects: subjects.clone(), rounds, seed };
+    let order = Rounds { stack: stack.to_owned(), subjects: subjects.clone(), rounds, seed };
     let mut measured = Measured { subjects, ..Measured::default() };
     let mut samples = Vec::new();
     perform(&order, &mut |line| {
         match line {
             Line::Cold(cold) => measured.cold.push(cold),
             Line::Round(round) => samples.push(round),
+            _ => return Err(unexpected()),
         }
         Ok(())
     })?;
@@ -189,16 +291,43 @@ impl Drop for Helper {
 fn answer(argument: &str) -> Result<(), LabError> {
     let order: Order = serde_json::from_str(argument).map_err(LabError::failed)?;
     let mut out = std::io::stdout().lock();
-    perform(&order, &mut |line| {
+    let mut tell = |line: Line| {
         let mut text = serde_json::to_vec(&line).map_err(LabError::failed)?;
         text.push(b'\n');
-        out.write_all(&text).map_err(LabError::failed)
-    })?;
-    out.flush().map_err(LabError::failed)
+        out.write_all(&text).and_then(|()| out.flush()).map_err(LabError::failed)
+    };
+    match obey(&order, &mut tell) {
+        Err(LabError::Unavailable { what, needs }) => tell(Line::Unavailable { what, needs }),
+        other => other,
+    }
+}
+
+fn obey(order: &Order, tell: &mut dyn FnMut(Line) -> Result<(), LabError>) -> Result<(), LabError> {
+    match order {
+        Order::Ask { stack: name, subjects } => {
+            let stack = stack(name)?;
+            let version = stack.version()?;
+            let supports = |names| Subject::try_from(names).map(|subject| stack.supports(&subject));
+            let supported = subjects.iter().map(supports).collect::<Result<_, LabError>>()?;
+            tell(Line::Offer(Offer { version, supported }))
+        }
+        Order::Rounds(rounds) => perform(rounds, tell),
+        Order::Typical { stack: name, subject, rounds } => {
+            let trace = super::typical(stack(name)?, &Subject::try_from(subject)?, *rounds)?;
+            tell(Line::Trace(trace))
+        }
+        Order::Repeat { stack: name, subject, count } => {
+            let mut handshaker = stack(name)?.prepare(&Subject::try_from(subject)?)?;
+            for _ in 0..*count {
+                handshaker.handshake()?;
+            }
+            Ok(())
+        }
+    }
 }
 
 fn perform(
-    order: &Order,
+    order: &Rounds,
     tell: &mut dyn FnMut(Line) -> Result<(), LabError>,
 ) -> Result<(), LabError> {
     let begun = thread_cpu();

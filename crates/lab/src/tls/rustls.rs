@@ -15,9 +15,9 @@ use rustls::{
 
 use super::chain::{self, Chain, SERVER_NAMES};
 use super::exchange::{Peer, shake};
-use super::{Handshaker, Stack};
+use super::{Handshaker, Stack, wrong_group};
 use crate::error::LabError;
-use crate::subject::{Kind, Subject, key_exchanges};
+use crate::subject::{Kind, Subject};
 use crate::trace::Trace;
 
 /// The row.
@@ -94,16 +94,6 @@ fn provider(subject: &Subject, groups: Vec<&'static dyn SupportedKxGroup>) -> Ar
     })
 }
 
-/// The group whose share a client sends in vain before it is asked for the subject's: a usual one.
-pub fn wrong_group(subject: &Subject) -> Result<&'static dyn SupportedKxGroup, LabError> {
-    key_exchanges()
-        .iter()
-        .filter(|row| !row.strength.is_post_quantum() && !row.legacy)
-        .find(|row| row.code_point != subject.key_exchange.code_point)
-        .map(|row| row.group)
-        .ok_or_else(|| LabError::failed("there is no other group"))
-}
-
 fn server_config_with(
     subject: &Subject,
     key: Arc<dyn SigningKey>,
@@ -134,7 +124,7 @@ fn client_config_with(
 ) -> Result<ClientConfig, LabError> {
     let group = subject.key_exchange.group;
     let groups = match subject.kind {
-        Kind::HelloRetry => vec![wrong_group(subject)?, group],
+        Kind::HelloRetry => vec![wrong_group(subject)?.group, group],
         _ => vec![group],
     };
     let provider = provider(subject, groups);

@@ -1,0 +1,195 @@
+//! OpenSSL 3.5 or later, if its libraries are found.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use outlast_native::openssl::{Connection, Context, OpenSsl, Session, Setup, Side, load};
+
+use super::chain::{self, SERVER_NAMES};
+use super::exchange::{Peer, shake};
+use super::{Handshaker, Stack, wrong_group};
+use crate::error::LabError;
+use crate::subject::{Kind, Subject};
+use crate::trace::Trace;
+
+/// The variable that names the folder with `libssl.so.3` and `libcrypto.so.3`.
+pub const FOLDER_VARIABLE: &str = "OUTLAST_OPENSSL_LIB";
+/// Where `cargo xtask peers` puts it.
+const PEERS: &str = "target/peers/openssl/tree/usr/lib";
+
+/// The row.
+#[derive(Debug)]
+pub struct OpenSslStack;
+
+/// Folders in which to look before the system's.
+fn folders() -> Vec<PathBuf> {
+    let chosen = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from);
+    let ours = std::fs::read_dir(PEERS).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut folders: Vec<PathBuf> = chosen.into_iter().chain(ours).collect();
+    folders.retain(|folder| folder.join("libssl.so.3").exists());
+    folders
+}
+
+/// The program as a command. What is unpacked in the checkout may be made for a newer C library than the system's, which it
+/// has beside it with its own loader: then the program is started by that.
+pub fn command(executable: &Path) -> Command {
+    let loader = |folder: &PathBuf| {
+        let mut entries = std::fs::read_dir(folder).ok()?.flatten();
+        entries.find(|entry| entry.file_name().to_string_lossy().starts_with("ld-linux"))
+    };
+    if library().is_err()
+        && let Some((folder, loader)) =
+            folders().into_iter().find_map(|folder| loader(&folder).map(|found| (folder, found)))
+    {
+        let mut command = Command::new(loader.path());
+        command.arg("--library-path").arg(folder).arg(executable);
+        return command;
+    }
+    Command::new(executable)
+}
+
+fn library() -> Result<&'static OpenSsl, LabError> {
+    load(&folders()).map_err(|missing| {
+        LabError::unavailable(
+            "OpenSSL 3.5 or later",
+            format!(
+                "its libraries, by the system, by cargo xtask peers in the checkout, or in the folder that {FOLDER_VARIABLE} names ({missing})"
+            ),
+        )
+    })
+}
+
+impl Stack for OpenSslStack {
+    fn name(&self) -> &'static str {
+        "OpenSSL"
+    }
+
+    fn version(&self) -> Result<String, LabError> {
+        library().map(|found| found.version().to_owned())
+    }
+
+    fn command(&self, executable: &Path) -> Command {
+        command(executable)
+    }
+
+    fn supports(&self, subject: &Subject) -> bool {
+        let Ok(openssl) = library() else { return false };
+        let groups = subject.key_exchange.name;
+        let setup = Setup { side: Side::Client, groups, identity: None, roots: None };
+        !subject.key_exchange.legacy
+            && !subject.authentication.legacy
+            && Context::new(openssl, &setup).is_ok()
+    }
+
+    fn prepare(&self, subject: &Subject) -> Result<Box<dyn Handshaker>, LabError> {
+        let openssl = library()?;
+        let server_chain = chain::server(subject.authentication, subject.certificates)?;
+        let client_chain = match subject.kind {
+            Kind::Mutual => Some(chain::client(subject.authentication, subject.certificates)?),
+            _ => None,
+        };
+        let group = subject.key_exchange.name;
+        let client_groups = match subject.kind {
+            Kind::HelloRetry => format!("{}:{group}", wrong_group(subject)?.name),
+            _ => group.to_owned(),
+        };
+        let (chain, key) = (server_chain.chain_pem(), server_chain.key_pem()?);
+        let client_root = client_chain.as_ref().map(|chain| chain.root_pem());
+        let server = Setup {
+            side: Side::Server,
+            groups: group,
+            identity: Some((&chain, &key)),
+            roots: client_root.as_deref(),
+        };
+        let server = Context::new(openssl, &server).map_err(LabError::failed)?;
+        let identity = match &client_chain {
+            Some(chain) => Some((chain.chain_pem(), chain.key_pem()?)),
+            None => None,
+        };
+        let server_root = server_chain.root_pem();
+        let client = Setup {
+            side: Side::Client,
+            groups: &client_groups,
+            identity: identity.as_ref().map(|(chain, key)| (chain.as_str(), key.as_str())),
+            roots: Some(&server_root),
+        };
+        let client = Context::new(openssl, &client).map_err(LabError::failed)?;
+        let mut ready = Ready { subject: *subject, client, server, session: None };
+        if subject.kind == Kind::Resumed {
+            ready.session = Some(ready.shake()?.1);
+        }
+        Ok(Box::new(ready))
+    }
+}
+
+struct Ready {
+    subject: Subject,
+    client: Context,
+    server: Context,
+    session: Option<Session>,
+}
+
+impl Handshaker for Ready {
+    fn handshake(&mut self) -> Result<Trace, LabError> {
+        let (trace, session) = self.shake()?;
+        if self.session.is_some() {
+            self.session = Some(session);
+        }
+        Ok(trace)
+    }
+}
+
+impl Ready {
+    fn shake(&self) -> Result<(Trace, Session), LabError> {
+        let connect = |context: &Context, session| {
+            Connection::new(context, SERVER_NAMES[0], session)
+                .map(|connection| Half { connection, done: false })
+                .map_err(LabError::failed)
+        };
+        let (mut trace, client, server) =
+            shake(|| connect(&self.client, self.session.as_ref()), || connect(&self.server, None))?;
+        let expected = self.subject.key_exchange.name;
+        for half in [&client, &server] {
+            let group = half.connection.group().unwrap_or_default();
+            if !group.eq_ignore_ascii_case(expected) {
+                return Err(LabError::failed(format!("{group} instead of {expected}")));
+            }
+        }
+        trace.resumed = client.connection.resumed();
+        trace.hello_retry = trace.client_done == 4;
+        let mutual = self.subject.kind == Kind::Mutual;
+        if !client.connection.verified() || server.connection.verified() != mutual {
+            return Err(LabError::failed("a certificate was not verified"));
+        }
+        if trace.resumed != self.session.is_some()
+            || trace.hello_retry != (self.subject.kind == Kind::HelloRetry)
+        {
+            return Err(LabError::failed(format!("not {}", self.subject.name())));
+        }
+        Ok((trace, client.connection.session().map_err(LabError::failed)?))
+    }
+}
+
+struct Half {
+    connection: Connection,
+    done: bool,
+}
+
+impl Peer for Half {
+    fn turn(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<(), LabError> {
+        if !input.is_empty() {
+            self.connection.feed(input).map_err(LabError::failed)?;
+        }
+        if self.done {
+            self.connection.settle().map_err(LabError::failed)?;
+        } else {
+            self.done = self.connection.handshake().map_err(LabError::failed)?;
+        }
+        self.connection.drain(output);
+        Ok(())
+    }
+
+    fn done(&self) -> bool {
+        self.done
+    }
+}
