@@ -5,6 +5,7 @@ mod exchange;
 pub mod openssl;
 pub mod rounds;
 pub mod rustls;
+pub mod s2n;
 
 use std::path::Path;
 use std::process::Command;
@@ -38,7 +39,7 @@ pub trait Handshaker {
 }
 
 /// Every implementation; the first one is Outlast's.
-pub static STACKS: &[&dyn Stack] = &[&rustls::Rustls, &openssl::OpenSslStack];
+pub static STACKS: &[&dyn Stack] = &[&rustls::Rustls, &s2n::S2n, &openssl::OpenSslStack];
 
 /// The implementation with this name.
 pub fn stack(name: &str) -> Result<&'static dyn Stack, LabError> {

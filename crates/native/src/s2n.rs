@@ -132,6 +132,6 @@ unsafe extern "C" fn send(context: *mut c_void, buffer: *const u8, len: u32) -> 
 
 /// Says that there is nothing to be read now, as `read` would.
 fn blocked() -> c_int {
-    rustix_errno_again();
+    errno::set_errno(errno::Errno(rustix::io::Errno::AGAIN.raw_os_error()));
     -1
 }
