@@ -3,6 +3,7 @@
 pub mod chain;
 mod exchange;
 pub mod openssl;
+pub mod profile;
 pub mod rounds;
 pub mod rustls;
 pub mod s2n;

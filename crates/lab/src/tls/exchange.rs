@@ -1,5 +1,6 @@
 //! A handshake in memory: client and server take turns on one thread, and each turn's bytes and CPU time are noted.
 
+use super::profile::server_turn;
 use crate::error::LabError;
 use crate::trace::{Side, Step, Trace, thread_cpu};
 
@@ -28,13 +29,17 @@ pub(super) fn shake<C: Peer, S: Peer>(
     client.turn(&[], &mut to_server)?;
     note(&mut steps, Side::Client, &to_server, thread_cpu() - begun)?;
     let begun = thread_cpu();
+    server_turn(true);
     let mut server = server()?;
+    server_turn(false);
     let mut making = thread_cpu() - begun;
     let mut client_done = None;
     for _ in 0..MAX_TURNS {
         let begun = thread_cpu();
         to_client.clear();
-        server.turn(&to_server, &mut to_client)?;
+        server_turn(true);
+        server_half(&mut server, &to_server, &mut to_client)?;
+        server_turn(false);
         let spent = thread_cpu() - begun + std::mem::take(&mut making);
         if let Some(client_done) = client_done {
             let server_after_ns = nanos(spent);
@@ -64,6 +69,17 @@ pub(super) fn shake<C: Peer, S: Peer>(
         }
     }
     Err(LabError::failed("the handshake does not end"))
+}
+
+/// The server's turn, as a frame of its own in profiles.
+#[inline(never)]
+fn server_half<S: Peer>(
+    server: &mut S,
+    input: &[u8],
+    output: &mut Vec<u8>,
+) -> Result<(), LabError> {
+    let outcome = server.turn(input, output);
+    std::hint::black_box(outcome)
 }
 
 fn note(

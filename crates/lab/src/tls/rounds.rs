@@ -14,7 +14,7 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 
-use super::{Handshaker, WARM_UP, stack};
+use super::{Handshaker, WARM_UP, profile, stack};
 use crate::agent::Agent;
 use crate::error::LabError;
 use crate::result::Control;
@@ -75,8 +75,8 @@ enum Order {
     Rounds(Rounds),
     /// What [`typical`] says.
     Typical { stack: String, subject: SubjectNames, rounds: usize },
-    /// So many handshakes, for others to look at: without a word.
-    Repeat { stack: String, subject: SubjectNames, count: u64 },
+    /// So many handshakes of each in turn, for others to look at: without a word, with a mark before each and at the end.
+    Repeat { stack: String, subjects: Vec<SubjectNames>, count: u64, named: bool },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -173,14 +173,45 @@ pub fn typical_trace(
     trace.ok_or_else(unexpected)
 }
 
-/// A helper process that shakes hands so often and says nothing, after its warm-up: for profilers.
+/// A helper process that shakes hands so often and says nothing: for profilers.
 pub fn repeating(
     settings: &Settings,
     stack: &str,
     subject: &Subject,
     count: u64,
 ) -> Result<Command, LabError> {
-    let order = Order::Repeat { stack: stack.to_owned(), subject: subject.into(), count };
+    repeat(settings, stack, std::slice::from_ref(subject), count, false)
+}
+
+/// The same with a thread that changes its name with whose turn it is.
+pub(super) fn named(
+    settings: &Settings,
+    stack: &str,
+    subject: &Subject,
+    count: u64,
+) -> Result<Command, LabError> {
+    repeat(settings, stack, std::slice::from_ref(subject), count, true)
+}
+
+/// The same with each of these, one after the other, and marks around each.
+pub(super) fn between_marks(
+    settings: &Settings,
+    stack: &str,
+    subjects: &[Subject],
+    count: u32,
+) -> Result<Command, LabError> {
+    repeat(settings, stack, subjects, count.into(), false)
+}
+
+fn repeat(
+    settings: &Settings,
+    stack: &str,
+    subjects: &[Subject],
+    count: u64,
+    named: bool,
+) -> Result<Command, LabError> {
+    let subjects = subjects.iter().map(SubjectNames::from).collect();
+    let order = Order::Repeat { stack: stack.to_owned(), subjects, count, named };
     command(settings, stack, &order)
 }
 
@@ -316,11 +347,27 @@ fn obey(order: &Order, tell: &mut dyn FnMut(Line) -> Result<(), LabError>) -> Re
             let trace = super::typical(stack(name)?, &Subject::try_from(subject)?, *rounds)?;
             tell(Line::Trace(trace))
         }
-        Order::Repeat { stack: name, subject, count } => {
-            let mut handshaker = stack(name)?.prepare(&Subject::try_from(subject)?)?;
-            for _ in 0..*count {
-                handshaker.handshake()?;
+        Order::Repeat { stack: name, subjects, count, named } => {
+            let stack = stack(name)?;
+            let mut ready = subjects
+                .iter()
+                .map(|names| stack.prepare(&Subject::try_from(names)?))
+                .collect::<Result<Vec<_>, LabError>>()?;
+            for handshaker in &mut ready {
+                for _ in 0..3 {
+                    handshaker.handshake()?;
+                }
             }
+            if *named {
+                profile::name_turns();
+            }
+            for handshaker in &mut ready {
+                profile::outlast_profile_mark();
+                for _ in 0..*count {
+                    handshaker.handshake()?;
+                }
+            }
+            profile::outlast_profile_mark();
             Ok(())
         }
     }
