@@ -1,0 +1,455 @@
+//! One connection from SYN to the last byte, event by event. Memory is kept from one connection to the next: nothing is allocated
+//! for an event.
+
+use super::receiver::Receiver;
+use super::sender::{Acknowledgement, Kernel, Sender};
+use super::wire::{Packet, Path, Wire};
+use super::{Clock, Profile};
+use crate::link::{Draw, Link, Outcome, PURE_ACK, Transfer};
+use crate::trace::{Side, Trace};
+
+/// `TCP_TIMEOUT_INIT`: 1 s.
+const FIRST_TIMEOUT_US: u64 = 1_000_000;
+/// `TCP_RTO_MAX`: 120 s.
+const TIMEOUT_MAX_US: u64 = 120_000_000;
+/// A connection that takes longer is given up: an hour.
+pub(super) const LIMIT_NS: u64 = 3_600_000_000_000;
+/// Most data of one direction: above all what is realistic, and far from the end of TCP's sequences.
+const MOST_BYTES: u64 = 1 << 30;
+/// Data of a TLS record at most, and what is added to it: header, type, tag (RFC 8446, section 5.2).
+const RECORD: u32 = 16_384;
+const RECORD_ADDS: u32 = 22;
+/// Never.
+const NEVER: u64 = u64::MAX;
+
+const CLIENT: usize = 0;
+const SERVER: usize = 1;
+
+/// Something that a side writes at once.
+#[derive(Debug, Clone, Copy)]
+struct Write {
+    bytes: u32,
+    /// What must have arrived from the other side before.
+    needs: u32,
+    /// CPU time after that.
+    cpu_ns: u64,
+    /// Whether the client's handshake is complete with it.
+    done: bool,
+}
+
+/// What both sides do, in the units of the simulation.
+#[derive(Debug)]
+pub(super) struct Script {
+    writes: [Vec<Write>; 2],
+    /// Bytes that have arrived at the client when it has the first, and the last byte of the answer; `None` without an answer.
+    answer: Option<[u32; 2]>,
+}
+
+impl Script {
+    /// The flights of a trace, with the transfer after them: the request leaves with the client's Finished, the answer with the server's
+    /// tickets.
+    pub(super) fn new(trace: &Trace, transfer: Transfer) -> Self {
+        let mut writes = [Vec::new(), Vec::new()];
+        let mut sent = [0_u32; 2];
+        let mut tickets = (0_u32, trace.server_after_ns);
+        for (index, step) in trace.steps.iter().enumerate() {
+            let side = usize::from(step.from == Side::Server);
+            if index > trace.client_done && side == SERVER {
+                tickets.0 = add(tickets.0, u64::from(step.bytes));
+                tickets.1 = tickets.1.saturating_add(step.cpu_ns);
+                continue;
+            }
+            let mut bytes = step.bytes;
+            if index == trace.client_done {
+                bytes = add(bytes, records(transfer.request));
+            }
+            writes[side].push(Write {
+                bytes,
+                needs: sent[1 - side],
+                cpu_ns: step.cpu_ns,
+                done: index == trace.client_done,
+            });
+            sent[side] = add(sent[side], u64::from(bytes));
+        }
+        let body = add(0, records(transfer.body));
+        let before = add(sent[SERVER], u64::from(tickets.0));
+        let bytes = add(tickets.0, u64::from(body));
+        if bytes > 0 {
+            writes[SERVER].push(Write {
+                bytes,
+                needs: sent[CLIENT],
+                cpu_ns: tickets.1,
+                done: false,
+            });
+        }
+        // Nothing of a record can be read before all of it is there.
+        let first = transfer.body.min(RECORD) + RECORD_ADDS;
+        let answer = (transfer.body > 0)
+            .then(|| [add(before, u64::from(first)), add(before, u64::from(body))]);
+        Self { writes, answer }
+    }
+}
+
+/// Bytes of TLS records for so much data.
+fn records(data: u32) -> u64 {
+    u64::from(data) + u64::from(RECORD_ADDS) * u64::from(data.div_ceil(RECORD))
+}
+
+fn add(to: u32, bytes: u64) -> u32 {
+    u32::try_from((u64::from(to) + bytes).min(MOST_BYTES)).unwrap_or(u32::MAX)
+}
+
+/// How far a side is with TCP's handshake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Phase {
+    /// The client has sent a SYN; the server waits for one.
+    #[default]
+    Beginning,
+    /// The server has answered.
+    Answered,
+    /// Data may flow.
+    Connected,
+}
+
+/// One side.
+#[derive(Debug, Default)]
+struct End {
+    phase: Phase,
+    sender: Sender,
+    receiver: Receiver,
+    /// When the SYN, or SYN-ACK, is sent again.
+    syn_due: u64,
+    /// When it was sent last.
+    syn_sent: u64,
+    /// How often it was sent again, and how often because of time.
+    syn_again: u32,
+    syn_timeouts: u32,
+    /// Packets with nothing but an acknowledgement since the last new packet, and that packet's number.
+    acks: (u32, u32),
+    /// Index of what is written next, and when, if what it needs is there.
+    writing: usize,
+    write_due: u64,
+}
+
+impl End {
+    fn clear(&mut self) {
+        self.sender.clear();
+        self.receiver.clear();
+        *self = Self {
+            sender: std::mem::take(&mut self.sender),
+            receiver: std::mem::take(&mut self.receiver),
+            syn_due: NEVER,
+            write_due: NEVER,
+            ..Self::default()
+        };
+    }
+}
+
+/// What happens next.
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    Arrival,
+    Syn,
+    Timer,
+    Acknowledge,
+    Write,
+}
+
+/// A link with two ends, used again for each connection.
+#[derive(Debug)]
+pub(super) struct Simulation {
+    profile: &'static Profile,
+    path: Path,
+    clock: Clock,
+    ends: [End; 2],
+    /// What each side sends.
+    wires: [Wire; 2],
+    draws: [Draw; 2],
+    outcome: Outcome,
+}
+
+impl Simulation {
+    pub(super) fn new(profile: &'static Profile, link: &Link) -> Self {
+        let draw = Draw::new(0, 0, Side::Client);
+        Self {
+            profile,
+            path: Path::from(link),
+            clock: Clock::default(),
+            ends: [End::default(), End::default()],
+            wires: [Wire::default(), Wire::default()],
+            draws: [draw, draw],
+            outcome: nothing(),
+        }
+    }
+
+    /// Runs one connection.
+    pub(super) fn run(&mut self, script: &Script, seed: u64, flow: u64) -> Outcome {
+        self.draws = [Draw::new(seed, flow, Side::Client), Draw::new(seed, flow, Side::Server)];
+        self.clock = Clock::new(self.profile, self.draws[CLIENT].bits(u32::MAX, 0));
+        for (end, wire) in self.ends.iter_mut().zip(&mut self.wires) {
+            end.clear();
+            wire.clear();
+        }
+        self.outcome = nothing();
+        self.send_syn(CLIENT, 0);
+        let mut finished = false;
+        while !finished {
+            let (now, side, event) = self.next();
+            if now > LIMIT_NS {
+                break;
+            }
+            finished = self.happen(script, now, side, event);
+        }
+        let resent = self.resent();
+        let outcome = &mut self.outcome;
+        if outcome.handshake_ns == LIMIT_NS {
+            outcome.handshake_retransmissions = resent;
+        }
+        if script.answer.is_none() {
+            outcome.first_byte_ns = outcome.handshake_ns;
+            outcome.last_byte_ns = outcome.handshake_ns;
+        }
+        outcome.retransmissions = resent;
+        *outcome
+    }
+
+    /// The first of all that is due.
+    fn next(&self) -> (u64, usize, Event) {
+        let mut first = (NEVER, CLIENT, Event::Syn);
+        for side in [CLIENT, SERVER] {
+            let end = &self.ends[side];
+            let arrival = self.wires[1 - side].packets.front().map_or(NEVER, |one| one.arrives);
+            for (at, event) in [
+                (arrival, Event::Arrival),
+                (end.syn_due, Event::Syn),
+                (end.sender.due, Event::Timer),
+                (end.receiver.due, Event::Acknowledge),
+                (end.write_due, Event::Write),
+            ] {
+                if at < first.0 {
+                    first = (at, side, event);
+                }
+            }
+        }
+        first
+    }
+
+    /// One event; true if there is nothing more to learn.
+    fn happen(&mut self, script: &Script, now: u64, side: usize, event: Event) -> bool {
+        let kernel = self.kernel();
+        match event {
+            Event::Arrival => {
+                if let Some(packet) = self.wires[1 - side].packets.pop_front() {
+                    self.arrive(script, now, side, &packet);
+                }
+            }
+            Event::Syn => {
+                self.ends[side].syn_timeouts += 1;
+                self.ends[side].syn_again += 1;
+                self.send_syn(side, now);
+            }
+            Event::Timer => {
+                self.ends[side].sender.timer(kernel, now);
+                self.flush(side, now);
+            }
+            Event::Acknowledge => {
+                if self.ends[side].receiver.late() {
+                    self.send_ack(side, now);
+                }
+            }
+            Event::Write => {
+                let end = &mut self.ends[side];
+                end.write_due = NEVER;
+                let Some(write) = script.writes[side].get(end.writing) else { return false };
+                end.writing += 1;
+                end.sender.write(kernel, now, write.bytes);
+                self.flush(side, now);
+                if write.done {
+                    self.outcome.handshake_ns = now;
+                    self.outcome.handshake_retransmissions = self.resent();
+                    if script.answer.is_none() {
+                        return true;
+                    }
+                }
+                self.prepare(script, now, side);
+            }
+        }
+        let Some([first, last]) = script.answer else { return false };
+        // Sequences begin at 1.
+        let arrived = self.ends[CLIENT].receiver.next.saturating_sub(1);
+        if arrived >= first && self.outcome.first_byte_ns == LIMIT_NS {
+            self.outcome.first_byte_ns = now;
+        }
+        if arrived >= last {
+            self.outcome.last_byte_ns = now;
+            return true;
+        }
+        false
+    }
+
+    fn kernel(&self) -> Kernel {
+        Kernel { profile: self.profile, clock: self.clock }
+    }
+
+    fn resent(&self) -> u16 {
+        let all: u32 = self.ends.iter().map(|end| end.syn_again + end.sender.resent).sum();
+        u16::try_from(all).unwrap_or(u16::MAX)
+    }
+
+    fn arrive(&mut self, script: &Script, now: u64, side: usize, packet: &Packet) {
+        let kernel = self.kernel();
+        if packet.syn {
+            self.arrive_syn(script, now, side, packet);
+            return;
+        }
+        if side == SERVER {
+            match self.ends[SERVER].phase {
+                // It cannot be: the client connects by the server's answer.
+                Phase::Beginning => return,
+                Phase::Answered => self.connected(SERVER, now, packet.echo),
+                Phase::Connected => {}
+            }
+        }
+        let end = &mut self.ends[side];
+        let mut at_once = false;
+        if packet.len > 0 {
+            at_once = end.receiver.data(self.profile, &self.clock, now, packet);
+        } else if packet.start <= end.receiver.next {
+            end.receiver.recent = end.receiver.recent.max(packet.stamp);
+        }
+        let count = usize::from(packet.block_count);
+        end.sender.acknowledged(
+            kernel,
+            now,
+            &Acknowledgement {
+                ack: packet.ack,
+                blocks: packet.blocks.get(..count).unwrap_or_default(),
+                duplicate: packet.duplicate,
+                echo: packet.echo,
+                data: packet.len > 0,
+            },
+        );
+        self.flush(side, now);
+        if at_once {
+            self.send_ack(side, now);
+        }
+        self.prepare(script, now, side);
+    }
+
+    fn arrive_syn(&mut self, script: &Script, now: u64, side: usize, packet: &Packet) {
+        match (side, self.ends[side].phase) {
+            (SERVER, Phase::Beginning) => {
+                let end = &mut self.ends[SERVER];
+                end.phase = Phase::Answered;
+                end.receiver.synchronized(packet.stamp);
+                self.send_syn(SERVER, now);
+            }
+            (SERVER, Phase::Answered) => {
+                // The client asks again: answered at once, and the answer's timer starts anew (tcp_check_req).
+                self.ends[SERVER].syn_again += 1;
+                self.send_syn(SERVER, now);
+            }
+            (SERVER, Phase::Connected) => {}
+            (_, Phase::Connected) => self.send_ack(CLIENT, now),
+            (_, _) => {
+                self.ends[CLIENT].receiver.synchronized(packet.stamp);
+                self.connected(CLIENT, now, packet.echo);
+                self.outcome.connected_ns = now;
+                self.send_ack(CLIENT, now);
+                self.prepare(script, now, CLIENT);
+            }
+        }
+    }
+
+    /// A side is connected; the answer to its SYN, or SYN-ACK, has this timestamp.
+    fn connected(&mut self, side: usize, now: u64, echo: u64) {
+        let kernel = self.kernel();
+        let end = &mut self.ends[side];
+        end.phase = Phase::Connected;
+        end.syn_due = NEVER;
+        let rtt_us = if end.syn_again == 0 {
+            (now - end.syn_sent) / 1000
+        } else {
+            self.clock.stamp(now).saturating_sub(echo).max(1) * 1000
+        };
+        end.sender.established(kernel, Some(rtt_us), end.syn_timeouts > 1);
+    }
+
+    /// Starts the CPU time of what is written next, if what it needs is there.
+    fn prepare(&mut self, script: &Script, now: u64, side: usize) {
+        let end = &mut self.ends[side];
+        if end.write_due != NEVER || end.phase != Phase::Connected {
+            return;
+        }
+        if let Some(write) = script.writes[side].get(end.writing)
+            && end.receiver.next > write.needs
+        {
+            end.write_due = now.saturating_add(write.cpu_ns);
+        }
+    }
+
+    /// Sends a SYN, or SYN-ACK, and sets its timer.
+    fn send_syn(&mut self, side: usize, now: u64) {
+        let profile = self.profile;
+        let end = &mut self.ends[side];
+        // New kernels send the first SYNs again without back-off; SYN-ACKs are always backed off.
+        let linear = if side == CLIENT { profile.linear_syns } else { 0 };
+        let doublings = end.syn_timeouts.saturating_sub(linear).min(16);
+        let timeout = (FIRST_TIMEOUT_US << doublings).min(TIMEOUT_MAX_US);
+        end.syn_due = self.clock.fires(now, self.clock.jiffies(timeout));
+        end.syn_sent = now;
+        let mut packet = Packet { syn: true, stamp: self.clock.stamp(now), ..Packet::default() };
+        if side == SERVER {
+            end.receiver.acknowledge(&mut packet);
+        }
+        self.wires[side].send(&self.path, self.draws[side], now, (0, end.syn_again), packet);
+    }
+
+    /// Sends what the sender wants to.
+    fn flush(&mut self, side: usize, now: u64) {
+        let end = &mut self.ends[side];
+        if end.sender.out.is_empty() {
+            return;
+        }
+        end.receiver.replying(now);
+        for departure in &end.sender.out {
+            let mut packet = Packet {
+                start: departure.start,
+                len: departure.len,
+                stamp: self.clock.stamp(now),
+                ..Packet::default()
+            };
+            end.receiver.acknowledge(&mut packet);
+            let key = (departure.number, departure.again);
+            self.wires[side].send(&self.path, self.draws[side], now, key, packet);
+        }
+        end.sender.out.clear();
+    }
+
+    /// Sends nothing but an acknowledgement.
+    fn send_ack(&mut self, side: usize, now: u64) {
+        let end = &mut self.ends[side];
+        let number = end.sender.number;
+        if end.acks.1 != number {
+            end.acks = (0, number);
+        }
+        let mut packet =
+            Packet { start: end.sender.next(), stamp: self.clock.stamp(now), ..Packet::default() };
+        end.receiver.acknowledge(&mut packet);
+        let key = (number, PURE_ACK + end.acks.0);
+        end.acks.0 += 1;
+        self.wires[side].send(&self.path, self.draws[side], now, key, packet);
+    }
+}
+
+fn nothing() -> Outcome {
+    Outcome {
+        connected_ns: LIMIT_NS,
+        handshake_ns: LIMIT_NS,
+        first_byte_ns: LIMIT_NS,
+        last_byte_ns: LIMIT_NS,
+        retransmissions: 0,
+        handshake_retransmissions: 0,
+        late: 0,
+    }
+}
