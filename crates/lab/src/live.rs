@@ -14,6 +14,7 @@ mod packet;
 mod peer;
 mod place;
 mod script;
+mod tls;
 mod wire;
 
 use std::fs::File;
@@ -26,7 +27,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
-use self::agents::{Exec, Line, Order, Serve, Times};
+use self::agents::{Ends, Exec, Line, Listen, Order, Times};
 use self::clock::{nanos, now_ns};
 pub use self::flows::{BARE, Flow, Lost};
 use self::flows::{Chance, FIRST_SPARED, LAST_SPARED};
@@ -34,6 +35,7 @@ use self::guard::Guard;
 use self::peer::Peer;
 use self::place::Place;
 use self::script::Script;
+use self::tls::Named;
 use self::wire::{EDGES_NS, Shape, Wire};
 use crate::agent::Agent;
 use crate::error::LabError;
@@ -88,16 +90,15 @@ pub struct Live<'a> {
 /// A client and a server that are at work.
 struct Pair {
     script: Script,
-    client: Peer,
-    server: Peer,
+    ends: Peer,
+    /// A server in a process of its own.
+    server: Option<Peer>,
     address: SocketAddr,
     spared: SocketAddr,
 }
 
-/// The client at the end of the link.
-pub const CLIENT_AGENT: Agent = Agent { name: "live-client", run: agents::client };
-/// The server at the end of the link.
-pub const SERVER_AGENT: Agent = Agent { name: "live-server", run: agents::server };
+/// A client and a server at the ends of the link.
+pub const ENDS_AGENT: Agent = Agent { name: "live-ends", run: agents::ends };
 /// Runs any command at an end of the link.
 pub const EXEC_AGENT: Agent = Agent { name: "live-exec", run: agents::exec };
 
@@ -176,8 +177,10 @@ impl<'a> Live<'a> {
         first: u64,
         count: u64,
     ) -> Result<Vec<Outcome>, LabError> {
-        let _ = (stack, subject, transfer, first, count);
-        Err(LabError::failed("not there yet"))
+        let mut outcomes = Vec::new();
+        let script = script(stack, subject)?;
+        self.each(&script, transfer, first, count, &mut |outcome, _| outcomes.push(outcome))?;
+        Ok(outcomes)
     }
 
     /// Connections whose ends send as many bytes, after as much work, as in a handshake that was measured: TCP is real, TLS is not.
@@ -214,13 +217,9 @@ impl<'a> Live<'a> {
     /// The command, to be run at this end of the link: with the same arguments, environment and folder. Its standard streams
     /// are those of a new command; it is killed when the thread that starts it ends.
     pub fn at(&self, side: Side, command: &Command) -> Command {
-        self.enter(side, command, Some(std::process::id()))
-    }
-
-    fn enter(&self, side: Side, command: &Command, parent: Option<u32>) -> Command {
         let exec = Exec {
             namespace: self.place(side).path(),
-            parent,
+            parent: std::process::id(),
             program: command.get_program().to_owned(),
             arguments: command.get_args().map(ToOwned::to_owned).collect(),
         };
@@ -334,30 +333,26 @@ impl<'a> Live<'a> {
         if self.spared_port >= LAST_SPARED {
             self.spared_port = FIRST_SPARED + 1;
         }
-        let serve = Serve {
-            address: self.server_address(0),
+        let listen = Listen {
+            counted: self.server_address(0),
             spared: self.server_address(self.spared_port),
+        };
+        let ends = Ends {
+            places: [self.place(Side::Client).path(), self.place(Side::Server).path()],
+            server: Some(listen),
             script: script.clone(),
         };
-        let mut server = self.agent(Side::Server, SERVER_AGENT.name, &serve)?;
-        let Line::Ready(address) = server.hear(START, self.stop, &mut || Ok(()))? else {
+        let argument = serde_json::to_string(&ends).map_err(LabError::failed)?;
+        let mut command = Command::new(&self.executable);
+        command.args(["lab", "agent", ENDS_AGENT.name, &argument]);
+        command.env(guard::TOKEN, self.guard.token());
+        let mut ends = Peer::start("the ends of the emulated link", command)?;
+        let Line::Ready(Some(address)) = ends.hear(START, self.stop, &mut || Ok(()))? else {
             return Err(LabError::failed("the server at the end of the link is not ready"));
         };
-        let client = self.agent(Side::Client, CLIENT_AGENT.name, script)?;
-        let spared = serve.spared;
-        self.pairs.push(Pair { script: script.clone(), client, server, address, spared });
+        let script = script.clone();
+        self.pairs.push(Pair { script, ends, server: None, address, spared: listen.spared });
         Ok(self.pairs.len() - 1)
-    }
-
-    fn agent(&self, side: Side, name: &str, argument: &impl Serialize) -> Result<Peer, LabError> {
-        let mut command = Command::new(&self.executable);
-        let argument = serde_json::to_string(argument).map_err(LabError::failed)?;
-        command.args(["lab", "agent", name, &argument]);
-        let what = match side {
-            Side::Client => "the client at the end of the link",
-            Side::Server => "the server at the end of the link",
-        };
-        Peer::start(what, self.enter(side, &command, None))
     }
 
     /// Measures the TCP connect at the asked round-trip time, and takes the error from the delay.
@@ -429,13 +424,14 @@ impl Pair {
         let order =
             Order { address: self.address, spared: self.spared, transfer, count, deadline_ms };
         let mut times = Vec::new();
-        if let Err(error) = self.client.tell(&order) {
+        if let Err(error) = self.ends.tell(&order) {
             return (times, Some(error));
         }
         while (times.len() as u64) < count {
             let server = &mut self.server;
-            let alive = &mut || server.ended().map_or(Ok(()), Err);
-            let error = match self.client.hear(deadline * 4 + START, stop, alive) {
+            let mut dead = || server.as_mut().and_then(Peer::ended);
+            let alive = &mut || dead().map_or(Ok(()), Err);
+            let error = match self.ends.hear(deadline * 4 + START, stop, alive) {
                 Ok(Line::Times(one)) => {
                     times.push(one);
                     continue;
@@ -449,9 +445,19 @@ impl Pair {
             };
             // A connection that failed because the server died is the server's fault.
             std::thread::sleep(Duration::from_millis(20));
-            return (times, Some(self.server.ended().unwrap_or(error)));
+            return (times, Some(dead().unwrap_or(error)));
         }
         (times, None)
+    }
+}
+
+/// What the ends do for this implementation and subject.
+fn script(stack: &str, subject: &Subject) -> Result<Script, LabError> {
+    match stack {
+        "rustls" => Ok(Script::Rustls(Named::new(subject))),
+        _ => {
+            Err(LabError::Plan(format!("the live engine has no TLS implementation named {stack}")))
+        }
     }
 }
 

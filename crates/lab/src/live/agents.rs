@@ -1,5 +1,7 @@
-//! The processes at the ends of the link: a client and a server that do connections as told, and the one that runs any command
-//! there.
+//! The processes at the ends of the link: one with a client at the one end and a server at the other, and one that runs any command
+//! at an end.
+//!
+//! Client and server share a process, not a thread and not a namespace: so they share one chain of certificates.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -7,15 +9,16 @@ use std::io::{BufRead, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use super::clock::now_ns;
 use super::place;
-use super::script::Script;
+use super::script::{Client, Script, Server};
 use crate::error::LabError;
 use crate::link::Transfer;
 
@@ -24,8 +27,8 @@ use crate::link::Transfer;
 pub(super) struct Exec {
     /// The namespace.
     pub namespace: PathBuf,
-    /// Who started it, and with whom it ends; `None` if it watches its standard input.
-    pub parent: Option<u32>,
+    /// Who started it, and with whom it ends.
+    pub parent: u32,
     /// The command.
     pub program: OsString,
     /// Its arguments.
@@ -35,43 +38,45 @@ pub(super) struct Exec {
 /// Runs a command in a namespace: becomes it.
 pub(super) fn exec(argument: &str) -> Result<(), LabError> {
     let exec: Exec = serde_json::from_str(argument).map_err(LabError::failed)?;
-    let namespace =
-        File::open(&exec.namespace).map_err(|error| LabError::file(&exec.namespace, error))?;
-    place::enter(namespace.as_fd())?;
-    drop(namespace);
-    if let Some(parent) = exec.parent {
-        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
-            .map_err(LabError::failed)?;
-        // It may have died before the line above.
-        let now = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().cast_unsigned());
-        if now != Some(parent) {
-            return Err(LabError::failed("who started it has ended"));
-        }
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+        .map_err(LabError::failed)?;
+    // It may have died before the line above.
+    let parent = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().cast_unsigned());
+    if parent != Some(exec.parent) {
+        return Err(LabError::failed("who started it has ended"));
     }
+    enter(&exec.namespace)?;
     let error = Command::new(&exec.program).args(&exec.arguments).exec();
-    Err(LabError::Peer {
-        peer: exec.program.to_string_lossy().into_owned(),
-        reason: error.to_string(),
-    })
+    let peer = exec.program.to_string_lossy().into_owned();
+    Err(LabError::Peer { peer, reason: error.to_string() })
 }
 
-/// What the server's process is to do.
+/// What [`ends`] is to be.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Serve {
-    /// Where it listens; port 0 is any.
-    pub address: SocketAddr,
-    /// A further address, which does not count.
-    pub spared: SocketAddr,
-    /// What it does with a connection.
+pub(super) struct Ends {
+    /// The namespaces of client and server.
+    pub places: [PathBuf; 2],
+    /// Where the server listens; `None` if somebody else serves.
+    pub server: Option<Listen>,
+    /// What both do with a connection.
     pub script: Script,
 }
 
-/// What a client's process is told on a line of its input.
-#[derive(Debug, Serialize, Deserialize)]
+/// Where a server listens.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct Listen {
+    /// For connections that count; port 0 is any.
+    pub counted: SocketAddr,
+    /// For those that do not.
+    pub spared: SocketAddr,
+}
+
+/// What the client is told on a line of its input.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Order {
     /// The server.
     pub address: SocketAddr,
-    /// Where connections do not count.
+    /// The same server where connections do not count, if it has such a place.
     pub spared: SocketAddr,
     /// What to do on each connection.
     pub transfer: Transfer,
@@ -81,7 +86,7 @@ pub(super) struct Order {
     pub deadline_ms: u64,
 }
 
-/// What it answers, a line for each connection: absolute times of the monotonic clock.
+/// Of a connection: absolute times of the monotonic clock.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Times {
     /// The SYN leaves.
@@ -96,34 +101,42 @@ pub(super) struct Times {
     pub last_byte_ns: u64,
 }
 
-/// A line of the client.
+/// A line of the process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Line {
-    /// A server is ready at these addresses.
-    Ready(SocketAddr),
+    /// The server, if any, listens at this address.
+    Ready(Option<SocketAddr>),
     /// A connection was done.
     Times(Times),
     /// A connection failed.
     Failed(String),
 }
 
-/// The client: does what each line of its input says, and ends with it.
-pub(super) fn client(argument: &str) -> Result<(), LabError> {
-    let script: Script = serde_json::from_str(argument).map_err(LabError::failed)?;
-    let mut client = script.client()?;
+/// Client and server: does what each line of its input says, and ends with it.
+pub(super) fn ends(argument: &str) -> Result<(), LabError> {
+    let ends: Ends = serde_json::from_str(argument).map_err(LabError::failed)?;
     prefer();
+    let address = match &ends.server {
+        Some(listen) => Some(serve(&ends.places[1], *listen, ends.script.server()?)?),
+        None => None,
+    };
+    let mut client = ends.script.client()?;
+    enter(&ends.places[0])?;
+    tell(&Line::Ready(address))?;
     for line in std::io::stdin().lock().lines() {
         let order: Order =
             serde_json::from_str(&line.map_err(LabError::failed)?).map_err(LabError::failed)?;
-        let spared = order.spared;
+        let deadline = Duration::from_millis(order.deadline_ms);
         for _ in 0..order.count {
-            let deadline = Duration::from_millis(order.deadline_ms);
             let outcome = client
-                .prepare(&mut || open(spared, deadline).map(|(stream, _)| stream))
+                .prepare(&mut || open(order.spared, deadline).map(|(stream, _)| stream))
                 .and_then(|()| connection(&mut *client, &order, deadline));
             match outcome {
                 Ok(times) => tell(&Line::Times(times))?,
+                Err(LabError::Peer { peer, reason }) => {
+                    tell(&Line::Failed(format!("{peer}: {reason}")))?;
+                }
                 Err(error) => tell(&Line::Failed(error.to_string()))?,
             }
         }
@@ -133,7 +146,7 @@ pub(super) fn client(argument: &str) -> Result<(), LabError> {
 
 /// One connection with its times.
 fn connection(
-    client: &mut dyn super::script::Client,
+    client: &mut dyn Client,
     order: &Order,
     deadline: Duration,
 ) -> Result<Times, LabError> {
@@ -149,7 +162,7 @@ fn connection(
     let until = Instant::now() + deadline;
     client
         .talk(&mut stream, order.transfer, &mut times, until)
-        .map_err(|error| timed_out(error, deadline))?;
+        .map_err(|error| in_words(&error, deadline))?;
     // Cut: no TIME_WAIT, and nothing of this connection is left on the link when the next one begins.
     rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO))
         .map_err(LabError::failed)?;
@@ -168,16 +181,16 @@ fn open(address: SocketAddr, deadline: Duration) -> Result<(TcpStream, u64), Lab
         LabError::Peer { peer: format!("the server at {address}"), reason }
     })?;
     let connected_ns = now_ns();
-    let prepared = stream
+    stream
         .set_nodelay(true)
         .and_then(|()| stream.set_read_timeout(Some(deadline)))
-        .and_then(|()| stream.set_write_timeout(Some(deadline)));
-    prepared.map_err(LabError::failed)?;
+        .and_then(|()| stream.set_write_timeout(Some(deadline)))
+        .map_err(LabError::failed)?;
     Ok((stream, connected_ns))
 }
 
-/// The error of a read that waited too long, in words.
-fn timed_out(error: std::io::Error, deadline: Duration) -> LabError {
+/// Why a conversation ended.
+fn in_words(error: &std::io::Error, deadline: Duration) -> LabError {
     let reason = match error.kind() {
         ErrorKind::TimedOut | ErrorKind::WouldBlock => {
             format!("no answer within {} s", deadline.as_secs_f64())
@@ -190,47 +203,52 @@ fn timed_out(error: std::io::Error, deadline: Duration) -> LabError {
     LabError::Peer { peer: "the server".into(), reason }
 }
 
-/// The server: answers connections until its input ends.
-pub(super) fn server(argument: &str) -> Result<(), LabError> {
-    let serve: Serve = serde_json::from_str(argument).map_err(LabError::failed)?;
-    prefer();
-    let server = serve.script.server()?;
-    let server: &'static dyn super::script::Server = Box::leak(server);
-    let bind = |address: SocketAddr| {
-        TcpListener::bind(address).map_err(|error| LabError::Peer {
-            peer: format!("the server at {address}"),
-            reason: error.to_string(),
-        })
-    };
-    let (counted, spared) = (bind(serve.address)?, bind(serve.spared)?);
-    let address = counted.local_addr().map_err(LabError::failed)?;
-    for listener in [counted, spared] {
-        // Several wait for connections, so that one whose client has gone holds up nobody.
-        for _ in 0..WAITERS {
-            let listener = listener.try_clone().map_err(LabError::failed)?;
-            std::thread::spawn(move || {
-                loop {
-                    let Ok((mut stream, _)) = listener.accept() else { continue };
-                    let patient = stream
-                        .set_nodelay(true)
-                        .and_then(|()| stream.set_read_timeout(Some(PATIENCE)));
-                    // What fails here fails at the client too, and the client tells it.
-                    let _ = patient.and_then(|()| server.talk(&mut stream));
-                    wait_for_end(&mut stream);
+/// Threads that serve at the server's end, as long as the process lives; where connections count.
+fn serve(place: &Path, listen: Listen, server: Box<dyn Server>) -> Result<SocketAddr, LabError> {
+    let server: Arc<dyn Server> = Arc::from(server);
+    std::thread::scope(|scope| {
+        let started = scope.spawn(|| {
+            enter(place)?;
+            let bind = |address: SocketAddr| {
+                TcpListener::bind(address).map_err(|error| LabError::Peer {
+                    peer: format!("the server at {address}"),
+                    reason: error.to_string(),
+                })
+            };
+            let (counted, spared) = (bind(listen.counted)?, bind(listen.spared)?);
+            let address = counted.local_addr().map_err(LabError::failed)?;
+            for listener in [counted, spared] {
+                // Several wait for connections, so that one whose client has gone holds up nobody.
+                for _ in 0..WAITERS {
+                    let listener = listener.try_clone().map_err(LabError::failed)?;
+                    let server = server.clone();
+                    std::thread::spawn(move || accept(&listener, &*server));
                 }
-            });
-        }
-    }
-    tell(&Line::Ready(address))?;
-    let mut rest = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut rest).map_err(LabError::failed)?;
-    Ok(())
+            }
+            Ok(address)
+        });
+        started.join().unwrap_or_else(|_| Err(LabError::failed("the server does not start")))
+    })
 }
 
-/// The client closes first.
-fn wait_for_end(stream: &mut TcpStream) {
-    let mut buffer = [0; 4096];
-    while matches!(stream.read(&mut buffer), Ok(length) if length > 0) {}
+/// Serves connections one after the other.
+fn accept(listener: &TcpListener, server: &dyn Server) {
+    loop {
+        let Ok((mut stream, _)) = listener.accept() else { continue };
+        let patient =
+            stream.set_nodelay(true).and_then(|()| stream.set_read_timeout(Some(PATIENCE)));
+        // What fails here fails at the client too, and the client tells it.
+        let _ = patient.and_then(|()| server.talk(&mut stream));
+        // The client closes first.
+        let mut buffer = [0; 4096];
+        while matches!(stream.read(&mut buffer), Ok(length) if length > 0) {}
+    }
+}
+
+/// Moves this thread, and those that it starts from now on, into a namespace.
+fn enter(path: &Path) -> Result<(), LabError> {
+    let namespace = File::open(path).map_err(|error| LabError::file(path, error))?;
+    place::enter(namespace.as_fd())
 }
 
 /// Ahead of what else the machine does, if the system allows it: other work is no part of a measurement.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::agents::Times;
 use super::clock::now_ns;
+use super::tls::Named;
 use crate::error::LabError;
 use crate::link::Transfer;
 use crate::trace::{Side, Trace};
@@ -18,6 +19,10 @@ use crate::trace::{Side, Trace};
 pub(super) enum Script {
     /// They send as many bytes, after as much work, as a handshake that was measured.
     Play(Trace),
+    /// They speak TLS by rustls.
+    Rustls(Named),
+    /// The client does, with this root; the server is another's.
+    RustlsClient(Named, Vec<u8>),
 }
 
 impl Script {
@@ -25,6 +30,8 @@ impl Script {
     pub fn client(&self) -> Result<Box<dyn Client>, LabError> {
         match self {
             Self::Play(trace) => Ok(Box::new(Player(trace.clone()))),
+            Self::Rustls(named) => named.client(None),
+            Self::RustlsClient(named, root) => named.client(Some(root)),
         }
     }
 
@@ -32,6 +39,7 @@ impl Script {
     pub fn server(&self) -> Result<Box<dyn Server>, LabError> {
         match self {
             Self::Play(trace) => Ok(Box::new(Player(trace.clone()))),
+            Self::Rustls(named) | Self::RustlsClient(named, _) => named.server(),
         }
     }
 }
@@ -58,7 +66,7 @@ pub(super) trait Client {
 }
 
 /// A server's part.
-pub(super) trait Server: Sync {
+pub(super) trait Server: Send + Sync {
     /// On a connection.
     fn talk(&self, stream: &mut TcpStream) -> io::Result<()>;
 }
@@ -143,15 +151,17 @@ impl Client for Player {
 
 impl Server for Player {
     fn talk(&self, stream: &mut TcpStream) -> io::Result<()> {
-        for step in &self.0.steps {
+        for (index, step) in self.0.steps.iter().enumerate() {
             if step.from == Side::Client {
                 Self::read(stream, step.bytes)?;
             } else {
                 Self::work(step.cpu_ns);
                 stream.write_all(&vec![0; step.bytes as usize])?;
             }
+            if index == self.0.client_done {
+                Self::work(self.0.server_after_ns);
+            }
         }
-        Self::work(self.0.server_after_ns);
         let mut header = [0; 8];
         stream.read_exact(&mut header)?;
         let Some(transfer) = asked(&header) else { return Ok(()) };
