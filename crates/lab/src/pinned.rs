@@ -139,6 +139,8 @@ pub fn tied(program: &Path, command: &Command, core: Option<usize>) -> Result<Co
     if let Some(folder) = command.get_current_dir() {
         tied.current_dir(folder);
     }
+    // Ctrl-C is for the program, which ends its helpers when it has kept what they measured.
+    tied.process_group(0);
     Ok(tied)
 }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -106,14 +107,16 @@ impl Folder {
 
     /// Starts a server on loopback with everything on.
     pub fn serve(&self) -> Result<Server, LabError> {
-        self.serve_by(&Options { revocation: true, ..Options::default() }, |command| command)
+        let options = Options { revocation: true, ..Options::default() };
+        self.serve_by(&options, |command| tied(&self.program, command, None))
     }
 
-    /// Starts a server; `wrap` makes of its command one that runs it elsewhere, such as in a network namespace.
+    /// Starts a server; `tie` makes of its command one that ends with this program, and that may run it elsewhere, such as in a network
+    /// namespace.
     pub fn serve_by(
         &self,
         options: &Options,
-        wrap: impl FnOnce(Command) -> Command,
+        tie: impl FnOnce(&Command) -> Result<Command, LabError>,
     ) -> Result<Server, LabError> {
         let mut command = outlast(&self.program);
         command.args(["server", "--log", "warn", "--listen"]);
@@ -123,7 +126,8 @@ impl Folder {
             command.args(["--revocation-listen", "off"]);
         }
         command.arg("--data").arg(self.data());
-        let mut child = tied(&self.program, &wrap(command), None)?
+        let mut child = tie(&command)?
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

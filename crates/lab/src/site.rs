@@ -1,6 +1,7 @@
 //! Where the experiments with a real server take place: servers at one end, callers at the other, loopback or an emulated link between.
 
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,17 +28,18 @@ pub struct Site<'a> {
     stop: &'a AtomicBool,
     folder: PathBuf,
     /// The emulated link; `None` is loopback.
-    pub link: Option<Link>,
+    link: Option<Link>,
     certificates: &'static [&'static str],
-    open: Option<Open>,
+    open: Option<Open<'a>>,
 }
 
 /// What ends in this order: the servers, their data, the link.
-struct Open {
+struct Open<'a> {
     servers: Vec<Server>,
     targets: Vec<Target>,
-    _folders: Vec<Folder>,
-    live: Option<Live>,
+    folders: Vec<Folder>,
+    live: Option<Live<'a>>,
+    link: Option<Link>,
 }
 
 impl<'a> Site<'a> {
@@ -57,6 +59,11 @@ impl<'a> Site<'a> {
         Self { settings, stop, folder: folder.to_path_buf(), link, certificates, open: None }
     }
 
+    /// From now on over this link; the servers stay where they are if there was a link before.
+    pub fn over(&mut self, link: Option<Link>) {
+        self.link = link;
+    }
+
     /// In words, for keys and headings.
     pub fn name(&self) -> String {
         place_name(self.link.as_ref())
@@ -64,11 +71,20 @@ impl<'a> Site<'a> {
 
     /// Has an agent do this at the client's end.
     pub fn call<T: DeserializeOwned>(&mut self, work: Work) -> Result<T, LabError> {
+        if self.open.as_ref().is_some_and(|open| open.link.is_some() != self.link.is_some()) {
+            self.open = None;
+        }
         if self.open.is_none() {
             self.open = Some(self.set_up()?);
         }
         let (settings, stop) = (self.settings, self.stop);
         let open = self.open.as_mut().ok_or_else(|| LabError::failed("no servers"))?;
+        if let (Some(live), Some(link)) = (&mut open.live, &self.link)
+            && open.link != self.link
+        {
+            live.set_link(link, settings.seed)?;
+            open.link = self.link;
+        }
         open.call(settings, stop, open.targets.clone(), work)
     }
 
@@ -82,24 +98,30 @@ impl<'a> Site<'a> {
         self.open.as_mut()?.servers.get_mut(index)
     }
 
-    fn set_up(&self) -> Result<Open, LabError> {
+    fn set_up(&self) -> Result<Open<'a>, LabError> {
         sweep(&self.folder)?;
         let live = match &self.link {
-            Some(link) => Some(Live::open(self.settings, link, self.settings.seed)?),
+            Some(link) => Some(Live::open(self.settings, link, self.settings.seed, self.stop)?),
             None => None,
         };
-        let mut open =
-            Open { servers: Vec::new(), targets: Vec::new(), _folders: Vec::new(), live };
+        let mut open = Open {
+            servers: Vec::new(),
+            targets: Vec::new(),
+            folders: Vec::new(),
+            live,
+            link: self.link,
+        };
         for certificate in self.certificates {
             let folder = Folder::new(&self.settings.executable, &self.folder)?;
             let mut options = Options { certificate, ..Options::default() };
             if let Some(live) = &open.live {
                 options.address = live.server_address(0).ip();
             }
-            let server = folder.serve_by(&options, |command| open.at(Side::Server, command))?;
+            let server = folder
+                .serve_by(&options, |command| open.at(self.settings, Side::Server, command))?;
             open.targets.push(Target { access: server.access(), key: String::new() });
             open.servers.push(server);
-            open._folders.push(folder);
+            open.folders.push(folder);
         }
         let keys: Vec<String> =
             open.call(self.settings, self.stop, open.targets.clone(), Work::Keys)?;
@@ -110,11 +132,12 @@ impl<'a> Site<'a> {
     }
 }
 
-impl Open {
-    fn at(&self, side: Side, command: Command) -> Command {
+impl Open<'_> {
+    /// The command at this end of the link, ending with this program.
+    fn at(&self, settings: &Settings, side: Side, command: &Command) -> Result<Command, LabError> {
         match &self.live {
-            Some(live) => live.at(side, command),
-            None => command,
+            Some(live) => Ok(live.at(side, command)),
+            None => tied(&settings.executable, command, None),
         }
     }
 
@@ -128,7 +151,9 @@ impl Open {
         let program = &settings.executable;
         let mut agent = outlast(program);
         agent.args(["lab", "agent", client::AGENT.name, "-"]);
-        let mut child = tied(program, &self.at(Side::Client, agent), None)?
+        let mut child = self
+            .at(settings, Side::Client, &agent)?
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -179,9 +204,6 @@ impl Caller {
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(50));
         };
-        if stop.load(Ordering::Relaxed) {
-            return Err(LabError::Interrupted);
-        }
         if status.success() {
             return self.answer.join().map_err(|_| LabError::failed("a reader died"));
         }
