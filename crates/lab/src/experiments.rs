@@ -9,5 +9,6 @@ pub mod pool;
 pub mod quic_rate;
 pub mod requests;
 pub mod show;
+pub mod served;
 pub mod sizes;
 pub mod tls_matrix;

@@ -1,0 +1,475 @@
+//! What `requests` tells.
+
+use super::{COUNTS, Measured, Way};
+use crate::client::turns::{Cycle, Slot};
+use crate::experiments::served::{
+    CLASSICAL, HYBRID, ML_DSA, Who, X25519, added_us, change, distribution,
+};
+use crate::result::{Axis, Chart, Control, Finding, Marks, Rule, Series, Table, Value, Verdict};
+use crate::run::Run;
+use crate::statistics::{Estimate, mean, quantile, sorted};
+
+const SOURCE: &str = "Weibel, ML-KEM post-quantum TLS now supported in AWS KMS, ACM, and Secrets Manager, AWS Security Blog, 2025";
+/// Requests a second: no reuse P-256, no reuse hybrid, reuse P-256, reuse hybrid.
+const PUBLISHED: [f64; 4] = [108.7, 106.2, 216.1, 216.0];
+const ONCE: Cycle = Cycle::Requests(1);
+/// How close a formula must come, as a share.
+const CLOSE: f64 = 0.05;
+
+/// The published experiment.
+pub(super) fn samples(run: &mut Run<'_>, place: &str, measured: &Measured) {
+    let control = measured.control().control(format!(
+        "{place}: new connection each, X25519MLKEM768 twice, requests a second (medians of {} slots)",
+        measured.seconds(0).len()
+    ));
+    run.control(control.clone());
+    let new = compare(measured, CLASSICAL, HYBRID, ONCE);
+    let kept = compare(measured, CLASSICAL, HYBRID, Cycle::Kept);
+    let (request, each) = (
+        measured.median(measured.index(CLASSICAL, false, Cycle::Kept)).value,
+        measured.median(measured.index(CLASSICAL, false, ONCE)).value,
+    );
+    let theirs = 1.0 / PUBLISHED[0];
+    let scaled = -new.added.value / (theirs + new.added.value) * 100.0;
+    run.finding(Finding {
+        source: SOURCE.into(),
+        claim: "Without connection reuse hybrid key exchange costs 2.3 % of the requests a second".into(),
+        published: format!("{} to {} a second, -2.3 %: 216 µs more for each connection", PUBLISHED[0], PUBLISHED[1]),
+        measured: format!(
+            "{place}: {:.0} to {:.0} a second, {}: {} for each connection",
+            1.0 / each,
+            1.0 / measured.median(measured.index(HYBRID, false, ONCE)).value,
+            change(&new.rate),
+            added_us(&new.added),
+        ),
+        verdict: new.verdict(&control, 0.023, 0.01),
+        why: format!(
+            "A share depends on what it is a share of: theirs is of {:.1} ms for connection and request together, ours of {:.2} ms ({:.2} ms the request, {:.2} ms the connection), since our network, client and server are others. What we saw added to their {:.1} ms would be {scaled:+.1} %.",
+            theirs * 1e3,
+            each * 1e3,
+            request * 1e3,
+            (each - request) * 1e3,
+            theirs * 1e3,
+        ),
+    });
+    run.finding(Finding {
+        source: SOURCE.into(),
+        claim: "With connection reuse hybrid key exchange costs nothing that matters".into(),
+        published: format!("{} to {} a second, -0.05 %", PUBLISHED[2], PUBLISHED[3]),
+        measured: format!(
+            "{place}: {:.0} to {:.0} a second, {}",
+            1.0 / request,
+            1.0 / measured.median(measured.index(HYBRID, false, Cycle::Kept)).value,
+            change(&kept.rate),
+        ),
+        verdict: negligible(&kept.rate, 0.02),
+        why: "Once the handshake is done the connections are the same, with the same cipher; what differs is noise. It holds here if the whole interval is within 2 % of no change.".into(),
+    });
+    run.summary(format!(
+        "{place}: a client that connects for each request makes {} requests a second with hybrid key exchange, because each connection takes {}; one that keeps its connection makes {}.",
+        change(&new.rate),
+        added_us(&new.added),
+        change(&kept.rate),
+    ));
+    sample_table(run, place, measured);
+}
+
+fn compare(measured: &Measured, first: Who, second: Who, cycle: Cycle) -> super::Contrast {
+    measured.compare(measured.index(first, false, cycle), measured.index(second, false, cycle))
+}
+
+/// Whether no more than this share is lost, or won.
+fn negligible(rate: &Estimate, share: f64) -> Verdict {
+    let within = |value: f64| (value - 1.0).abs() <= share;
+    if within(rate.low) && within(rate.high) {
+        Verdict::Holds
+    } else if rate.contains(1.0) || within(rate.value) {
+        Verdict::Undecided
+    } else {
+        Verdict::Differs
+    }
+}
+
+fn sample_table(run: &mut Run<'_>, place: &str, measured: &Measured) {
+    let mut rows = Vec::new();
+    let mut series = Vec::new();
+    for (index, way) in measured.ways.iter().enumerate() {
+        let rates = sorted(measured.seconds(index).iter().map(|seconds| 1.0 / seconds));
+        let centre = mean(&rates);
+        let squares: Vec<f64> = rates.iter().map(|rate| (rate - centre).powi(2)).collect();
+        let again = index + 1 == measured.ways.len();
+        #[expect(clippy::cast_precision_loss, reason = "a count of samples")]
+        let count = rates.len() as f64;
+        let name = if again { format!("{} (again)", way.name()) } else { way.name() };
+        let published = PUBLISHED.get(index);
+        rows.push(vec![
+            Value::from(name.clone()),
+            count.into(),
+            published.map_or(Value::from(""), |rate| (*rate).into()),
+            centre.into(),
+            mean(&squares).sqrt().into(),
+            quantile(&rates, 0.05).into(),
+            quantile(&rates, 0.25).into(),
+            quantile(&rates, 0.5).into(),
+            quantile(&rates, 0.75).into(),
+            quantile(&rates, 0.95).into(),
+        ]);
+        series.push(distribution(name, rates));
+    }
+    let slot = measured.slot.as_secs_f64();
+    let columns = [
+        "way",
+        "samples",
+        "published (1/s)",
+        "mean (1/s)",
+        "standard deviation (1/s)",
+        "p5 (1/s)",
+        "p25 (1/s)",
+        "median (1/s)",
+        "p75 (1/s)",
+        "p95 (1/s)",
+    ];
+    run.table(Table {
+        name: "requests-samples".into(),
+        title: format!("Requests a second, samples of {slot} s, {place}"),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows,
+        note: "One thread, GenerateDataKey with a durable audit event each; the ways take turns in random order.".into(),
+    });
+    run.chart(Chart {
+        name: "requests-samples".into(),
+        title: format!("Reuse decides, not the key exchange: requests a second, {place}"),
+        x: Axis::linear("requests a second in a sample"),
+        y: Axis::linear("share of samples"),
+        marks: Marks::Steps { series },
+        rules: Vec::new(),
+        caption: format!("Distribution of samples of {slot} s. The control is the same as the hybrid way without reuse, measured a second time as if it were another."),
+    });
+}
+
+/// Reuse, resumption, percentiles, and the formula.
+pub(super) fn sweeps(run: &mut Run<'_>, sweeps: &[(String, Measured)], samples: &Measured) {
+    for (place, measured) in sweeps {
+        run.control(control(place, measured));
+        reuse_chart(run, place, measured);
+        loss_chart(run, place, measured);
+    }
+    latency_table(run, sweeps);
+    formula_table(run, sweeps);
+    if let Some((place, measured)) = sweeps.first() {
+        latency_chart(run, place, measured);
+        formula_finding(run, place, measured);
+        resumption(run, place, measured);
+        let ml_dsa = compare(measured, HYBRID, ML_DSA, ONCE);
+        let group = measured
+            .compare(measured.index(X25519, false, ONCE), measured.index(HYBRID, false, ONCE));
+        run.summary(format!(
+            "{place}: an ML-DSA-65 certificate adds {} to a connection that is hybrid already; hybrid adds {} against X25519 instead of P-256.",
+            added_us(&ml_dsa.added),
+            added_us(&group.added),
+        ));
+        bytes(run, measured);
+    }
+    if samples.processes.iter().flatten().count() < 500 {
+        run.note(format!(
+            "Quick: {} samples of {} s instead of 500 of 1 s.",
+            samples.seconds(0).len(),
+            samples.slot.as_secs_f64()
+        ));
+    }
+    run.note("The server is one process on the same machine, with its data and its durable audit on this machine's disk; client and server share its cores. CPU time that the client and the server spend adds up, since one waits for the other.");
+}
+
+fn control(place: &str, measured: &Measured) -> Control {
+    measured.control().control(format!(
+        "{place}: sweep, new connection each, X25519MLKEM768 twice, requests a second"
+    ))
+}
+
+fn name_of(place: &str) -> String {
+    place
+        .chars()
+        .map(
+            |letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' },
+        )
+        .collect()
+}
+
+/// Seconds of a request as the two-term formula has it.
+fn predicted(measured: &Measured, who: Who, count: u32) -> f64 {
+    let request = measured.median(measured.index(who, false, Cycle::Kept)).value;
+    let handshake = measured.median(measured.index(who, false, Cycle::Handshake)).value;
+    request + handshake / f64::from(count)
+}
+
+fn reuse_chart(run: &mut Run<'_>, place: &str, measured: &Measured) {
+    let mut series = Vec::new();
+    for who in [CLASSICAL, HYBRID, ML_DSA] {
+        let medians = COUNTS.map(|count| {
+            (count, measured.median(measured.index(who, false, Cycle::Requests(count))))
+        });
+        series.push(Series {
+            name: who.name.into(),
+            points: medians.iter().map(|(n, e)| [f64::from(*n), 1.0 / e.value]).collect(),
+            band: medians.iter().map(|(_, e)| [1.0 / e.high, 1.0 / e.low]).collect(),
+        });
+        series.push(Series {
+            name: format!("{}, predicted", who.name),
+            points: COUNTS.map(|n| [f64::from(n), 1.0 / predicted(measured, who, n)]).to_vec(),
+            band: Vec::new(),
+        });
+    }
+    let kept = measured.median(measured.index(CLASSICAL, false, Cycle::Kept)).value;
+    run.chart(Chart {
+        name: format!("requests-reuse-{}", name_of(place)),
+        title: format!("Requests a second against requests of a connection, {place}"),
+        x: Axis::log("requests of a connection"),
+        y: Axis::linear("requests a second"),
+        marks: Marks::Lines { series },
+        rules: vec![Rule { label: "P-256 on a kept connection".into(), at: 1.0 / kept }],
+        caption: "Median of the slots with a 95 % interval. Predicted: 1 / (time of a request + time of a connection / requests of a connection), both terms measured apart.".into(),
+    });
+}
+
+fn loss_chart(run: &mut Run<'_>, place: &str, measured: &Measured) {
+    let per_cent = |value: f64| (value - 1.0) * 100.0;
+    let mut series = Vec::new();
+    for who in [HYBRID, ML_DSA] {
+        let rates = COUNTS
+            .map(|count| (count, compare(measured, CLASSICAL, who, Cycle::Requests(count)).rate));
+        series.push(Series {
+            name: who.name.into(),
+            points: rates.iter().map(|(n, rate)| [f64::from(*n), per_cent(rate.value)]).collect(),
+            band: rates.iter().map(|(_, rate)| [per_cent(rate.low), per_cent(rate.high)]).collect(),
+        });
+        series.push(Series {
+            name: format!("{}, predicted", who.name),
+            points: COUNTS
+                .map(|n| {
+                    let rate = predicted(measured, CLASSICAL, n) / predicted(measured, who, n);
+                    [f64::from(n), per_cent(rate)]
+                })
+                .to_vec(),
+            band: Vec::new(),
+        });
+    }
+    run.chart(Chart {
+        name: format!("requests-cost-{}", name_of(place)),
+        title: format!("What it costs shrinks with every request of a connection, {place}"),
+        x: Axis::log("requests of a connection"),
+        y: Axis::linear("change of requests a second against P-256 (%)"),
+        marks: Marks::Lines { series },
+        rules: vec![Rule { label: "no change".into(), at: 0.0 }],
+        caption: "Ratio of medians with a 95 % interval by a bootstrap over processes and rounds."
+            .into(),
+    });
+}
+
+const SHARES: [f64; 5] = [0.5, 0.75, 0.9, 0.95, 0.99];
+
+fn latency_table(run: &mut Run<'_>, sweeps: &[(String, Measured)]) {
+    let mut rows = Vec::new();
+    for (place, measured) in sweeps {
+        for (index, way) in measured.ways.iter().enumerate() {
+            if index + 1 == measured.ways.len() {
+                continue;
+            }
+            let times = sorted(measured.slots(index).flat_map(Slot::milliseconds));
+            let mut row = vec![Value::from(place.clone()), way.name().into()];
+            row.extend(SHARES.map(|share| Value::from(quantile(&times, share))));
+            row.push(mean(&times).into());
+            #[expect(clippy::cast_precision_loss, reason = "a count of requests")]
+            row.push((times.len() as f64).into());
+            rows.push(row);
+        }
+    }
+    let columns = [
+        "place",
+        "way",
+        "p50 (ms)",
+        "p75 (ms)",
+        "p90 (ms)",
+        "p95 (ms)",
+        "p99 (ms)",
+        "mean (ms)",
+        "requests",
+    ];
+    run.table(Table {
+        name: "requests-latency".into(),
+        title: "Time of a request by percentile".into(),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows,
+        note: "The request that opens a connection has the time of the connection in it. Where nothing is asked, the time of a connection.".into(),
+    });
+}
+
+fn latency_chart(run: &mut Run<'_>, place: &str, measured: &Measured) {
+    let ways = [
+        Way { who: CLASSICAL, resumed: false, cycle: ONCE },
+        Way { who: HYBRID, resumed: false, cycle: ONCE },
+        Way { who: ML_DSA, resumed: false, cycle: ONCE },
+        Way { who: CLASSICAL, resumed: true, cycle: ONCE },
+        Way { who: HYBRID, resumed: true, cycle: ONCE },
+        Way { who: CLASSICAL, resumed: false, cycle: Cycle::Kept },
+        Way { who: HYBRID, resumed: false, cycle: Cycle::Kept },
+    ];
+    let series = ways
+        .iter()
+        .map(|way| {
+            let slots = measured.slots(measured.index(way.who, way.resumed, way.cycle));
+            distribution(way.name(), slots.flat_map(Slot::milliseconds))
+        })
+        .collect();
+    run.chart(Chart {
+        name: "requests-latency".into(),
+        title: format!("Time of a request with and without a new connection, {place}"),
+        x: Axis::log("time of a request (ms)"),
+        y: Axis::linear("share of requests"),
+        marks: Marks::Steps { series },
+        rules: Vec::new(),
+        caption: "Each line is the distribution of all requests of one way of calling; the time of the connection is in it where there is a new one.".into(),
+    });
+}
+
+/// How far the formula is off, as a share.
+fn error(measured: &Measured, who: Who, count: u32) -> (f64, f64, f64) {
+    let actual = measured.median(measured.index(who, false, Cycle::Requests(count))).value;
+    let formula = predicted(measured, who, count);
+    (actual, formula, formula / actual - 1.0)
+}
+
+fn formula_table(run: &mut Run<'_>, sweeps: &[(String, Measured)]) {
+    let mut rows = Vec::new();
+    for (place, measured) in sweeps {
+        for who in [CLASSICAL, HYBRID, ML_DSA] {
+            for count in COUNTS {
+                let (actual, formula, off) = error(measured, who, count);
+                rows.push(vec![
+                    Value::from(place.clone()),
+                    who.name.into(),
+                    f64::from(count).into(),
+                    (1.0 / actual).into(),
+                    (1.0 / formula).into(),
+                    (actual * 1e3).into(),
+                    (formula * 1e3).into(),
+                    (off * 100.0).into(),
+                ]);
+            }
+        }
+    }
+    let columns = [
+        "place",
+        "key exchange and certificate",
+        "requests of a connection",
+        "measured (1/s)",
+        "predicted (1/s)",
+        "measured (ms)",
+        "predicted (ms)",
+        "error (%)",
+    ];
+    run.table(Table {
+        name: "requests-formula".into(),
+        title: "The two-term formula beside the measurement".into(),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows,
+        note: "Predicted from two times that were measured apart in the same rounds: of a request on a kept connection, and of a connection on which nothing is asked.".into(),
+    });
+}
+
+fn formula_finding(run: &mut Run<'_>, place: &str, measured: &Measured) {
+    let errors: Vec<(Who, u32, f64)> = [CLASSICAL, HYBRID, ML_DSA]
+        .into_iter()
+        .flat_map(|who| COUNTS.map(|count| (who, count, error(measured, who, count).2)))
+        .collect();
+    let Some(worst) = errors.iter().max_by(|a, b| a.2.abs().total_cmp(&b.2.abs())) else { return };
+    let off = worst.2.abs();
+    let verdict = if off <= CLOSE {
+        Verdict::Holds
+    } else if off <= 2.0 * CLOSE {
+        Verdict::Partly
+    } else {
+        Verdict::Differs
+    };
+    run.finding(Finding {
+        source: SOURCE.into(),
+        claim: "Requests a second are 1 / (time of a request + time of a connection / requests of a connection)".into(),
+        published: "its four rates fit it with 4.6 ms for each of the two".into(),
+        measured: format!(
+            "{place}: of {} predictions the worst is {:+.1} % off ({}, {} requests a connection)",
+            errors.len(),
+            worst.2 * 100.0,
+            worst.0.name,
+            worst.1
+        ),
+        verdict,
+        why: "The formula leaves out that the first request of a connection finds the server still at its own part of the handshake (the tickets, the new task), and that what the server does after a connection was closed takes time from the next. It holds here if all are within 5 %.".into(),
+    });
+}
+
+fn resumption(run: &mut Run<'_>, place: &str, measured: &Measured) {
+    let at = |who, resumed| measured.index(who, resumed, ONCE);
+    let saved = measured.compare(at(HYBRID, false), at(HYBRID, true));
+    let full = measured.compare(at(CLASSICAL, false), at(HYBRID, false));
+    let resumed = measured.compare(at(CLASSICAL, true), at(HYBRID, true));
+    let control = control(place, measured);
+    let verdict = if !saved.is_beyond(&control) {
+        if saved.rate.contains(1.0) { Verdict::Undecided } else { Verdict::Partly }
+    } else if saved.rate.value < 1.0 {
+        Verdict::Differs
+    } else if resumed.added.low > 0.0 {
+        Verdict::Partly
+    } else {
+        Verdict::Holds
+    };
+    run.finding(Finding {
+        source: "AWS Security Blog's posts on post-quantum TLS; reports in the rustls project".into(),
+        claim: "Session resumption makes up for what hybrid key exchange costs".into(),
+        published: "no figure; in rustls' reports hybrid resumption takes 1.5 to 2.1 times the CPU time of a classical one".into(),
+        measured: format!(
+            "{place}: resuming makes {} requests a second of hybrid connections; hybrid adds {} to a full handshake and {} to a resumed one",
+            change(&saved.rate),
+            added_us(&full.added),
+            added_us(&resumed.added),
+        ),
+        verdict,
+        why: "Resumption in TLS 1.3 (RFC 8446, section 2.2) leaves out certificate and signature, but exchanges keys anew (psk_dhe_ke), so that the hybrid's part stays and is a larger share of less. It makes up for it only in the sense that a resumed hybrid connection is cheaper than a full one.".into(),
+    });
+}
+
+/// Bytes of the handshakes.
+fn bytes(run: &mut Run<'_>, measured: &Measured) {
+    let of = |who, resumed| {
+        measured.slots(measured.index(who, resumed, ONCE)).next().map(|slot: &Slot| slot.bytes)
+    };
+    let rows: Vec<Vec<Value>> = [
+        (CLASSICAL, false),
+        (X25519, false),
+        (HYBRID, false),
+        (ML_DSA, false),
+        (CLASSICAL, true),
+        (HYBRID, true),
+        (ML_DSA, true),
+    ]
+    .into_iter()
+    .filter_map(|(who, resumed)| {
+        let [sent, received] = of(who, resumed)?;
+        #[expect(clippy::cast_precision_loss, reason = "bytes of a handshake")]
+        let (sent, received) = (sent as f64, received as f64);
+        Some(vec![
+            Value::from(who.name),
+            (if resumed { "resumed" } else { "full" }).into(),
+            sent.into(),
+            received.into(),
+        ])
+    })
+    .collect();
+    run.table(Table {
+        name: "requests-bytes".into(),
+        title: "Bytes of the handshakes, TLS records".into(),
+        columns: ["key exchange and certificate", "handshake", "from the client (bytes)", "from the server (bytes)"]
+            .map(str::to_owned)
+            .to_vec(),
+        rows,
+        note: "As sent until the client has the server's Finished; ECDSA signatures vary by a few bytes.".into(),
+    });
+}

@@ -1,0 +1,178 @@
+//! What the experiments with a real server have in common: who calls, how two ways of calling are compared, and in which words.
+
+use crate::client::Caller;
+use crate::result::{Control, Series, Verdict};
+use crate::statistics::{Estimate, quantile_of, sorted, two_level};
+
+/// Kinds of the servers' certificates, in the order of [`Who`]'s targets.
+pub const CERTIFICATES: &[&str] = &["ecdsa-p256", "ml-dsa-65"];
+
+/// A key exchange with a server certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Who {
+    /// Name in tables and legends.
+    pub name: &'static str,
+    group: &'static str,
+    target: usize,
+}
+
+/// What the published experiments call classical.
+pub const CLASSICAL: Who = Who { name: "P-256", group: "secp256r1", target: 0 };
+/// The same certificate, key exchange after X25519: what most browsers and servers agreed on before.
+pub const X25519: Who = Who { name: "X25519", group: "X25519", target: 0 };
+/// Hybrid key exchange, classical certificate.
+pub const HYBRID: Who = Who { name: "X25519MLKEM768", group: "X25519MLKEM768", target: 0 };
+/// Hybrid key exchange, post-quantum certificate.
+pub const ML_DSA: Who =
+    Who { name: "X25519MLKEM768, ML-DSA-65", group: "X25519MLKEM768", target: 1 };
+
+impl Who {
+    /// As a client is told.
+    pub fn caller(self, sessions: bool) -> Caller {
+        Caller { target: self.target, group: self.group.into(), sessions }
+    }
+}
+
+/// Two things that were measured in the same rounds: the second against the first.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Contrast {
+    /// Median of the first over median of the second: a rate's ratio where times are compared.
+    pub rate: Estimate,
+    /// Median of the second less median of the first.
+    pub added: Estimate,
+}
+
+/// Compares times, `rounds[process][round]` being those of the first and of the second.
+pub fn contrast(rounds: &[Vec<[f64; 2]>], seed: u64) -> Contrast {
+    let median = |rounds: &[[f64; 2]], index: usize| {
+        let column: Vec<f64> =
+            rounds.iter().map(|[a, b]| if index == 0 { *a } else { *b }).collect();
+        quantile_of(&column, 0.5)
+    };
+    Contrast {
+        rate: two_level(rounds, seed, |rounds| median(rounds, 0) / median(rounds, 1)),
+        added: two_level(rounds, seed, |rounds| median(rounds, 1) - median(rounds, 0)),
+    }
+}
+
+impl Contrast {
+    /// As the control that it is where both are the same.
+    pub fn control(&self, what: impl Into<String>) -> Control {
+        Control {
+            what: what.into(),
+            ratio: self.rate.value,
+            low: self.rate.low,
+            high: self.rate.high,
+        }
+    }
+
+    /// What came of a claim that rates fall by `published` (a share): it holds if ours is within `tolerance` of it.
+    pub fn verdict(&self, control: &Control, published: f64, tolerance: f64) -> Verdict {
+        let effect = self.rate.value - 1.0;
+        if !self.is_beyond(control) {
+            return Verdict::Undecided;
+        }
+        if effect > 0.0 {
+            Verdict::Differs
+        } else if (effect + published).abs() <= tolerance {
+            Verdict::Holds
+        } else {
+            Verdict::Partly
+        }
+    }
+
+    /// Whether there is an effect, and it is larger than what noise alone makes of nothing.
+    pub fn is_beyond(&self, control: &Control) -> bool {
+        let noise = (control.high - 1.0).abs().max((1.0 - control.low).abs());
+        !self.rate.contains(1.0) && control.holds() && (self.rate.value - 1.0).abs() > noise
+    }
+}
+
+/// A rate's ratio as a change in per cent, with its interval.
+pub fn change(rate: &Estimate) -> String {
+    let part = |value: f64| (value - 1.0) * 100.0;
+    format!("{:+.1} % [{:+.1}, {:+.1}]", part(rate.value), part(rate.low), part(rate.high))
+}
+
+/// Seconds as microseconds with their interval.
+pub fn added_us(added: &Estimate) -> String {
+    let part = |value: f64| value * 1e6;
+    format!("{:+.0} µs [{:+.0}, {:+.0}]", part(added.value), part(added.low), part(added.high))
+}
+
+/// A distribution as steps: share of the values up to each; thinned out to what can be seen.
+pub fn distribution(name: impl Into<String>, values: impl IntoIterator<Item = f64>) -> Series {
+    const STEPS: usize = 400;
+    let values = sorted(values);
+    let every = values.len().div_ceil(STEPS).max(1);
+    #[expect(clippy::cast_precision_loss, reason = "a length")]
+    let total = values.len() as f64;
+    let points = values
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| (index + 1) % every == 0 || index + 1 == values.len())
+        .map(|(index, value)| {
+            #[expect(clippy::cast_precision_loss, reason = "a length")]
+            let below = (index + 1) as f64;
+            [*value, below / total]
+        })
+        .collect();
+    Series { name: name.into(), points, band: Vec::new() }
+}
+
+/// A seed for each part of an experiment, so that no two draw the same.
+pub fn seed(seed: u64, part: u64) -> u64 {
+    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rounds(first: f64, second: f64) -> Vec<Vec<[f64; 2]>> {
+        let noise = |index: u32| f64::from(index * 7 % 11) * 0.001;
+        (0..5)
+            .map(|process| {
+                (0..20)
+                    .map(|round| {
+                        [first + noise(process + round), second + noise(process + 3 * round)]
+                    })
+                    .collect()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_contrast_says_how_much_and_whether() {
+        let nothing = contrast(&rounds(1.0, 1.0), 1);
+        let control = nothing.control("the same");
+        assert!(control.holds() && !nothing.is_beyond(&control), "{nothing:?}");
+        assert_eq!(nothing.verdict(&control, 0.0, 0.01), Verdict::Undecided);
+        let slower = contrast(&rounds(1.0, 1.25), 1);
+        assert!((slower.rate.value - 0.8).abs() < 0.01, "{slower:?}");
+        assert!((slower.added.value - 0.25).abs() < 0.01);
+        assert_eq!(slower.verdict(&control, 0.2, 0.01), Verdict::Holds);
+        assert_eq!(slower.verdict(&control, 0.02, 0.01), Verdict::Partly);
+        assert_eq!(contrast(&rounds(1.25, 1.0), 1).verdict(&control, 0.2, 0.01), Verdict::Differs);
+        // Noise as large as the effect decides nothing.
+        let loud = Control { low: 0.7, high: 1.3, ..control };
+        assert_eq!(slower.verdict(&loud, 0.2, 0.01), Verdict::Undecided);
+    }
+
+    #[test]
+    fn words_have_signs_and_units() {
+        let estimate = Estimate { value: 0.977, low: 0.97, high: 0.984 };
+        assert_eq!(change(&estimate), "-2.3 % [-3.0, -1.6]");
+        let added = Estimate { value: 0.000_216, low: 0.000_2, high: 0.000_23 };
+        assert_eq!(added_us(&added), "+216 µs [+200, +230]");
+    }
+
+    #[test]
+    fn a_distribution_ends_at_one() {
+        let steps = distribution("some", (0..1000).map(f64::from));
+        assert!(steps.points.len() <= 401);
+        assert_eq!(steps.points.last(), Some(&[999.0, 1.0]));
+        assert!(steps.points.is_sorted_by(|a, b| a[0] <= b[0] && a[1] < b[1]));
+        assert!(distribution("none", []).points.is_empty());
+    }
+}
