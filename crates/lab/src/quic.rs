@@ -9,6 +9,9 @@ mod virtual_time;
 
 pub use self::agent::{AGENT, in_another_process};
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
 use aws_lc_rs::digest;
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +37,12 @@ pub struct QuicOutcome {
     pub declared_lost: [u32; 2],
     /// Bytes that the server sent before anything but the client's first flight can have reached it: what the 3x limit cuts.
     pub first_flight: u32,
+    /// Bytes that the server sent in time for the client's handshake to be complete when it was.
+    pub flight: u32,
 }
+
+/// Flows that one thread runs at a time.
+const PART: usize = 25;
 
 /// A grid point in virtual time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,7 +78,7 @@ impl Ready {
         Ok(Self { ends: steady::ends(subject)? })
     }
 
-    /// Flows from `first` on.
+    /// Flows from `first` on, on all cores; the result does not depend on how many there are.
     pub fn run(
         &self,
         link: &Link,
@@ -78,31 +86,82 @@ impl Ready {
         first: u64,
         count: u32,
     ) -> Result<VirtualRun, LabError> {
+        self.run_until(link, seed, first, count, &AtomicBool::new(false))
+    }
+
+    /// The same, interrupted soon after `stop` is set.
+    pub fn run_until(
+        &self,
+        link: &Link,
+        seed: u64,
+        first: u64,
+        count: u32,
+        stop: &AtomicBool,
+    ) -> Result<VirtualRun, LabError> {
         if !(0.0..1.0).contains(&link.loss) {
             return Err(LabError::Plan(format!(
                 "a loss of {} is not from 0 to below 1",
                 link.loss
             )));
         }
-        virtual_time::apart(|| {
-            let mut hash = digest::Context::new(&digest::SHA256);
-            let mut run = VirtualRun { outcomes: Vec::new(), failed: 0, trace_hash: String::new() };
-            for flow in (first..).take(count as usize) {
-                let connection = virtual_time::connect(&self.ends, link, seed, flow)?;
-                trace(&mut hash, &connection);
-                match outcome(&connection) {
-                    Some(outcome) => run.outcomes.push(outcome),
-                    // Without loss there is a reason that is not the link's.
-                    None if link.loss == 0.0 && link.rate_bps.is_none() => {
-                        let reason = connection.error.unwrap_or_default();
-                        return Err(LabError::Peer { peer: "s2n-quic".to_owned(), reason });
-                    }
-                    None => run.failed += 1,
+        let end = first.saturating_add(count.into());
+        let parts: Vec<u64> = (first..end).step_by(PART).collect();
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut done = Vec::new();
+            loop {
+                if stop.load(Ordering::Relaxed) {
+                    return Err(LabError::Interrupted);
                 }
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some(begin) = parts.get(index).copied() else { return Ok(done) };
+                let flows = begin..end.min(begin + PART as u64);
+                done.push((index, virtual_time::apart(|| self.part(link, seed, flows))?));
             }
-            run.trace_hash = hex::encode(hash.finish());
-            Ok(run)
-        })
+        };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from).min(parts.len());
+        let mut done: Vec<(usize, VirtualRun)> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+            let mut all = Vec::new();
+            for thread in threads {
+                let part: Result<_, LabError> =
+                    thread.join().unwrap_or_else(|_| Err(LabError::failed("a thread died")));
+                all.extend(part?);
+            }
+            Ok::<_, LabError>(all)
+        })?;
+        done.sort_by_key(|(index, _)| *index);
+        let mut hash = digest::Context::new(&digest::SHA256);
+        let mut run = VirtualRun { outcomes: Vec::new(), failed: 0, trace_hash: String::new() };
+        for (_, part) in done {
+            hash.update(part.trace_hash.as_bytes());
+            run.outcomes.extend(part.outcomes);
+            run.failed += part.failed;
+        }
+        run.trace_hash = hex::encode(hash.finish());
+        Ok(run)
+    }
+
+    /// Some flows, on this thread.
+    fn part(&self, link: &Link, seed: u64, flows: Range<u64>) -> Result<VirtualRun, LabError> {
+        let mut hash = digest::Context::new(&digest::SHA256);
+        let mut run = VirtualRun { outcomes: Vec::new(), failed: 0, trace_hash: String::new() };
+        let ends = steady::with_own_tickets(&self.ends);
+        for flow in flows {
+            let connection = virtual_time::connect(&ends, link, seed, flow)?;
+            trace(&mut hash, &connection);
+            match outcome(&connection, link) {
+                Some(outcome) => run.outcomes.push(outcome),
+                // Without loss there is a reason that is not the link's.
+                None if link.loss == 0.0 && link.rate_bps.is_none() => {
+                    let reason = connection.error.unwrap_or_default();
+                    return Err(LabError::Peer { peer: "s2n-quic".to_owned(), reason });
+                }
+                None => run.failed += 1,
+            }
+        }
+        run.trace_hash = hex::encode(hash.finish());
+        Ok(run)
     }
 }
 
@@ -116,7 +175,7 @@ fn trace(hash: &mut digest::Context, connection: &Connection) {
     hash.update(&[0xff]);
 }
 
-fn outcome(connection: &Connection) -> Option<QuicOutcome> {
+fn outcome(connection: &Connection, link: &Link) -> Option<QuicOutcome> {
     let mut outcome = QuicOutcome {
         handshake_ns: connection.handshake_ns?,
         echo_ns: connection.echo_ns.filter(|_| connection.error.is_none())?,
@@ -125,7 +184,11 @@ fn outcome(connection: &Connection) -> Option<QuicOutcome> {
         lost: [0; 2],
         declared_lost: connection.declared_lost,
         first_flight: 0,
+        flight: 0,
     };
+    // What the server sends later cannot be in time for the handshake.
+    let back = link.rtt_us - link.rtt_us / 2;
+    let last = outcome.handshake_ns.saturating_sub(back.saturating_mul(1000));
     // The server's first flight ends where the client answers it.
     let mut answered = false;
     let mut has_begun = false;
@@ -138,6 +201,9 @@ fn outcome(connection: &Connection) -> Option<QuicOutcome> {
         has_begun |= sent.by_server;
         if sent.by_server && !answered {
             outcome.first_flight += sent.len;
+        }
+        if sent.by_server && sent.at_ns <= last {
+            outcome.flight += sent.len;
         }
     }
     Some(outcome)

@@ -153,3 +153,12 @@ pub fn endpoint(
     }
     Ok(command)
 }
+
+/// Whether somebody in this thread's namespace has bound this UDP port.
+pub fn listens(port: u16) -> bool {
+    let table = std::fs::read_to_string("/proc/thread-self/net/udp").unwrap_or_default();
+    let ending = format!(":{port:04X}");
+    table
+        .lines()
+        .any(|line| line.split_whitespace().nth(1).is_some_and(|local| local.ends_with(&ending)))
+}

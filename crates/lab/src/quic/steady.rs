@@ -13,7 +13,7 @@ use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, ServerConnection, Version};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::{CertifiedKey, Signer, SigningKey};
-use rustls::{NamedGroup, SignatureAlgorithm, SignatureScheme};
+use rustls::{ClientConfig, NamedGroup, SignatureAlgorithm, SignatureScheme};
 
 use super::virtual_time::{Ends, SERVER_NAME};
 use crate::error::LabError;
@@ -48,6 +48,17 @@ pub(super) fn ends(subject: &Subject) -> Result<Ends, LabError> {
         None => client.resumption,
     };
     Ok(Ends { server: Arc::new(server), client: Arc::new(client), tickets })
+}
+
+/// The same ends, for a thread of its own: nobody else takes the tickets.
+pub(super) fn with_own_tickets(ends: &Ends) -> Ends {
+    if ends.tickets.is_none() {
+        return ends.clone();
+    }
+    let tickets = Arc::<Tickets>::default();
+    let mut client = ClientConfig::clone(&ends.client);
+    client.resumption = Resumption::store(tickets.clone());
+    Ends { server: ends.server.clone(), client: Arc::new(client), tickets: Some(tickets) }
 }
 
 #[derive(Debug)]
