@@ -1,12 +1,15 @@
 //! What an experiment tells: tables, charts, findings, controls. All of it is data that is stored, so that a report can be made
 //! again from the files.
 
+mod numbers;
+
 use serde::{Deserialize, Serialize};
 
+use crate::experiment::Experiment;
 use crate::state::State;
 
 /// A cell of a table.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Value {
     /// A figure, in the column's unit.
@@ -75,8 +78,10 @@ pub struct Series {
     /// Name in the legend.
     pub name: String,
     /// Points (x, y) in order of x.
+    #[serde(deserialize_with = "numbers::read")]
     pub points: Vec<[f64; 2]>,
     /// Interval (low, high) of each point, or empty.
+    #[serde(deserialize_with = "numbers::read")]
     pub band: Vec<[f64; 2]>,
 }
 
@@ -88,10 +93,12 @@ pub struct Fan {
     /// Name of each of the things compared.
     pub names: Vec<String>,
     /// Positions on the x axis.
+    #[serde(deserialize_with = "numbers::read")]
     pub x: Vec<f64>,
     /// Shares of the quantiles, rising, the middle one drawn as the line.
     pub shares: Vec<f64>,
     /// For each name, for each x, the quantiles.
+    #[serde(deserialize_with = "numbers::read")]
     pub values: Vec<Vec<Vec<f64>>>,
 }
 
@@ -128,6 +135,7 @@ pub enum Marks {
         /// Names of the bars.
         categories: Vec<String>,
         /// Parts: name, and the value for each category.
+        #[serde(deserialize_with = "numbers::read")]
         parts: Vec<(String, Vec<f64>)>,
         /// Whether the parts stand beside each other instead.
         grouped: bool,
@@ -140,6 +148,7 @@ pub struct Rule {
     /// What it is.
     pub label: String,
     /// Where it is on the axis of values.
+    #[serde(deserialize_with = "numbers::read")]
     pub at: f64,
 }
 
@@ -199,10 +208,13 @@ pub struct Control {
     /// What was measured twice.
     pub what: String,
     /// Ratio of the two, by the statistic that the experiment uses.
+    #[serde(deserialize_with = "numbers::read")]
     pub ratio: f64,
     /// Low end of its 95 % interval.
+    #[serde(deserialize_with = "numbers::read")]
     pub low: f64,
     /// High end.
+    #[serde(deserialize_with = "numbers::read")]
     pub high: f64,
 }
 
@@ -232,10 +244,10 @@ pub struct Findings {
     pub notes: Vec<String>,
 }
 
-/// `result.json` of an experiment: what it told, and when.
+/// What came of an experiment: `DIR/EXPERIMENT/result.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Told {
-    /// Name on the command line.
+    /// Name of the experiment, and of its folder.
     pub experiment: String,
     /// Heading.
     pub title: String,
@@ -243,14 +255,80 @@ pub struct Told {
     pub question: String,
     /// What it reproduces or extends.
     pub source: String,
-    /// Pressure on the machine before.
-    pub before: State,
-    /// And after.
-    pub after: State,
-    /// How long it took, in seconds; less where earlier points were taken over.
+    /// The machine when it began.
+    pub state: State,
+    /// The machine when it ended.
+    #[serde(default)]
+    pub after: Option<State>,
+    /// How long it took.
     pub seconds: f64,
     /// What it tells.
     pub findings: Findings,
-    /// Why it was not measured, if it was not.
+    /// Why it, or the rest of it, was not measured.
     pub skipped: Option<String>,
+}
+
+impl Told {
+    /// What this experiment told.
+    pub fn new(experiment: &Experiment, state: State, findings: Findings) -> Self {
+        Self {
+            experiment: experiment.name.to_owned(),
+            title: experiment.title.to_owned(),
+            question: experiment.question.to_owned(),
+            source: experiment.source.to_owned(),
+            state,
+            after: None,
+            seconds: 0.0,
+            findings,
+            skipped: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// JSON has no word for what is not a number; it comes back all the same.
+    #[test]
+    fn odd_figures_do_not_make_results_unreadable() {
+        let findings = Findings {
+            controls: vec![Control { what: "a".into(), ratio: f64::NAN, low: 1.0, high: f64::INFINITY }],
+            tables: vec![Table {
+                name: "t".into(),
+                title: "T".into(),
+                columns: vec!["a".into(), "b".into()],
+                rows: vec![vec![Value::Number(f64::NAN), Value::from("b")]],
+                note: String::new(),
+            }],
+            charts: vec![Chart {
+                name: "c".into(),
+                title: "C".into(),
+                x: Axis::linear("x"),
+                y: Axis::linear("y"),
+                marks: Marks::Lines {
+                    series: vec![Series {
+                        name: "s".into(),
+                        points: vec![[0.0, f64::NAN]],
+                        band: Vec::new(),
+                    }],
+                },
+                rules: vec![Rule { label: "r".into(), at: f64::NAN }],
+                caption: String::new(),
+            }],
+            ..Findings::default()
+        };
+        let text = serde_json::to_string(&findings).unwrap();
+        let again: Findings = serde_json::from_str(&text).unwrap();
+        assert!(again.controls[0].ratio.is_nan() && !again.controls[0].holds());
+        assert!(matches!(again.tables[0].rows[0][0], Value::Number(number) if number.is_nan()));
+        assert_eq!(serde_json::to_string(&again).unwrap(), text);
+        let bars = Marks::Bars {
+            categories: vec!["a".into()],
+            parts: vec![("p".into(), vec![f64::NEG_INFINITY])],
+            grouped: true,
+        };
+        let text = serde_json::to_string(&bars).unwrap();
+        assert!(serde_json::from_str::<Marks>(&text).is_ok());
+    }
 }
