@@ -11,5 +11,4 @@ pub struct Agent {
 }
 
 /// Every one.
-pub static AGENTS: &[Agent] = &[
 pub static AGENTS: &[Agent] = &[crate::client::AGENT, crate::live::CLIENT_AGENT, crate::live::ENDS_AGENT, crate::live::EXEC_AGENT, crate::live::SERVER_AGENT, crate::pinned::AGENT, crate::quic::AGENT, crate::tls::rounds::AGENT];

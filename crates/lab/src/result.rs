@@ -293,7 +293,12 @@ mod tests {
     #[test]
     fn odd_figures_do_not_make_results_unreadable() {
         let findings = Findings {
-            controls: vec![Control { what: "a".into(), ratio: f64::NAN, low: 1.0, high: f64::INFINITY }],
+            controls: vec![Control {
+                what: "a".into(),
+                ratio: f64::NAN,
+                low: 1.0,
+                high: f64::INFINITY,
+            }],
             tables: vec![Table {
                 name: "t".into(),
                 title: "T".into(),

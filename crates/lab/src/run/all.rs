@@ -83,15 +83,10 @@ fn one(
         Err(_) => return outcome,
     };
     let told = Told {
-        experiment: experiment.name.to_owned(),
-        title: experiment.title.to_owned(),
-        question: experiment.question.to_owned(),
-        source: experiment.source.to_owned(),
-        before,
-        after: State::pressure(),
+        after: Some(State::pressure()),
         seconds,
-        findings: run.into_findings(),
         skipped,
+        ..Told::new(experiment, before, run.into_findings())
     };
     write_json(&folder.path.join(experiment.name).join("result.json"), &told)?;
     outcome
