@@ -8,7 +8,7 @@ pub mod play;
 pub mod pool;
 pub mod quic_rate;
 pub mod requests;
-pub mod show;
 pub mod served;
+pub mod show;
 pub mod sizes;
 pub mod tls_matrix;
