@@ -1,1 +1,399 @@
-//! Published figures, as data with their sources.
+//! Published figures, as data with their sources: what the experiments are checked against.
+//!
+//! `crates/lab/published/README.md` says what each data file is and how it was measured.
+
+use crate::error::LabError;
+
+/// A published figure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Figure {
+    /// Short name, to find it by.
+    pub key: &'static str,
+    /// What was measured, in words.
+    pub what: &'static str,
+    /// The value.
+    pub value: f64,
+    /// Its unit.
+    pub unit: &'static str,
+    /// Where it was published.
+    pub source: &'static str,
+}
+
+/// The article on ML-KEM in KMS, ACM and Secrets Manager with its measurements of GenerateDataKey.
+pub const KMS_ARTICLE: &str = "AWS Security Blog, \"ML-KEM post-quantum TLS now supported in AWS KMS, ACM, and Secrets Manager\" (2025)";
+/// The article on tuning clients for hybrid key exchange, with client, server and network apart, pools and idle timeouts.
+pub const TUNING_ARTICLE: &str =
+    "AWS Security Blog, \"How to tune TLS for hybrid post-quantum cryptography with Kyber\" (2022)";
+/// The article on post-quantum TLS 1.2 in KMS with BIKE and SIKE, and its measurements by perf.
+pub const ROUND_2_ARTICLE: &str =
+    "AWS Security Blog, \"Round 2 post-quantum TLS is now supported in AWS KMS\" (2020)";
+/// The measurement of QUIC connections.
+pub const QUIC_SOURCE: &str = "AWS Security Blog, \"Enable post-quantum key exchange in QUIC with the s2n-quic library\" (2022)";
+/// Kampanakis and Childs-Klein.
+pub const LAST_BYTE_PAPER: &str = "Panos Kampanakis, Will Childs-Klein: \"The impact of data-heavy, post-quantum TLS 1.3 on the Time-To-Last-Byte of \
+     real-world connections\" (MADweb 2024)";
+/// Paquin, Stebila, Tamvada.
+pub const PAQUIN_PAPER: &str = "Christian Paquin, Douglas Stebila, Goutam Tamvada: \"Benchmarking Post-Quantum Cryptography in TLS\" (PQCrypto 2020)";
+/// The study of 2022.
+pub const FUDAN_STUDY: &str = "Fudan University's study of TLS 1.3 with post-quantum algorithms (2022), data in gudengxia/TestOfPQFizz";
+
+/// Every single figure.
+pub static FIGURES: &[Figure] = &[
+    Figure {
+        key: "kms-classical",
+        what: "GenerateDataKey requests a second, a new connection each, P-256",
+        value: 108.7,
+        unit: "requests/s",
+        source: KMS_ARTICLE,
+    },
+    Figure {
+        key: "kms-hybrid",
+        what: "the same with X25519MLKEM768",
+        value: 106.2,
+        unit: "requests/s",
+        source: KMS_ARTICLE,
+    },
+    Figure {
+        key: "kms-reuse-classical",
+        what: "GenerateDataKey requests a second, connection kept, P-256",
+        value: 216.1,
+        unit: "requests/s",
+        source: KMS_ARTICLE,
+    },
+    Figure {
+        key: "kms-reuse-hybrid",
+        what: "the same with X25519MLKEM768",
+        value: 216.0,
+        unit: "requests/s",
+        source: KMS_ARTICLE,
+    },
+    Figure {
+        key: "kms-samples",
+        what: "one-second samples of one thread",
+        value: 500.0,
+        unit: "samples",
+        source: KMS_ARTICLE,
+    },
+    Figure {
+        key: "client-cost",
+        what: "what the Kyber hybrid adds at the client",
+        value: 0.25,
+        unit: "ms",
+        source: TUNING_ARTICLE,
+    },
+    Figure {
+        key: "server-cost",
+        what: "what the Kyber hybrid adds at the server",
+        value: 0.23,
+        unit: "ms",
+        source: TUNING_ARTICLE,
+    },
+    Figure {
+        key: "extra-bytes",
+        what: "bytes that the Kyber hybrid adds",
+        value: 2356.0,
+        unit: "bytes",
+        source: TUNING_ARTICLE,
+    },
+    Figure {
+        key: "extra-bytes-other",
+        what: "bytes that a hybrid adds, as another article says",
+        value: 1600.0,
+        unit: "bytes",
+        source: KMS_ARTICLE,
+    },
+    Figure {
+        key: "extra-time-low",
+        what: "time that a hybrid adds, as the same says: from",
+        value: 80.0,
+        unit: "us",
+        source: KMS_ARTICLE,
+    },
+    Figure {
+        key: "extra-time-high",
+        what: "and to",
+        value: 150.0,
+        unit: "us",
+        source: KMS_ARTICLE,
+    },
+    Figure {
+        key: "pool-rate",
+        what: "requests a second of the pool sweep, about",
+        value: 200.0,
+        unit: "requests/s",
+        source: TUNING_ARTICLE,
+    },
+    Figure {
+        key: "idle-short-connections",
+        what: "connections with an idle timeout of 1 s, 10 threads with a burst every 5 s for a minute",
+        value: 100.0,
+        unit: "connections",
+        source: TUNING_ARTICLE,
+    },
+    Figure {
+        key: "idle-short-median",
+        what: "median latency of these",
+        value: 20.3,
+        unit: "ms",
+        source: TUNING_ARTICLE,
+    },
+    Figure {
+        key: "idle-long-connections",
+        what: "connections with an idle timeout of 10 s",
+        value: 10.0,
+        unit: "connections",
+        source: TUNING_ARTICLE,
+    },
+    Figure {
+        key: "idle-long-median",
+        what: "median latency of these",
+        value: 5.9,
+        unit: "ms",
+        source: TUNING_ARTICLE,
+    },
+    Figure {
+        key: "quic-hybrid",
+        what: "connections a second with the Kyber hybrid against classical",
+        value: -8.0,
+        unit: "%",
+        source: QUIC_SOURCE,
+    },
+    Figure {
+        key: "quic-bike",
+        what: "connections a second with BIKE against classical",
+        value: -37.0,
+        unit: "%",
+        source: QUIC_SOURCE,
+    },
+    Figure {
+        key: "quic-sike",
+        what: "connections a second with SIKE against classical",
+        value: -95.0,
+        unit: "%",
+        source: QUIC_SOURCE,
+    },
+    Figure {
+        key: "quic-connections",
+        what: "sequential connections",
+        value: 10_000.0,
+        unit: "connections",
+        source: QUIC_SOURCE,
+    },
+    Figure {
+        key: "cycles-classical",
+        what: "cycles of a TLS 1.2 handshake",
+        value: 75_069_418.0,
+        unit: "cycles",
+        source: ROUND_2_ARTICLE,
+    },
+    Figure {
+        key: "cycles-hybrid",
+        what: "cycles that the hybrid adds",
+        value: 554_059.0,
+        unit: "cycles",
+        source: ROUND_2_ARTICLE,
+    },
+    Figure {
+        key: "cycles-hybrid-time",
+        what: "the same as time, about",
+        value: 200.0,
+        unit: "us",
+        source: ROUND_2_ARTICLE,
+    },
+    Figure {
+        key: "last-byte-handshake",
+        what: "what post-quantum algorithms add to the time of the handshake",
+        value: 32.0,
+        unit: "%",
+        source: LAST_BYTE_PAPER,
+    },
+    Figure {
+        key: "last-byte-50k",
+        what: "what they add to the time to the last byte of 50 KiB: less than",
+        value: 15.0,
+        unit: "%",
+        source: LAST_BYTE_PAPER,
+    },
+    Figure {
+        key: "loss-threshold-low",
+        what: "loss from which algorithms of many packets suffer: from",
+        value: 3.0,
+        unit: "%",
+        source: PAQUIN_PAPER,
+    },
+    Figure {
+        key: "loss-threshold-high",
+        what: "and to",
+        value: 5.0,
+        unit: "%",
+        source: PAQUIN_PAPER,
+    },
+    Figure {
+        key: "falcon-crossing",
+        what: "loss from which Falcon-512 is faster than Dilithium2, about",
+        value: 10.0,
+        unit: "%",
+        source: FUDAN_STUDY,
+    },
+    Figure {
+        key: "study-handshakes",
+        what: "handshakes a point",
+        value: 6000.0,
+        unit: "handshakes",
+        source: FUDAN_STUDY,
+    },
+];
+
+/// The figure with this key.
+pub fn figure(key: &str) -> Option<&'static Figure> {
+    FIGURES.iter().find(|figure| figure.key == key)
+}
+
+/// A point of Paquin, Stebila, Tamvada: times from before TCP's connect, in milliseconds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PaquinPoint {
+    /// `kex` or `sig`.
+    pub experiment: String,
+    /// Their name of the algorithm.
+    pub algorithm: String,
+    /// Round-trip time by `ping`.
+    pub rtt_ms: f64,
+    /// Loss in each direction.
+    pub loss_percent: f64,
+    /// Median.
+    pub p50_ms: f64,
+    /// 75th percentile.
+    pub p75_ms: f64,
+    /// 85th percentile.
+    pub p85_ms: f64,
+    /// 95th percentile.
+    pub p95_ms: f64,
+}
+
+/// Handshakes behind each of their points.
+pub const PAQUIN_HANDSHAKES: u32 = 5000;
+
+/// All points of theirs that are kept here.
+pub fn paquin() -> Result<Vec<PaquinPoint>, LabError> {
+    rows(include_str!("../published/paquin2019.csv"), |row| {
+        Some(PaquinPoint {
+            experiment: row.text(0)?,
+            algorithm: row.text(1)?,
+            rtt_ms: row.number(2)?,
+            loss_percent: row.number(3)?,
+            p50_ms: row.number(4)?,
+            p75_ms: row.number(5)?,
+            p85_ms: row.number(6)?,
+            p95_ms: row.number(7)?,
+        })
+    })
+}
+
+/// A point of the 2022 study: times from after TCP's connect, in milliseconds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FudanPoint {
+    /// `nist1` for hybrid pairs at level 1, `auth` for their post-quantum halves alone.
+    pub group: String,
+    /// `near` or `medium`.
+    pub network: String,
+    /// Their name of the key exchange.
+    pub kem: String,
+    /// Their name of the signature algorithm.
+    pub signature: String,
+    /// Loss in each direction.
+    pub loss_percent: f64,
+    /// 5th percentile.
+    pub p5_ms: f64,
+    /// Median.
+    pub p50_ms: f64,
+    /// 95th percentile.
+    pub p95_ms: f64,
+    /// Mean.
+    pub mean_ms: f64,
+}
+
+/// All points of the 2022 study.
+pub fn fudan() -> Result<Vec<FudanPoint>, LabError> {
+    rows(include_str!("../published/fudan2022.csv"), |row| {
+        Some(FudanPoint {
+            group: row.text(0)?,
+            network: row.text(1)?,
+            kem: row.text(2)?,
+            signature: row.text(3)?,
+            loss_percent: row.number(4)?,
+            p5_ms: row.number(5)?,
+            p50_ms: row.number(6)?,
+            p95_ms: row.number(7)?,
+            mean_ms: row.number(8)?,
+        })
+    })
+}
+
+struct Row(csv::StringRecord);
+
+impl Row {
+    fn text(&self, index: usize) -> Option<String> {
+        self.0.get(index).map(str::to_owned)
+    }
+
+    fn number(&self, index: usize) -> Option<f64> {
+        self.0.get(index)?.parse().ok()
+    }
+}
+
+fn rows<T>(data: &str, parse: impl Fn(&Row) -> Option<T>) -> Result<Vec<T>, LabError> {
+    csv::Reader::from_reader(data.as_bytes())
+        .into_records()
+        .map(|record| {
+            let row = Row(record.map_err(LabError::failed)?);
+            parse(&row).ok_or_else(|| LabError::failed(format!("no such row: {:?}", row.0)))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn data_are_whole_and_in_order() {
+        let points = paquin().unwrap();
+        assert_eq!(points.len(), 4 * 4 * 25);
+        for point in &points {
+            let percentiles = [point.p50_ms, point.p75_ms, point.p85_ms, point.p95_ms];
+            assert!(percentiles.is_sorted(), "{point:?}");
+            assert!(point.p50_ms > 2.0 * point.rtt_ms, "{point:?}");
+        }
+        let points = fudan().unwrap();
+        assert_eq!(points.len(), 16 * 21);
+        for point in &points {
+            assert!(point.p5_ms <= point.p50_ms && point.p50_ms <= point.p95_ms, "{point:?}");
+        }
+    }
+
+    #[test]
+    fn the_study_s_points_are_found_by_their_names() {
+        let median = |signature: &str, network: &str| {
+            let found = fudan().unwrap().into_iter().find(|point| {
+                point.group == "nist1"
+                    && point.network == network
+                    && point.kem == "p256_kyber512"
+                    && point.signature == signature
+                    && point.loss_percent == 0.0
+            });
+            found.map(|point| point.p50_ms).unwrap()
+        };
+        assert_eq!(median("p256_dilithium2", "near"), 23.041);
+        assert_eq!(median("p256_falcon512", "medium"), 57.106);
+    }
+
+    #[test]
+    fn figures_have_keys_of_their_own_and_sources() {
+        let keys: HashSet<&str> = FIGURES.iter().map(|figure| figure.key).collect();
+        assert_eq!(keys.len(), FIGURES.len());
+        assert!(FIGURES.iter().all(|figure| !figure.source.is_empty() && !figure.unit.is_empty()));
+        assert_eq!(figure("kms-hybrid").map(|figure| figure.value), Some(106.2));
+    }
+}
