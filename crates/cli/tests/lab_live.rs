@@ -4,12 +4,10 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use outlast_lab::error::LabError;
 use outlast_lab::link::{Link, Transfer};
-use outlast_lab::live::{Live, available};
+use outlast_lab::live::Live;
 use outlast_lab::run::Settings;
-use outlast_lab::subject::Subject;
-use outlast_lab::trace::{Side, Step, Trace};
+use outlast_lab::subject::{Kind, Subject};
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
 
@@ -28,16 +26,20 @@ fn trial() {
     let link = Link::new(Duration::from_millis(20), 0.01);
     let mut live = Live::open(&settings(), &link, 7, &GO_ON).unwrap();
     println!("{:?}", live.proof().unwrap());
-    let subject = Subject::new("X25519MLKEM768", "ECDSA P-256", 2).unwrap();
     let transfer = Transfer { request: 100, body: 10000 };
-    let outcomes = live.connections("rustls", &subject, transfer, 0, 20).unwrap();
-    for outcome in &outcomes {
-        println!("{outcome:?}");
-    }
-    let subject = subject.kind(outlast_lab::subject::Kind::Resumed);
-    let outcomes = live.connections("rustls", &subject, transfer, 0, 5).unwrap();
-    for outcome in &outcomes {
-        println!("{outcome:?}");
+    for stack in ["rustls", "openssl"] {
+        for kind in [Kind::Full, Kind::HelloRetry, Kind::Resumed, Kind::Mutual] {
+            let subject = Subject::new("X25519MLKEM768", "ML-DSA-44", 2).unwrap().kind(kind);
+            println!("{stack} {kind:?}");
+            match live.connections(stack, &subject, transfer, 0, 6) {
+                Ok(outcomes) => {
+                    for outcome in &outcomes {
+                        println!("{outcome:?}");
+                    }
+                }
+                Err(error) => println!("{error}"),
+            }
+        }
     }
     println!("{:?}", live.proof().unwrap());
 }

@@ -10,6 +10,7 @@ mod draw;
 mod flows;
 mod guard;
 mod kernel;
+mod openssl;
 mod packet;
 mod peer;
 mod place;
@@ -22,19 +23,21 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
 use tun_rs::{DeviceBuilder, SyncDevice};
 
-use self::agents::{Ends, Exec, Line, Listen, Order, Times};
+use self::agents::{Ends, Exec, Line, Order, Times};
 use self::clock::{nanos, now_ns};
-pub use self::flows::{BARE, Flow, Lost};
-use self::flows::{Chance, FIRST_SPARED, LAST_SPARED};
+use self::flows::{Chance, LAST_SPARED};
+pub use self::flows::{Flow, Lost};
 use self::guard::Guard;
 use self::peer::Peer;
 use self::place::Place;
 use self::script::Script;
+pub use self::tls::Foreign;
 use self::tls::Named;
 use self::wire::{EDGES_NS, Shape, Wire};
 use crate::agent::Agent;
@@ -81,20 +84,19 @@ pub struct Live<'a> {
     seed: u64,
     link: Link,
     deadline: Duration,
-    spared_port: u16,
     uncalibrated_us: f64,
     calibrated_us: f64,
     kernel: Vec<(String, String)>,
+    next_port: u16,
 }
 
 /// A client and a server that are at work.
 struct Pair {
     script: Script,
     ends: Peer,
-    /// A server in a process of its own.
-    server: Option<Peer>,
+    /// A server in a process of its own, and its folder.
+    server: Option<(Peer, TempDir)>,
     address: SocketAddr,
-    spared: SocketAddr,
 }
 
 /// A client and a server at the ends of the link.
@@ -148,10 +150,10 @@ impl<'a> Live<'a> {
             seed,
             link: *link,
             deadline: DEADLINE,
-            spared_port: FIRST_SPARED,
             uncalibrated_us: 0.0,
             calibrated_us: 0.0,
             kernel,
+            next_port: 0,
         };
         live.calibrate()?;
         Ok(live)
@@ -177,10 +179,39 @@ impl<'a> Live<'a> {
         first: u64,
         count: u64,
     ) -> Result<Vec<Outcome>, LabError> {
+        let index = match stack {
+            "rustls" => self.pair(&Script::Rustls(Named::new(subject)))?,
+            openssl::NAME => self.openssl(subject, transfer)?,
+            _ => {
+                return Err(LabError::Plan(format!(
+                    "the live engine has no TLS implementation named {stack}: rustls or openssl"
+                )));
+            }
+        };
         let mut outcomes = Vec::new();
-        let script = script(stack, subject)?;
-        self.each(&script, transfer, first, count, &mut |outcome, _| outcomes.push(outcome))?;
+        self.each(index, transfer, first, count, &mut |outcome, _| outcomes.push(outcome))?;
         Ok(outcomes)
+    }
+
+    /// The same with a server that somebody else has started at the server's end, as by [`Self::at`], and that listens by now. With a
+    /// body of 0 there is only a handshake; else the answer is what the server sends.
+    pub fn connections_to(
+        &mut self,
+        server: &Foreign,
+        subject: &Subject,
+        transfer: Transfer,
+        first: u64,
+        count: u64,
+    ) -> Result<Vec<Outcome>, LabError> {
+        let index = self.pair(&Script::Foreign(Named::new(subject), server.clone()))?;
+        let mut outcomes = Vec::new();
+        self.each(index, transfer, first, count, &mut |outcome, _| outcomes.push(outcome))?;
+        Ok(outcomes)
+    }
+
+    /// Waits until something listens at this address of the server's end.
+    pub fn wait_for(&self, address: SocketAddr, patience: Duration) -> Result<(), LabError> {
+        self.wait_until(address, patience, &mut || Ok(()))
     }
 
     /// Connections whose ends send as many bytes, after as much work, as in a handshake that was measured: TCP is real, TLS is not.
@@ -194,7 +225,8 @@ impl<'a> Live<'a> {
     ) -> Result<Vec<Outcome>, LabError> {
         let script = Script::Play(trace.clone());
         let mut outcomes = Vec::new();
-        self.each(&script, transfer, first, count, &mut |outcome, _| outcomes.push(outcome))?;
+        let index = self.pair(&script)?;
+        self.each(index, transfer, first, count, &mut |outcome, _| outcomes.push(outcome))?;
         Ok(outcomes)
     }
 
@@ -208,7 +240,8 @@ impl<'a> Live<'a> {
     ) -> Result<Vec<(Outcome, Flow)>, LabError> {
         let script = Script::Play(trace.clone());
         let mut outcomes = Vec::new();
-        self.each(&script, transfer, first, count, &mut |outcome, flow| {
+        let index = self.pair(&script)?;
+        self.each(index, transfer, first, count, &mut |outcome, flow| {
             outcomes.push((outcome, flow))
         })?;
         Ok(outcomes)
@@ -280,6 +313,26 @@ impl<'a> Live<'a> {
         })
     }
 
+    fn wait_until(
+        &self,
+        address: SocketAddr,
+        patience: Duration,
+        alive: &mut dyn FnMut() -> Result<(), LabError>,
+    ) -> Result<(), LabError> {
+        let until = Instant::now() + patience;
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(LabError::Interrupted);
+            }
+            alive()?;
+            match self.within(Side::Client, || agents::open_spared(address, patience))? {
+                Ok(stream) => return agents::cut(stream),
+                Err(error) if Instant::now() > until => return Err(error),
+                Err(_) => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+
     fn place(&self, side: Side) -> &Place {
         &self.places[usize::from(side == Side::Server)]
     }
@@ -287,13 +340,12 @@ impl<'a> Live<'a> {
     /// Connections by a script, told one by one as soon as the link was asked about them.
     fn each(
         &mut self,
-        script: &Script,
+        index: usize,
         transfer: Transfer,
         first: u64,
         count: u64,
         told: &mut dyn FnMut(Outcome, Flow),
     ) -> Result<(), LabError> {
-        let index = self.pair(script)?;
         let (wire, stop, deadline) = (&self.wire, self.stop, self.deadline);
         let Some(pair) = self.pairs.get_mut(index) else {
             return Err(LabError::failed("no peers"));
@@ -326,20 +378,13 @@ impl<'a> Live<'a> {
         if let Some(index) = self.pairs.iter().position(|pair| pair.script == *script) {
             return Ok(index);
         }
-        if self.pairs.len() >= PAIRS {
-            self.pairs.remove(0);
-        }
-        self.spared_port += 1;
-        if self.spared_port >= LAST_SPARED {
-            self.spared_port = FIRST_SPARED + 1;
-        }
-        let listen = Listen {
-            counted: self.server_address(0),
-            spared: self.server_address(self.spared_port),
+        let (server, foreign) = match script {
+            Script::Foreign(_, foreign) => (None, Some(foreign.address)),
+            _ => (Some(self.server_address(0)), None),
         };
         let ends = Ends {
             places: [self.place(Side::Client).path(), self.place(Side::Server).path()],
-            server: Some(listen),
+            server,
             script: script.clone(),
         };
         let argument = serde_json::to_string(&ends).map_err(LabError::failed)?;
@@ -347,12 +392,40 @@ impl<'a> Live<'a> {
         command.args(["lab", "agent", ENDS_AGENT.name, &argument]);
         command.env(guard::TOKEN, self.guard.token());
         let mut ends = Peer::start("the ends of the emulated link", command)?;
-        let Line::Ready(Some(address)) = ends.hear(START, self.stop, &mut || Ok(()))? else {
-            return Err(LabError::failed("the server at the end of the link is not ready"));
+        let Line::Ready(address) = ends.hear(START, self.stop, &mut || Ok(()))? else {
+            return Err(LabError::failed("the ends of the emulated link are not ready"));
         };
-        let script = script.clone();
-        self.pairs.push(Pair { script, ends, server: None, address, spared: listen.spared });
+        let address = address.or(foreign).ok_or_else(|| LabError::failed("no server's address"))?;
+        if self.pairs.len() >= PAIRS {
+            self.pairs.remove(0);
+        }
+        self.pairs.push(Pair { script: script.clone(), ends, server: None, address });
         Ok(self.pairs.len() - 1)
+    }
+
+    /// A client of ours and OpenSSL's server.
+    fn openssl(&mut self, subject: &Subject, transfer: Transfer) -> Result<usize, LabError> {
+        let named = Named::new(subject);
+        let known = self.pairs.iter().position(
+            |pair| matches!(&pair.script, Script::Foreign(one, _) if pair.server.is_some() && *one == named),
+        );
+        if let Some(index) = known {
+            if let Some((_, folder)) = &self.pairs[index].server {
+                openssl::body(folder.path(), transfer.body)?;
+            }
+            return Ok(index);
+        }
+        self.next_port = FIRST_PORT.max(self.next_port + 1);
+        let address = self.server_address(self.next_port);
+        let folder = tempfile::tempdir().map_err(LabError::failed)?;
+        let (command, foreign) =
+            openssl::server(subject, address, folder.path(), &self.executable)?;
+        openssl::body(folder.path(), transfer.body)?;
+        let mut server = Peer::start("openssl s_server", self.at(Side::Server, &command))?;
+        self.wait_until(address, START, &mut || server.ended().map_or(Ok(()), Err))?;
+        let index = self.pair(&Script::Foreign(named, foreign))?;
+        self.pairs[index].server = Some((server, folder));
+        Ok(index)
     }
 
     /// Measures the TCP connect at the asked round-trip time, and takes the error from the delay.
@@ -396,9 +469,7 @@ impl<'a> Live<'a> {
                     LabError::failed(format!("nothing goes over the emulated link: {error}"))
                 })?;
                 let took = now_ns() - begun;
-                rustix::net::sockopt::set_socket_linger(&near, Some(Duration::ZERO))
-                    .map_err(LabError::failed)?;
-                drop(near);
+                agents::cut(near)?;
                 let _ = listener.accept();
                 // The first one finds cold caches.
                 if round > 0 {
@@ -421,15 +492,14 @@ impl Pair {
         stop: &AtomicBool,
     ) -> (Vec<Times>, Option<LabError>) {
         let deadline_ms = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
-        let order =
-            Order { address: self.address, spared: self.spared, transfer, count, deadline_ms };
+        let order = Order { address: self.address, transfer, count, deadline_ms };
         let mut times = Vec::new();
         if let Err(error) = self.ends.tell(&order) {
             return (times, Some(error));
         }
         while (times.len() as u64) < count {
             let server = &mut self.server;
-            let mut dead = || server.as_mut().and_then(Peer::ended);
+            let mut dead = || server.as_mut().and_then(|(server, _)| server.ended());
             let alive = &mut || dead().map_or(Ok(()), Err);
             let error = match self.ends.hear(deadline * 4 + START, stop, alive) {
                 Ok(Line::Times(one)) => {
@@ -448,16 +518,6 @@ impl Pair {
             return (times, Some(dead().unwrap_or(error)));
         }
         (times, None)
-    }
-}
-
-/// What the ends do for this implementation and subject.
-fn script(stack: &str, subject: &Subject) -> Result<Script, LabError> {
-    match stack {
-        "rustls" => Ok(Script::Rustls(Named::new(subject))),
-        _ => {
-            Err(LabError::Plan(format!("the live engine has no TLS implementation named {stack}")))
-        }
     }
 }
 
@@ -518,6 +578,8 @@ const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 /// Packets that a device holds for the link's thread: more than any window here.
 const DEVICE_QUEUE: u32 = 20_000;
+/// Ports of servers that cannot choose one themselves.
+const FIRST_PORT: u16 = 4433;
 /// Connections between two questions to the link.
 const BATCH: u64 = 100;
 /// Clients and servers that stay at work.

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::clock::now_ns;
+use super::flows::{FIRST_SPARED, LAST_SPARED};
 use super::place;
 use super::script::{Client, Script, Server};
 use crate::error::LabError;
@@ -56,19 +57,10 @@ pub(super) fn exec(argument: &str) -> Result<(), LabError> {
 pub(super) struct Ends {
     /// The namespaces of client and server.
     pub places: [PathBuf; 2],
-    /// Where the server listens; `None` if somebody else serves.
-    pub server: Option<Listen>,
+    /// Where the server listens, port 0 for any; `None` if somebody else serves.
+    pub server: Option<SocketAddr>,
     /// What both do with a connection.
     pub script: Script,
-}
-
-/// Where a server listens.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) struct Listen {
-    /// For connections that count; port 0 is any.
-    pub counted: SocketAddr,
-    /// For those that do not.
-    pub spared: SocketAddr,
 }
 
 /// What the client is told on a line of its input.
@@ -76,8 +68,6 @@ pub(super) struct Listen {
 pub(super) struct Order {
     /// The server.
     pub address: SocketAddr,
-    /// The same server where connections do not count, if it has such a place.
-    pub spared: SocketAddr,
     /// What to do on each connection.
     pub transfer: Transfer,
     /// How many.
@@ -118,7 +108,7 @@ pub(super) fn ends(argument: &str) -> Result<(), LabError> {
     let ends: Ends = serde_json::from_str(argument).map_err(LabError::failed)?;
     prefer();
     let address = match &ends.server {
-        Some(listen) => Some(serve(&ends.places[1], *listen, ends.script.server()?)?),
+        Some(address) => Some(serve(&ends.places[1], *address, ends.script.server()?)?),
         None => None,
     };
     let mut client = ends.script.client()?;
@@ -130,7 +120,7 @@ pub(super) fn ends(argument: &str) -> Result<(), LabError> {
         let deadline = Duration::from_millis(order.deadline_ms);
         for _ in 0..order.count {
             let outcome = client
-                .prepare(&mut || open(order.spared, deadline).map(|(stream, _)| stream))
+                .prepare(&mut || open_spared(order.address, deadline))
                 .and_then(|()| connection(&mut *client, &order, deadline));
             match outcome {
                 Ok(times) => tell(&Line::Times(times))?,
@@ -163,30 +153,65 @@ fn connection(
     client
         .talk(&mut stream, order.transfer, &mut times, until)
         .map_err(|error| in_words(&error, deadline))?;
-    // Cut: no TIME_WAIT, and nothing of this connection is left on the link when the next one begins.
-    rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO))
-        .map_err(LabError::failed)?;
+    cut(stream)?;
     Ok(times)
 }
 
 /// Connects.
 fn open(address: SocketAddr, deadline: Duration) -> Result<(TcpStream, u64), LabError> {
-    let stream = TcpStream::connect_timeout(&address, deadline).map_err(|error| {
-        let reason = match error.kind() {
-            ErrorKind::TimedOut | ErrorKind::WouldBlock => {
-                format!("no TCP connection within {} s", deadline.as_secs_f64())
-            }
-            _ => format!("no TCP connection: {error}"),
-        };
-        LabError::Peer { peer: format!("the server at {address}"), reason }
-    })?;
+    let stream = TcpStream::connect_timeout(&address, deadline)
+        .map_err(|error| not_connected(address, &error, deadline))?;
     let connected_ns = now_ns();
-    stream
-        .set_nodelay(true)
-        .and_then(|()| stream.set_read_timeout(Some(deadline)))
-        .and_then(|()| stream.set_write_timeout(Some(deadline)))
-        .map_err(LabError::failed)?;
+    patient(&stream, deadline).map_err(LabError::failed)?;
     Ok((stream, connected_ns))
+}
+
+/// Connects from a port whose connections the link neither numbers nor harms.
+pub(super) fn open_spared(address: SocketAddr, deadline: Duration) -> Result<TcpStream, LabError> {
+    use rustix::io::Errno;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
+    let failed = |error: Errno| not_connected(address, &error.into(), deadline);
+    for port in FIRST_SPARED..LAST_SPARED {
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let socket =
+            socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None).map_err(failed)?;
+        let any: IpAddr = match address {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        match bind(&socket, &SocketAddr::new(any, port)).and_then(|()| connect(&socket, &address)) {
+            Ok(()) => {
+                let stream = TcpStream::from(socket);
+                patient(&stream, deadline).map_err(LabError::failed)?;
+                return Ok(stream);
+            }
+            // Somebody's connection has it, or had it a moment ago.
+            Err(Errno::ADDRINUSE | Errno::ADDRNOTAVAIL) => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Err(failed(Errno::ADDRINUSE))
+}
+
+/// Cuts a connection: no TIME_WAIT, and nothing of it is left on the link when the next one begins.
+pub(super) fn cut(stream: TcpStream) -> Result<(), LabError> {
+    rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).map_err(LabError::failed)
+}
+
+fn patient(stream: &TcpStream, deadline: Duration) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(deadline))?;
+    stream.set_write_timeout(Some(deadline))
+}
+
+fn not_connected(address: SocketAddr, error: &std::io::Error, deadline: Duration) -> LabError {
+    let reason = match error.kind() {
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => {
+            format!("no TCP connection within {} s", deadline.as_secs_f64())
+        }
+        _ => format!("no TCP connection: {error}"),
+    };
+    LabError::Peer { peer: format!("the server at {address}"), reason }
 }
 
 /// Why a conversation ended.
@@ -204,26 +229,25 @@ fn in_words(error: &std::io::Error, deadline: Duration) -> LabError {
 }
 
 /// Threads that serve at the server's end, as long as the process lives; where connections count.
-fn serve(place: &Path, listen: Listen, server: Box<dyn Server>) -> Result<SocketAddr, LabError> {
+fn serve(
+    place: &Path,
+    address: SocketAddr,
+    server: Box<dyn Server>,
+) -> Result<SocketAddr, LabError> {
     let server: Arc<dyn Server> = Arc::from(server);
     std::thread::scope(|scope| {
         let started = scope.spawn(|| {
             enter(place)?;
-            let bind = |address: SocketAddr| {
-                TcpListener::bind(address).map_err(|error| LabError::Peer {
-                    peer: format!("the server at {address}"),
-                    reason: error.to_string(),
-                })
-            };
-            let (counted, spared) = (bind(listen.counted)?, bind(listen.spared)?);
-            let address = counted.local_addr().map_err(LabError::failed)?;
-            for listener in [counted, spared] {
-                // Several wait for connections, so that one whose client has gone holds up nobody.
-                for _ in 0..WAITERS {
-                    let listener = listener.try_clone().map_err(LabError::failed)?;
-                    let server = server.clone();
-                    std::thread::spawn(move || accept(&listener, &*server));
-                }
+            let listener = TcpListener::bind(address).map_err(|error| LabError::Peer {
+                peer: format!("the server at {address}"),
+                reason: error.to_string(),
+            })?;
+            let address = listener.local_addr().map_err(LabError::failed)?;
+            // Several wait for connections, so that one whose client has gone holds up nobody.
+            for _ in 0..WAITERS {
+                let listener = listener.try_clone().map_err(LabError::failed)?;
+                let server = server.clone();
+                std::thread::spawn(move || accept(&listener, &*server));
             }
             Ok(address)
         });

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::draw::lost;
 use super::packet::{Key, Packet, Segment, TCP};
+use crate::link::{PURE_ACK, lost};
 use crate::trace::Side;
 
 /// A packet that was lost on purpose.
@@ -11,11 +11,10 @@ use crate::trace::Side;
 pub struct Lost {
     /// Who sent it.
     pub from: Side,
-    /// Its place in the connection: the TCP sequence relative to the first, or what it acknowledges if it has no data, or the
-    /// number of the packet.
-    pub place: u32,
-    /// How often this place was sent before; from [`BARE`] on, packets without data are counted.
-    pub again: u32,
+    /// Its place in the connection, as [`lost`] has it.
+    pub packet: u32,
+    /// How often it was sent before, as [`lost`] has it.
+    pub retransmission: u32,
 }
 
 /// What happened to a connection on the link.
@@ -42,8 +41,12 @@ struct Way {
     first: Option<u32>,
     /// Where what was sent so far ends.
     end: u32,
-    data: HashMap<u32, u32>,
-    bare: HashMap<u32, u32>,
+    /// By relative sequence: number, and how often it was sent again.
+    seen: HashMap<u32, (u32, u32)>,
+    /// Number of the next packet that carries something new.
+    next: u32,
+    /// Packets that carry nothing since the last one that did.
+    bare: u32,
 }
 
 /// All connections that are remembered, and the number of the next one.
@@ -93,7 +96,8 @@ impl Flows {
         chance: &Chance,
     ) -> Fate {
         let spared = Fate { id: None, number: 0, place: 0, again: 0, lost: false };
-        if (FIRST_SPARED..=LAST_SPARED).contains(&packet.key.server) {
+        let is_spared = |port| (FIRST_SPARED..=LAST_SPARED).contains(&port);
+        if is_spared(packet.key.client) || is_spared(packet.key.server) {
             return spared;
         }
         let Some(id) = self.find(packet, from) else { return spared };
@@ -104,20 +108,20 @@ impl Flows {
         let count = flow.packets[side];
         let (place, again) = match &packet.segment {
             Some(segment) => {
-                let other_first = flow.ways[1 - side].first.unwrap_or_default();
-                let (place, again, resent) = flow.ways[side].place(segment, other_first);
+                let (place, again, resent) = flow.ways[side].place(segment);
                 if resent && flow.resent_ns.len() < REMEMBERED {
                     flow.resent_ns.push(now_ns);
                 }
                 (place, again)
             }
-            None => (u32::try_from(count % (1 << 32)).unwrap_or_default(), 0),
+            // Nothing can be told from what is encrypted: the count is the place, and pairs as long as both sides send alike.
+            None => (u32::try_from((count - 1) % (1 << 32)).unwrap_or_default(), 0),
         };
         // A connection that is cut has nothing to lose any more, and a lost RST would leave the other end waiting.
         let spared = packet.segment.is_some_and(|segment| segment.rst);
         let lost = !spared && lost(chance.seed, flow.number, from, place, again, chance.loss);
         if lost && flow.lost.len() < REMEMBERED {
-            flow.lost.push(Lost { from, place, again });
+            flow.lost.push(Lost { from, packet: place, retransmission: again });
         }
         Fate { id: Some(id), number: flow.number, place, again, lost }
     }
@@ -172,39 +176,35 @@ pub(super) struct Chance {
 }
 
 impl Way {
-    /// Place in the connection, how often it was sent before, and whether the packet is one that is sent again.
-    fn place(&mut self, segment: &Segment, other_first: u32) -> (u32, u32, bool) {
+    /// The arguments `packet` and `retransmission` of [`lost`], as [`crate::link::Numbers`] has them but for flows of any length, and
+    /// whether the packet is one that is sent again.
+    fn place(&mut self, segment: &Segment) -> (u32, u32, bool) {
         let first = *self.first.get_or_insert(segment.sequence);
-        let place = segment.sequence.wrapping_sub(first);
-        if self.data.len() + self.bare.len() > PLACES {
-            self.data.clear();
-            self.bare.clear();
-        }
+        let sequence = segment.sequence.wrapping_sub(first);
         if segment.length == 0 {
-            // Acknowledgements share the sequence number of the data that comes next: they are a count of their own.
-            let acknowledged = segment.acknowledged.wrapping_sub(other_first);
-            let count = self.bare.entry(acknowledged).or_default();
-            *count += 1;
-            return (acknowledged, BARE + *count - 1, false);
+            self.bare = self.bare.wrapping_add(1);
+            return (self.next, PURE_ACK | (self.bare - 1), false);
         }
-        let count = self.data.entry(place).or_default();
-        *count += 1;
-        let again = *count - 1;
-        let end = place.wrapping_add(segment.length);
+        let end = sequence.wrapping_add(segment.length);
         // Serial numbers: RFC 1982's comparison, as TCP does it.
-        let new =
-            end.wrapping_sub(self.end) < 1 << 31 && end != self.end || segment.syn && again == 0;
-        if new {
-            self.end = end;
+        let beyond = end != self.end && end.wrapping_sub(self.end) < 1 << 31;
+        self.end = if beyond { end } else { self.end };
+        if let Some((number, times)) = self.seen.get_mut(&sequence) {
+            *times += 1;
+            return (*number, *times, true);
         }
-        (place, again, !new)
+        if self.seen.len() >= PLACES {
+            self.seen.clear();
+        }
+        let number = self.next;
+        self.seen.insert(sequence, (number, 0));
+        self.next = self.next.wrapping_add(1);
+        self.bare = 0;
+        (number, 0, !beyond)
     }
 }
 
-/// From here on counts the [`Lost::again`] of packets without data.
-pub const BARE: u32 = 1 << 16;
-
-/// Connections to these ports at the server's end have no number and lose nothing: for what comes before a measurement, and the
+/// Connections of these ports at either end have no number and lose nothing: for what comes before a measurement, and the
 /// last one for calibration. No other socket gets them by itself.
 pub(super) const FIRST_SPARED: u16 = 60_000;
 /// See [`FIRST_SPARED`].
@@ -216,3 +216,93 @@ const CONNECTIONS: usize = 1 << 16;
 const REMEMBERED: usize = 4096;
 /// Places of one direction of a connection that are remembered.
 const PLACES: usize = 1 << 18;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::Numbers;
+
+    fn segment(sequence: u32, length: u32) -> Segment {
+        Segment { sequence, length, syn: false, ack: true, rst: false }
+    }
+
+    fn packet(client: u16, segment: Segment) -> Packet {
+        Packet { key: Key { protocol: TCP, client, server: 443 }, segment: Some(segment) }
+    }
+
+    fn syn(first: u32) -> Segment {
+        Segment { syn: true, ack: false, ..segment(first, 1) }
+    }
+
+    /// The model numbers packets by a shorter function: both must agree on any sequence of packets.
+    #[test]
+    fn numbers_are_those_of_the_model() {
+        let mut way = Way::default();
+        let mut numbers = Numbers::default();
+        let first = 4_000_000_000;
+        let mut state = 1_u64;
+        let mut carries = vec![(0, 1)];
+        for _ in 0..500 {
+            state = crate::link::mix(state);
+            let (sequence, length) = match state % 4 {
+                0 => (carries.last().map_or(0, |(start, length)| start + length), 0),
+                1 => carries[usize::try_from(state >> 8).unwrap() % carries.len()],
+                _ => {
+                    let next = carries.last().map_or(0, |(start, length)| start + length);
+                    carries.push((next, 1448));
+                    (next, 1448)
+                }
+            };
+            let (place, again, resent) = way.place(&segment(first + sequence, length));
+            assert_eq!((place, again), numbers.next(sequence, length > 0));
+            assert_eq!(resent, again > 0 && again < PURE_ACK);
+        }
+    }
+
+    #[test]
+    fn connections_are_numbered_in_order_and_by_their_first_sequence() {
+        let mut flows = Flows::default();
+        let chance = Chance { seed: 1, loss: 0.0 };
+        flows.from(10);
+        let mut number = |packet: &Packet| flows.fate(packet, Side::Client, 40, 0, &chance).number;
+        assert_eq!(number(&packet(1000, syn(5))), 10);
+        assert_eq!(number(&packet(2000, syn(5))), 11);
+        // Sent again: the same connection.
+        assert_eq!(number(&packet(1000, syn(5))), 10);
+        assert_eq!(number(&packet(1000, segment(6, 100))), 10);
+        // The same port, another connection.
+        assert_eq!(number(&packet(1000, syn(77))), 12);
+        let seen = flows.collect();
+        assert_eq!(seen.iter().map(|flow| flow.number).collect::<Vec<_>>(), [10, 11, 12]);
+        assert_eq!(seen[0].resent_ns.len(), 1);
+        assert_eq!((seen[0].packets, seen[0].bytes), ([3, 0], [120, 0]));
+        flows.from(0);
+        assert!(flows.collect().is_empty());
+    }
+
+    #[test]
+    fn what_is_spared_or_cut_or_unknown_is_not_lost() {
+        let mut flows = Flows::default();
+        let chance = Chance { seed: 1, loss: 1.0 };
+        let mut lost = |packet: &Packet| flows.fate(packet, Side::Client, 40, 0, &chance).lost;
+        let spared = Key { protocol: TCP, client: 1, server: FIRST_SPARED };
+        assert!(!lost(&Packet { key: spared, segment: Some(syn(5)) }));
+        assert!(!lost(&packet(1000, segment(6, 100))));
+        assert!(lost(&packet(1000, syn(5))));
+        assert!(lost(&packet(1000, segment(6, 100))));
+        assert!(!lost(&packet(1000, Segment { rst: true, ..segment(106, 0) })));
+        let datagram = Packet { key: Key { protocol: 17, client: 7, server: 443 }, segment: None };
+        assert!(lost(&datagram));
+    }
+
+    #[test]
+    fn only_so_many_connections_are_remembered() {
+        let mut flows = Flows::default();
+        let chance = Chance { seed: 1, loss: 0.0 };
+        for first in 0..u32::try_from(CONNECTIONS).unwrap() + 10 {
+            flows.fate(&packet(1000, syn(first)), Side::Client, 40, 0, &chance);
+        }
+        assert_eq!(flows.flows.len(), CONNECTIONS);
+        assert_eq!(flows.known.len(), 1);
+    }
+}

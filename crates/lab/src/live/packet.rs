@@ -18,8 +18,6 @@ pub(super) struct Key {
 pub(super) struct Segment {
     /// Its sequence number.
     pub sequence: u32,
-    /// What it acknowledges.
-    pub acknowledged: u32,
     /// Sequence numbers that it takes: bytes, and one each for SYN and FIN.
     pub length: u32,
     /// Opens a connection in this direction.
@@ -69,7 +67,6 @@ fn segment(bytes: &[u8]) -> Option<Segment> {
     let data = u32::try_from(bytes.len().saturating_sub(header)).ok()?;
     Some(Segment {
         sequence: u32_at(bytes, 4)?,
-        acknowledged: u32_at(bytes, 8)?,
         length: data + u32::from(syn) + u32::from(fin),
         syn,
         ack,

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -28,6 +29,8 @@ impl Peer {
     /// Starts it.
     pub fn start(name: impl Into<String>, mut command: Command) -> Result<Self, LabError> {
         let name = name.into();
+        // Ctrl-C is for the program, which ends its helpers when it has kept what they measured.
+        command.process_group(0);
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -110,11 +113,6 @@ impl Peer {
     /// Whether it has ended; if so, the error that says how.
     pub fn ended(&mut self) -> Option<LabError> {
         matches!(self.child.try_wait(), Ok(Some(_))).then(|| self.dead())
-    }
-
-    /// Its process.
-    pub fn id(&self) -> u32 {
-        self.child.id()
     }
 
     /// What is to be said of one that ended.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::agents::Times;
 use super::clock::now_ns;
-use super::tls::Named;
+use super::tls::{Foreign, Named};
 use crate::error::LabError;
 use crate::link::Transfer;
 use crate::trace::{Side, Trace};
@@ -21,8 +21,8 @@ pub(super) enum Script {
     Play(Trace),
     /// They speak TLS by rustls.
     Rustls(Named),
-    /// The client does, with this root; the server is another's.
-    RustlsClient(Named, Vec<u8>),
+    /// The client does, with a server that is another's.
+    Foreign(Named, Foreign),
 }
 
 impl Script {
@@ -31,7 +31,7 @@ impl Script {
         match self {
             Self::Play(trace) => Ok(Box::new(Player(trace.clone()))),
             Self::Rustls(named) => named.client(None),
-            Self::RustlsClient(named, root) => named.client(Some(root)),
+            Self::Foreign(named, foreign) => named.client(Some(foreign)),
         }
     }
 
@@ -39,7 +39,8 @@ impl Script {
     pub fn server(&self) -> Result<Box<dyn Server>, LabError> {
         match self {
             Self::Play(trace) => Ok(Box::new(Player(trace.clone()))),
-            Self::Rustls(named) | Self::RustlsClient(named, _) => named.server(),
+            Self::Rustls(named) => named.server(),
+            Self::Foreign(..) => Err(LabError::failed("somebody else serves")),
         }
     }
 }

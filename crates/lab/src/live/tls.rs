@@ -1,7 +1,7 @@
 //! TLS at both ends of the link: rustls over blocking sockets.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
 use serde::{Deserialize, Serialize};
 
-use super::agents::Times;
+use super::agents::{Times, cut};
 use super::clock::now_ns;
 use super::script::{Client, Server, asked, receive, request};
 use crate::error::LabError;
@@ -44,20 +44,24 @@ impl Named {
         Ok(full.kind(self.kind))
     }
 
-    /// The client's part; with this root in place of the subject's own.
-    pub fn client(&self, root: Option<&[u8]>) -> Result<Box<dyn Client>, LabError> {
+    /// The client's part, with a server that is not its own if one is given.
+    pub fn client(&self, foreign: Option<&Foreign>) -> Result<Box<dyn Client>, LabError> {
         let subject = self.subject()?;
         let mut config = client_config(&subject)?;
-        if let Some(root) = root {
+        if let Some(foreign) = foreign {
             let mut roots = RootCertStore::empty();
-            roots.add(CertificateDer::from(root.to_vec())).map_err(LabError::failed)?;
+            for root in &foreign.roots {
+                roots.add(CertificateDer::from(root.clone())).map_err(LabError::failed)?;
+            }
             let provider = config.crypto_provider().clone();
             let verifier =
                 WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
             config.dangerous().set_certificate_verifier(verifier.map_err(LabError::failed)?);
         }
-        let name = ServerName::try_from(SERVER_NAMES[0]).map_err(LabError::failed)?;
-        Ok(Box::new(Rustls { config: Arc::new(config), name, kind: subject.kind }))
+        let name = foreign.map_or(SERVER_NAMES[0], |foreign| &foreign.name);
+        let name = ServerName::try_from(name.to_owned()).map_err(LabError::failed)?;
+        let foreign = foreign.cloned();
+        Ok(Box::new(Rustls { config: Arc::new(config), name, kind: subject.kind, foreign }))
     }
 
     /// The server's part.
@@ -66,16 +70,48 @@ impl Named {
     }
 }
 
+/// A server that is not the engine's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Foreign {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The name in its certificate.
+    pub name: String,
+    /// The roots to trust, DER.
+    pub roots: Vec<Vec<u8>>,
+    /// What to ask for by HTTP after the handshake: `{body}` in it is the [`Transfer::body`]. Its answer lasts until it closes. `None` asks nothing.
+    pub path: Option<String>,
+}
+
 /// The client.
 struct Rustls {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
     kind: Kind,
+    foreign: Option<Foreign>,
 }
 
 impl Rustls {
     fn begin(&self) -> io::Result<ClientConnection> {
         ClientConnection::new(self.config.clone(), self.name.clone()).map_err(io::Error::other)
+    }
+
+    /// The request: the engine's own, or one of HTTP, which has as many bytes if that is enough.
+    fn request(&self, transfer: Transfer) -> Vec<u8> {
+        let Some(foreign) = &self.foreign else { return request(transfer) };
+        let path = foreign.path.as_deref().unwrap_or("/");
+        let path = path.replace("{body}", &transfer.body.to_string());
+        let name = &foreign.name;
+        let mut text = format!("GET {path} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n");
+        let padding = "X-Padding: ";
+        let room = (transfer.request as usize).saturating_sub(text.len() + padding.len() + 4);
+        if room > 0 {
+            text.push_str(padding);
+            text.extend(std::iter::repeat_n('x', room));
+            text.push_str("\r\n");
+        }
+        text.push_str("\r\n");
+        text.into_bytes()
     }
 
     /// Up to the client's Finished, which is written when this ends.
@@ -113,10 +149,12 @@ impl Client for Rustls {
             Self::shake(&mut session, stream)?;
             let transfer = Transfer { request: 0, body: 1 };
             let mut tls = rustls::Stream::new(&mut session, stream);
-            tls.write_all(&request(transfer))?;
-            tls.read_exact(&mut [0])
+            tls.write_all(&self.request(transfer))?;
+            tls.read(&mut [0]).map(|_| ())
         };
-        fetch(&mut open()?).map_err(LabError::failed)
+        let mut stream = open()?;
+        fetch(&mut stream).map_err(LabError::failed)?;
+        cut(stream)
     }
 
     fn talk(
@@ -134,14 +172,57 @@ impl Client for Rustls {
         if resumed != (self.kind == Kind::Resumed) {
             return Err(io::Error::other("the handshake is of another kind than asked"));
         }
-        if transfer.request > 0 || transfer.body > 0 {
-            let mut tls = rustls::Stream::new(&mut session, stream);
-            tls.write_all(&request(transfer))?;
-            receive(&mut tls, transfer.body, times, until)?;
+        if transfer.request == 0 && transfer.body == 0 {
+            return Ok(());
         }
-        Ok(())
+        let asks = self.foreign.as_ref().is_none_or(|foreign| foreign.path.is_some());
+        let mut tls = rustls::Stream::new(&mut session, stream);
+        if asks {
+            tls.write_all(&self.request(transfer))?;
+        }
+        match &self.foreign {
+            None => receive(&mut tls, transfer.body, times, until),
+            Some(_) if asks => receive_all(&mut tls, times, until),
+            Some(_) => Ok(()),
+        }
     }
 }
+
+/// Receives an answer of HTTP until the server closes.
+fn receive_all(stream: &mut dyn Read, times: &mut Times, until: Instant) -> io::Result<()> {
+    let mut buffer = vec![0; 65536];
+    let mut begin = Vec::new();
+    loop {
+        let length = match stream.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(length) => length,
+            // Closed without close_notify, as not a few servers do.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
+            Err(error) => return Err(error),
+        };
+        let now = now_ns();
+        if begin.is_empty() {
+            times.first_byte_ns = now;
+        }
+        if begin.len() < STATUS {
+            begin.extend(buffer[..length].iter().take(STATUS - begin.len()));
+        }
+        times.last_byte_ns = now;
+        if Instant::now() > until {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+    }
+    // RFC 9112, section 4: the status is what follows the version.
+    let good = begin.starts_with(b"HTTP/1.") && matches!(begin.get(8..10), Some([b' ', b'2']));
+    if begin.len() >= STATUS && !good {
+        let said = String::from_utf8_lossy(&begin).into_owned();
+        return Err(io::Error::other(format!("the server answers {said}")));
+    }
+    Ok(())
+}
+
+/// Bytes up to the end of the status.
+const STATUS: usize = 12;
 
 /// The server.
 struct RustlsServer(Arc<ServerConfig>);

@@ -197,8 +197,6 @@ const PRIORITY: u8 = 50;
 /// A packet on its way.
 struct Waiting {
     due_ns: u64,
-    /// When it has left the bottleneck's queue.
-    leaves_ns: u64,
     id: Option<u64>,
     length: usize,
     buffer: Box<Buffer>,
@@ -210,8 +208,8 @@ type Buffer = [u8; 2048];
 #[derive(Default)]
 struct Way {
     waiting: VecDeque<Waiting>,
-    /// When the bottleneck is free again.
-    free_ns: u64,
+    /// When each packet at the bottleneck will have left it.
+    leaving: VecDeque<u64>,
 }
 
 struct Work {
@@ -331,15 +329,18 @@ impl Work {
         let way = &mut self.ways[side];
         let mut leaves = now;
         if shape.rate_bps > 0 {
-            let queued = way.waiting.iter().rev().take_while(|one| one.leaves_ns > now).count();
-            if queued > shape.queue_packets {
+            while way.leaving.front().is_some_and(|leaves| *leaves <= now) {
+                way.leaving.pop_front();
+            }
+            // One is being sent; the others wait.
+            if way.leaving.len() > shape.queue_packets {
                 self.counters.dropped[side] += 1;
                 self.spare.push(buffer);
                 return;
             }
-            let nanoseconds = length as u64 * 8 * 1_000_000_000 / shape.rate_bps;
-            leaves = now.max(way.free_ns) + nanoseconds;
-            way.free_ns = leaves;
+            let begins = way.leaving.back().copied().unwrap_or(now);
+            leaves = begins + length as u64 * 8_000_000_000 / shape.rate_bps;
+            way.leaving.push_back(leaves);
         } else if way.waiting.len() >= WAITING {
             self.counters.dropped[side] += 1;
             self.spare.push(buffer);
@@ -352,13 +353,7 @@ impl Work {
         }
         // Packets keep their order.
         due = due.max(way.waiting.back().map_or(0, |last| last.due_ns));
-        way.waiting.push_back(Waiting {
-            due_ns: due,
-            leaves_ns: leaves,
-            id: fate.id,
-            length,
-            buffer,
-        });
+        way.waiting.push_back(Waiting { due_ns: due, id: fate.id, length, buffer });
     }
 
     /// Gives the other side what is due.
