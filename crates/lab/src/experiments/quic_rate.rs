@@ -25,7 +25,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-const CLASSICAL: &str = "X25519";
+/// IANA writes it in lower case.
+const CLASSICAL: &str = "x25519";
 const HYBRID: &str = "X25519MLKEM768";
 const ECDSA: &str = "ECDSA P-256";
 
@@ -46,7 +47,7 @@ fn run(run: &mut Run<'_>) -> Result<(), LabError> {
         }
     }
     run.note("Virtual time stands still while processors compute: what is in it is the network's share of a handshake, exactly. The processors' share is in handshake-cost, and in the live table here.");
-    run.note("In virtual time both ends are s2n-quic 1.91 with its own defaults, which the live endpoint has, too: datagrams of 1200 bytes until the handshake is over (MTU discovery up to 1472 comes later), an assumed round trip of 333 ms before the first sample, ten datagrams of congestion window. Its rustls provider sends no tickets; those of resumed handshakes come from a handshake in memory.");
+    run.note("In virtual time both ends are s2n-quic 1.91 with its own defaults, which the live endpoint has, too: datagrams of 1200 bytes until the handshake is over (MTU discovery up to 1472 comes later), an assumed round trip of 333 ms before the first sample, ten datagrams of congestion window, pacing. Its rustls provider sends no tickets; those of resumed handshakes come from a handshake in memory.");
     run.note("CertificateVerify with ECDSA is signed again until it has its full length, so that a trace repeats to the byte in any process; one or two bytes less would be usual.");
     Ok(())
 }

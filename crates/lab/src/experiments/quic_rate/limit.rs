@@ -132,7 +132,7 @@ fn steps(run: &mut Run<'_>, rows: &[Row]) {
                 at: f64::from(trips) * float(RTT_MS),
             })
             .collect(),
-        caption: "Each point is a signature algorithm with one to four certificates. The server may send three times what it got; what does not fit waits for the client's answer. The larger ClientHello of a hybrid buys more credit, so that the same chain can be a round trip faster with it.".to_owned(),
+        caption: "Each point is a signature algorithm with one to four certificates. The server may send three times what it got; what does not fit waits for the client's answer. The larger ClientHello of a hybrid buys more credit, so that the same chain can be a round trip faster with it. Fractions of a round trip are pacing within the congestion window.".to_owned(),
     });
 }
 
