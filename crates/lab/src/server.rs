@@ -24,8 +24,8 @@ use serde_json::Value;
 use crate::error::LabError;
 use crate::pinned::tied;
 
-/// Names of data folders begin with this, so that the next start finds what a kill left.
-const PREFIX: &str = "server-";
+/// Names of data folders begin with this and the number of the process that made them, so that the next start finds what a kill left.
+const PREFIX: &str = "outlast-lab-server-";
 /// Last lines of a server's log that are kept for the message about its end.
 const LAST_LINES: usize = 8;
 /// A line of a log is not kept longer than this.
@@ -74,11 +74,12 @@ impl Default for Options {
 }
 
 impl Folder {
-    /// Makes one in `place` by `program`, which is `outlast` itself. What an earlier program left there after a kill is removed: a
-    /// place belongs to one program at a time.
+    /// Makes one in `place` by `program`, which is `outlast` itself.
     pub fn new(program: &Path, place: &Path) -> Result<Self, LabError> {
         let file = |error| LabError::file(place, error);
-        let temporary = tempfile::Builder::new().prefix(PREFIX).tempdir_in(place).map_err(file)?;
+        sweep(place)?;
+        let prefix = format!("{PREFIX}{}-", std::process::id());
+        let temporary = tempfile::Builder::new().prefix(&prefix).tempdir_in(place).map_err(file)?;
         let secret = hex::encode(random::bytes::<20>().map_err(LabError::failed)?);
         let folder = Self { program: program.to_path_buf(), temporary, secret };
         let output = outlast(program)
@@ -164,15 +165,26 @@ impl Folder {
     }
 }
 
-/// Removes data folders that a killed program left in `place`.
-pub fn sweep(place: &Path) -> Result<(), LabError> {
+/// Memory that looks like a folder, where the machine has it, or else `folder`.
+pub fn in_memory(folder: &Path) -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    match tempfile::tempfile_in(memory) {
+        Ok(_) => memory.to_path_buf(),
+        Err(_) => folder.to_path_buf(),
+    }
+}
+
+/// Removes data folders whose programs were killed.
+fn sweep(place: &Path) -> Result<(), LabError> {
     let entries = std::fs::read_dir(place).map_err(|error| LabError::file(place, error))?;
     for entry in entries.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(PREFIX)
-            && entry.path().join("data").is_dir()
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next());
+        if let Some(owner) = owner.and_then(|owner| owner.parse::<u32>().ok())
+            && !Path::new(&format!("/proc/{owner}")).exists()
         {
-            std::fs::remove_dir_all(entry.path())
-                .map_err(|error| LabError::file(&entry.path(), error))?;
+            // Another program may do the same.
+            let _ = std::fs::remove_dir_all(entry.path());
         }
     }
     Ok(())

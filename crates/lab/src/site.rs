@@ -16,7 +16,7 @@ use crate::link::Link;
 use crate::live::{self, Live, Proof};
 use crate::pinned::tied;
 use crate::run::{Run, Settings};
-use crate::server::{Folder, Options, Server, outlast, sweep};
+use crate::server::{Folder, Options, Server, in_memory, outlast};
 use crate::trace::Side;
 
 /// Who measures.
@@ -99,7 +99,6 @@ impl<'a> Site<'a> {
     }
 
     fn set_up(&self) -> Result<Open<'a>, LabError> {
-        sweep(&self.folder)?;
         let live = match &self.link {
             Some(link) => Some(Live::open(self.settings, link, self.settings.seed, self.stop)?),
             None => None,
@@ -112,7 +111,7 @@ impl<'a> Site<'a> {
             link: self.link,
         };
         for certificate in self.certificates {
-            let folder = Folder::new(&self.settings.executable, &self.folder)?;
+            let folder = Folder::new(&self.settings.executable, &in_memory(&self.folder))?;
             let mut options = Options { certificate, ..Options::default() };
             if let Some(live) = &open.live {
                 options.address = live.server_address(0).ip();

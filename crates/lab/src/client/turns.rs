@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Caller, Ready, Target, micros};
 use crate::error::LabError;
+use crate::statistics::quantile_of;
 
 /// What one thread does again and again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -54,6 +55,8 @@ pub struct Slot {
     /// The time of each request in microseconds, with that of the connection if it had to be opened; of each connection where nothing
     /// is asked.
     pub times_us: Vec<u32>,
+    /// The time of each whole cycle in microseconds, the end of its connection included; empty where a cycle is a request.
+    pub cycles_us: Vec<u32>,
     /// Time until TCP was connected, over all connections, in nanoseconds.
     pub tcp_ns: u64,
     /// Time of the TLS handshakes from then on.
@@ -63,7 +66,17 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Seconds for one request; for one connection where nothing is asked.
+    /// Seconds for one request by the median cycle; for one connection where nothing is asked. A stall of the machine counts as one
+    /// cycle, however long it was.
+    pub fn typical(&self) -> f64 {
+        let cycles = if self.cycles_us.is_empty() { &self.times_us } else { &self.cycles_us };
+        let cycles_us: Vec<f64> = cycles.iter().copied().map(f64::from).collect();
+        #[expect(clippy::cast_precision_loss, reason = "counts")]
+        let requests = self.times_us.len().max(1) as f64 / cycles.len().max(1) as f64;
+        quantile_of(&cycles_us, 0.5) / requests / 1e6
+    }
+
+    /// Seconds for one request on average.
     pub fn seconds(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a count, and nanoseconds of seconds")]
         let (nanos, count) = (self.nanos as f64, self.times_us.len().max(1) as f64);
@@ -112,6 +125,7 @@ async fn slot(way: &Ready, cycle: Cycle, time: Duration) -> Result<Slot, LabErro
         nanos: 0,
         connections: 0,
         times_us: Vec::new(),
+        cycles_us: Vec::new(),
         tcp_ns: 0,
         tls_ns: 0,
         bytes: [0; 2],
@@ -133,7 +147,8 @@ async fn slot(way: &Ready, cycle: Cycle, time: Duration) -> Result<Slot, LabErro
             slot.times_us.push(micros(asked.elapsed()));
             continue;
         }
-        let mut asked = Instant::now();
+        let cycle_begun = Instant::now();
+        let mut asked = cycle_begun;
         let mut connection = way.connect(false).await?;
         slot.connections += 1;
         slot.tcp_ns += nanos(connection.times.tcp);
@@ -150,6 +165,7 @@ async fn slot(way: &Ready, cycle: Cycle, time: Duration) -> Result<Slot, LabErro
             Cycle::Handshake | Cycle::Kept => slot.times_us.push(micros(asked.elapsed())),
         }
         connection.close().await;
+        slot.cycles_us.push(micros(cycle_begun.elapsed()));
     }
     slot.nanos = nanos(begun.elapsed());
     if let Some(connection) = kept {
@@ -160,4 +176,26 @@ async fn slot(way: &Ready, cycle: Cycle, time: Duration) -> Result<Slot, LabErro
 
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stall_is_one_cycle() {
+        let slot = Slot {
+            nanos: 1_003_000_000,
+            connections: 3,
+            times_us: vec![700, 300, 600, 400, 999_000, 1_000],
+            cycles_us: vec![1_000, 1_000, 1_000_000],
+            tcp_ns: 0,
+            tls_ns: 0,
+            bytes: [0; 2],
+        };
+        assert!((slot.typical() - 0.000_5).abs() < 1e-12, "{}", slot.typical());
+        assert!((slot.seconds() - 1.003 / 6.0).abs() < 1e-9);
+        let kept = Slot { cycles_us: Vec::new(), ..slot };
+        assert!((kept.typical() - 0.000_85).abs() < 1e-12, "{}", kept.typical());
+    }
 }

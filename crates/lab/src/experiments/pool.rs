@@ -1,27 +1,378 @@
-//! `pool`: Connection pools.
+//! `pool`: how many connections a client's pool needs.
 
 use std::time::Duration;
 
+use crate::client::Work;
+use crate::client::pool::{Pools, Served, Size};
+use crate::client::turns::{Cycle, Mode, Slot, Turns};
 use crate::error::LabError;
 use crate::experiment::{Engine, Experiment};
+use crate::experiments::served::{CLASSICAL, HYBRID, Who, seed};
+use crate::link::Link;
+use crate::result::{Axis, Chart, Control, Finding, Marks, Rule, Series, Table, Value, Verdict};
 use crate::run::{Run, Settings};
+use crate::site::{Site, links, note_proof, place_name};
+use crate::statistics::{Estimate, mean, quantile, quantile_of, sorted, two_level};
 
 /// The row.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "pool",
-    title: "Connection pools",
-    question: "",
-    source: "",
-    engines: &[Engine::Server],
+    title: "Pool size",
+    question: "How many connections should a client's pool have, and does hybrid key exchange change the answer?",
+    source: SOURCE,
+    engines: &[Engine::Server, Engine::Live],
     estimate,
     run,
 };
 
-fn estimate(_: &Settings) -> Duration {
-    Duration::ZERO
+const SOURCE: &str = "Jarvis, How to tune TLS for hybrid post-quantum cryptography with Kyber, AWS Security Blog, 2022: maxConcurrency of the AWS CRT client at about 200 requests a second";
+const CERTIFICATES: &[&str] = &["ecdsa-p256"];
+
+/// What a pool of one connection was asked for in the publications: 200 requests a second, where a kept connection makes 216.
+const USE: f64 = 200.0 / 216.0;
+
+const fn sizes(quick: bool) -> &'static [usize] {
+    if quick { &[1, 2, 3, 5, 10, 50] } else { &[1, 2, 3, 5, 10, 20, 50] }
+}
+
+fn rounds(quick: bool) -> u32 {
+    if quick { 3 } else { 10 }
+}
+
+fn length(quick: bool) -> Duration {
+    if quick { Duration::from_millis(800) } else { Duration::from_secs(10) }
+}
+
+/// A request on a kept connection takes 4.6 ms there, as in the publication.
+fn link() -> Link {
+    Link::new(Duration::from_millis(4), 0.0)
+}
+
+/// Who has which pools; the last is the control.
+fn pools(quick: bool) -> Vec<(Who, usize)> {
+    let mut pools: Vec<(Who, usize)> = [CLASSICAL, HYBRID]
+        .into_iter()
+        .flat_map(|who| sizes(quick).iter().map(move |size| (who, *size)))
+        .collect();
+    pools.push(CONTROL);
+    pools
+}
+
+const CONTROL: (Who, usize) = (HYBRID, 10);
+
+fn round_cost(quick: bool) -> Duration {
+    let count = u32::try_from(pools(quick).len()).unwrap_or(1);
+    (length(quick) + Duration::from_millis(60)) * count + Duration::from_millis(300)
+}
+
+const CAPACITY: Duration = Duration::from_millis(1500);
+
+fn estimate(settings: &Settings) -> Duration {
+    round_cost(settings.quick) * rounds(settings.quick) + CAPACITY + Duration::from_millis(1500)
 }
 
 fn run(run: &mut Run<'_>) -> Result<(), LabError> {
-    run.note("nothing is measured");
+    let quick = run.quick();
+    let link = links(
+        run,
+        &[link()],
+        "Over a link of 4 ms a request takes as long as in the publication, and most of it is waiting. Here it is work of the same two cores that the client runs on, so that a second connection helps less than it does in a network.",
+    );
+    let link = link.first().copied().flatten();
+    let place = place_name(link.as_ref());
+    let mut site = Site::new(run, link, CERTIFICATES);
+    let turns = Turns {
+        modes: vec![Mode { caller: CLASSICAL.caller(false), cycle: Cycle::Kept }],
+        rounds: 10,
+        slot_us: 100_000,
+        seed: run.seed(),
+    };
+    let capacity: Vec<Vec<Slot>> =
+        run.point(&format!("{place}: a kept connection"), CAPACITY, || {
+            site.call(Work::Turns(turns))
+        })?;
+    let seconds: Vec<f64> = capacity.iter().flatten().map(Slot::typical).collect();
+    let kept = quantile_of(&seconds, 0.5);
+    // In whole requests a second, so that the points of an interrupted run are of the same rate.
+    let rate = (USE / kept.max(1e-6)).round();
+    let wanted = pools(quick);
+    let mut all = Vec::new();
+    for round in 0..rounds(quick) {
+        let part = seed(run.seed(), u64::from(round));
+        let order = shuffled(wanted.len(), part);
+        let pools = Pools {
+            pools: order
+                .iter()
+                .filter_map(|index| wanted.get(*index))
+                .map(|(who, connections)| Size {
+                    caller: who.caller(false),
+                    connections: *connections,
+                })
+                .collect(),
+            rate,
+            length_us: u64::try_from(length(quick).as_micros()).unwrap_or(u64::MAX),
+            seed: part,
+        };
+        let key = format!(
+            "{place}: {} pools, {rate} requests a second for {} ms, round {} of {}",
+            wanted.len(),
+            length(quick).as_millis(),
+            round + 1,
+            rounds(quick)
+        );
+        let served: Vec<Served> =
+            run.point(&key, round_cost(quick), || site.call(Work::Pools(pools)))?;
+        let mut placed: Vec<(usize, Served)> = order.into_iter().zip(served).collect();
+        placed.sort_by_key(|(index, _)| *index);
+        all.push(placed.into_iter().map(|(_, served)| served).collect());
+    }
+    if link.is_some() {
+        let proof =
+            run.point(&format!("{place}: the link's proof"), Duration::ZERO, || site.proof())?;
+        note_proof(run, &place, proof.as_ref());
+    }
+    tell(run, &Measured { place, kept, rate, pools: wanted, rounds: all, seed: run.seed() });
     Ok(())
+}
+
+/// The numbers below `count` in random order.
+fn shuffled(count: usize, seed: u64) -> Vec<usize> {
+    use rand::SeedableRng;
+    use rand::seq::SliceRandom;
+    let mut order: Vec<usize> = (0..count).collect();
+    order.shuffle(&mut rand_pcg::Pcg64Mcg::seed_from_u64(seed));
+    order
+}
+
+struct Measured {
+    place: String,
+    kept: f64,
+    rate: f64,
+    pools: Vec<(Who, usize)>,
+    /// For each round, for each pool.
+    rounds: Vec<Vec<Served>>,
+    seed: u64,
+}
+
+impl Measured {
+    fn index(&self, who: Who, size: usize) -> usize {
+        self.pools.iter().position(|pool| *pool == (who, size)).unwrap_or(usize::MAX)
+    }
+
+    fn served(&self, index: usize) -> impl Iterator<Item = &Served> {
+        self.rounds.iter().filter_map(move |round| round.get(index))
+    }
+
+    /// All times in milliseconds, sorted.
+    fn times(&self, index: usize) -> Vec<f64> {
+        sorted(
+            self.served(index).flat_map(|served| &served.times_us).map(|us| f64::from(*us) / 1e3),
+        )
+    }
+
+    /// The median of the times in milliseconds, with its interval: rounds are drawn again, then the requests in them.
+    fn median(&self, index: usize) -> Estimate {
+        let rounds: Vec<Vec<[f64; 1]>> = self
+            .served(index)
+            .map(|served| served.times_us.iter().map(|us| [f64::from(*us) / 1e3]).collect())
+            .collect();
+        two_level(&rounds, self.seed, |times| {
+            quantile_of(&times.iter().map(|[time]| *time).collect::<Vec<_>>(), 0.5)
+        })
+    }
+
+    /// Median time of the second over that of the first: the same arrivals beside each other.
+    fn ratio(&self, first: usize, second: usize) -> Estimate {
+        let rounds: Vec<Vec<[f64; 2]>> = self
+            .served(first)
+            .zip(self.served(second))
+            .map(|(a, b)| {
+                let times = a.times_us.iter().zip(&b.times_us);
+                times.map(|(a, b)| [f64::from(*a), f64::from(*b)]).collect()
+            })
+            .collect();
+        two_level(&rounds, self.seed, |times| {
+            let column = |index: usize| -> Vec<f64> {
+                times.iter().map(|[a, b]| if index == 0 { *a } else { *b }).collect()
+            };
+            quantile_of(&column(1), 0.5) / quantile_of(&column(0), 0.5)
+        })
+    }
+
+    fn handshakes(&self, index: usize) -> f64 {
+        mean(&self.served(index).map(|served| f64::from(served.handshakes)).collect::<Vec<_>>())
+    }
+
+    fn sizes(&self) -> Vec<usize> {
+        self.pools.iter().filter(|(who, _)| *who == CLASSICAL).map(|(_, size)| *size).collect()
+    }
+}
+
+fn tell(run: &mut Run<'_>, measured: &Measured) {
+    let last = measured.pools.len().saturating_sub(1);
+    let same = measured.ratio(measured.index(CONTROL.0, CONTROL.1), last);
+    run.control(Control {
+        what: format!(
+            "{}: {} with a pool of {}, twice, median time of a request",
+            measured.place, CONTROL.0.name, CONTROL.1
+        ),
+        ratio: same.value,
+        low: same.low,
+        high: same.high,
+    });
+    finding(run, measured);
+    table(run, measured);
+    charts(run, measured);
+    run.note(format!(
+        "Requests come independently of each other (Poisson) at {} a second: {:.1} % of what one kept connection does here ({:.2} ms each), as 200 a second are of the publication's 216. All pools of a round get the same arrivals. A request's time begins when it was due, so that waiting for a connection counts.",
+        measured.rate,
+        USE * 100.0,
+        measured.kept * 1e3,
+    ));
+    run.note("The pool takes the connection that was used last, lets requests wait in order when all are busy, and opens a connection when none is free and there may be more. Each pool starts empty: its handshakes are in the times.");
+}
+
+fn finding(run: &mut Run<'_>, measured: &Measured) {
+    let at = |who, size| measured.median(measured.index(who, size));
+    let sizes = measured.sizes();
+    let gain = |who| at(who, 1).value - at(who, 2).value;
+    let rest = |who| {
+        let best = sizes.iter().filter(|size| **size > 2).map(|size| at(who, *size).value);
+        (at(who, 2).value - best.fold(f64::INFINITY, f64::min)).max(0.0)
+    };
+    let words = |who: Who| {
+        format!(
+            "{}: {:.2} ms with one connection, {:.2} with two, {:.2} with {}",
+            who.name,
+            at(who, 1).value,
+            at(who, 2).value,
+            at(who, sizes.last().copied().unwrap_or(2)).value,
+            sizes.last().copied().unwrap_or(2),
+        )
+    };
+    let one = |who: Who| {
+        let better = measured.ratio(measured.index(who, 1), measured.index(who, 2));
+        (better.high < 1.0, gain(who) > rest(who))
+    };
+    let verdict = match (one(CLASSICAL), one(HYBRID)) {
+        ((true, true), (true, true)) => Verdict::Holds,
+        ((true, false), (true, false)) => Verdict::Differs,
+        ((false, _), (false, _)) => Verdict::Undecided,
+        _ => Verdict::Partly,
+    };
+    run.finding(Finding {
+        source: SOURCE.into(),
+        claim: "At about 200 requests a second the largest gain of a pool is from one connection to two; more change little".into(),
+        published: "largest gain from 1 to 2, then flat".into(),
+        measured: format!("{}; {}; {}", measured.place, words(CLASSICAL), words(HYBRID)),
+        verdict,
+        why: "One connection that is busy more than nine tenths of the time makes requests queue; with a second one hardly any waits. That is queueing, and says little of the key exchange: a pool shakes hands as often as it has connections, and then no more.".into(),
+    });
+    let best = sizes.iter().copied().max().unwrap_or(2);
+    let hybrid = measured.ratio(measured.index(CLASSICAL, best), measured.index(HYBRID, best));
+    run.summary(format!(
+        "{}: a second connection takes the median time of a request from {:.1} to {:.1} ms (hybrid: {:.1} to {:.1}); with {best} connections hybrid over classical is {:.3} [{:.3}, {:.3}], since a pool shakes hands {:.0} times in all.",
+        measured.place,
+        at(CLASSICAL, 1).value,
+        at(CLASSICAL, 2).value,
+        at(HYBRID, 1).value,
+        at(HYBRID, 2).value,
+        hybrid.value,
+        hybrid.low,
+        hybrid.high,
+        measured.handshakes(measured.index(HYBRID, best)),
+    ));
+}
+
+#[expect(clippy::cast_precision_loss, reason = "sizes of pools and counts of requests")]
+fn number(count: usize) -> f64 {
+    count as f64
+}
+
+fn table(run: &mut Run<'_>, measured: &Measured) {
+    let rows = measured
+        .pools
+        .iter()
+        .enumerate()
+        .map(|(index, (who, size))| {
+            let times = measured.times(index);
+            let again = index + 1 == measured.pools.len();
+            let name = if again { format!("{} (again)", who.name) } else { who.name.into() };
+            vec![
+                Value::from(name),
+                number(*size).into(),
+                quantile(&times, 0.5).into(),
+                quantile(&times, 0.9).into(),
+                quantile(&times, 0.99).into(),
+                mean(&times).into(),
+                measured.handshakes(index).into(),
+                number(times.len()).into(),
+            ]
+        })
+        .collect();
+    let columns = [
+        "key exchange",
+        "connections at most",
+        "p50 (ms)",
+        "p90 (ms)",
+        "p99 (ms)",
+        "mean (ms)",
+        "handshakes of a round",
+        "requests",
+    ];
+    run.table(Table {
+        name: "pool".into(),
+        title: format!("Time of a request by pool size, {}", measured.place),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows,
+        note: "From when a request was due.".into(),
+    });
+}
+
+fn charts(run: &mut Run<'_>, measured: &Measured) {
+    let series = |value: &dyn Fn(usize) -> f64, band: &dyn Fn(usize) -> Option<[f64; 2]>| {
+        [CLASSICAL, HYBRID]
+            .into_iter()
+            .map(|who| {
+                let indices: Vec<(usize, usize)> = measured
+                    .sizes()
+                    .into_iter()
+                    .map(|size| (size, measured.index(who, size)))
+                    .collect();
+                Series {
+                    name: who.name.into(),
+                    points: indices.iter().map(|(n, at)| [number(*n), value(*at)]).collect(),
+                    band: indices.iter().filter_map(|(_, at)| band(*at)).collect(),
+                }
+            })
+            .collect()
+    };
+    let interval = |index: usize| {
+        let median = measured.median(index);
+        Some([median.low, median.high])
+    };
+    run.chart(Chart {
+        name: "pool-latency".into(),
+        title: format!("Two connections are enough: median time of a request, {}", measured.place),
+        x: Axis::log("connections at most"),
+        y: Axis::linear("median time of a request (ms)"),
+        marks: Marks::Lines { series: series(&|index| measured.median(index).value, &interval) },
+        rules: vec![Rule {
+            label: "a request alone on a kept connection".into(),
+            at: measured.kept * 1e3,
+        }],
+        caption: format!(
+            "{} requests a second, the same arrivals for all; 95 % intervals by a bootstrap over rounds and requests.",
+            measured.rate
+        ),
+    });
+    run.chart(Chart {
+        name: "pool-handshakes".into(),
+        title: format!("A pool opens what it needs: handshakes of a round, {}", measured.place),
+        x: Axis::log("connections at most"),
+        y: Axis::linear("handshakes"),
+        marks: Marks::Lines { series: series(&|index| measured.handshakes(index), &|_| None) },
+        rules: Vec::new(),
+        caption: "Connections that a pool opened from an empty start, mean over the rounds.".into(),
+    });
 }

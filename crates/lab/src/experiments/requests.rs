@@ -255,9 +255,9 @@ impl Measured {
         self.processes.iter().flatten().filter_map(move |round| round.get(index))
     }
 
-    /// Seconds of a request in each slot.
+    /// Seconds of a request in each slot, by the slot's median cycle.
     fn seconds(&self, index: usize) -> Vec<f64> {
-        self.slots(index).map(Slot::seconds).collect()
+        self.slots(index).map(Slot::typical).collect()
     }
 
     /// Median of the slots, with its interval.
@@ -272,7 +272,7 @@ impl Measured {
             .iter()
             .map(|rounds| {
                 let pair = |round: &Vec<Slot>| {
-                    Some([round.get(first)?.seconds(), round.get(second)?.seconds()])
+                    Some([round.get(first)?.typical(), round.get(second)?.typical()])
                 };
                 rounds.iter().filter_map(pair).collect()
             })

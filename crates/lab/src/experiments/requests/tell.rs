@@ -94,7 +94,7 @@ fn sample_table(run: &mut Run<'_>, place: &str, measured: &Measured) {
     let mut rows = Vec::new();
     let mut series = Vec::new();
     for (index, way) in measured.ways.iter().enumerate() {
-        let rates = sorted(measured.seconds(index).iter().map(|seconds| 1.0 / seconds));
+        let rates = sorted(measured.slots(index).map(|slot| 1.0 / slot.seconds()));
         let centre = mean(&rates);
         let squares: Vec<f64> = rates.iter().map(|rate| (rate - centre).powi(2)).collect();
         let again = index + 1 == measured.ways.len();
@@ -134,7 +134,7 @@ fn sample_table(run: &mut Run<'_>, place: &str, measured: &Measured) {
         title: format!("Requests a second, samples of {slot} s, {place}"),
         columns: columns.map(str::to_owned).to_vec(),
         rows,
-        note: "One thread, GenerateDataKey with a durable audit event each; the ways take turns in random order.".into(),
+        note: "One thread, GenerateDataKey with an audit event each; the ways take turns in random order. Here a sample is all that was done in its time over that time, stalls of the machine included, as in the publication; where ways are compared, a sample is its median request with its connection, which stalls do not move.".into(),
     });
     run.chart(Chart {
         name: "requests-samples".into(),
@@ -177,7 +177,7 @@ pub(super) fn sweeps(run: &mut Run<'_>, sweeps: &[(String, Measured)], samples: 
             samples.slot.as_secs_f64()
         ));
     }
-    run.note("The server is one process on the same machine, with its data and its durable audit on this machine's disk; client and server share its cores. CPU time that the client and the server spend adds up, since one waits for the other.");
+    run.note("The server is one process on the same machine, and client and server share its cores; what CPU time they spend adds up, since one waits for the other. Its data with the audit trail is in memory where there is /dev/shm: a disk's syncs take longer than a handshake, and vary more.");
 }
 
 fn control(place: &str, measured: &Measured) -> Control {
