@@ -1,10 +1,45 @@
-//! `report.html`: one page with everything in it.
+//! `report.html`: one page with everything in it, and what it links to: tables as CSV, charts as SVG and PNG.
+//!
+//! All of it is made from `run.json`, `state.json` and each experiment's `result.json`, and can be made again.
+
+mod files;
+mod page;
+mod results;
+mod tables;
 
 use std::path::{Path, PathBuf};
 
 use crate::error::LabError;
+use crate::plot;
+use crate::result::Told;
+
+pub(crate) use files::write_whole;
+pub(crate) use page::{date, mode, render};
+pub use results::{Asked, Results};
 
 /// Draws all charts of a results folder again and writes its `report.html`.
 pub fn write(folder: &Path) -> Result<PathBuf, LabError> {
-    Ok(folder.join("report.html"))
+    let results = Results::read(folder)?;
+    for told in &results.told {
+        write_files(folder, told)?;
+    }
+    let path = folder.join("report.html");
+    write_whole(&path, page::page(folder, &results)?.as_bytes())?;
+    Ok(path)
+}
+
+/// Tables as CSV, charts as SVG and PNG.
+fn write_files(folder: &Path, told: &Told) -> Result<(), LabError> {
+    let folder = folder.join(&told.experiment);
+    for table in &told.findings.tables {
+        let name = files::plain(&table.name);
+        write_whole(&folder.join(format!("{name}.csv")), &tables::csv(table)?)?;
+    }
+    for chart in &told.findings.charts {
+        let name = files::plain(&chart.name);
+        let svg = plot::svg(chart)?;
+        write_whole(&folder.join(format!("{name}.svg")), svg.as_bytes())?;
+        write_whole(&folder.join(format!("{name}.png")), &plot::png(&svg)?)?;
+    }
+    Ok(())
 }

@@ -161,6 +161,8 @@ fn standing<I: Iterator<Item = f64>>(
 ) -> (f64, usize) {
     let top = axes::name_above(canvas, &chart.y.label, 16.0, top, canvas.width - 32.0);
     let y = Scale::new(values(), chart.y.log, Reach::Zero, 6.0);
+    // Figures stand below bars that hang.
+    let y = if y.low < 0.0 { y.padded(0.05) } else { y };
     let height = (canvas.width * 0.4).clamp(240.0, 360.0);
     let left = (16.0 + axes::margin(&y.ticks)).min(canvas.width / 2.0);
     let plot =
@@ -303,7 +305,7 @@ fn lying<I: Iterator<Item = f64>>(
     let mut y = plot.top;
     let mut left_out = 0;
     let mut notes: Vec<Note> = Vec::new();
-    rules::upright(canvas, plot, &chart.rules, &x);
+    let mut said: Vec<(f64, &str)> = Vec::new();
     for ((category, lines), height) in names.iter().enumerate().zip(&heights) {
         #[expect(clippy::cast_precision_loss, reason = "three at most")]
         let text = lines.len() as f64 * 14.0;
@@ -312,22 +314,23 @@ fn lying<I: Iterator<Item = f64>>(
         } else {
             (y + height / 2.0 - text / 2.0 + 7.0, y + (height - broad) / 2.0)
         };
-        for (place, line) in (0_u8..).zip(lines) {
-            let at = first + f64::from(place) * 14.0;
-            if narrow {
-                let width = font::width(line, TICK, false);
-                canvas.rect([16.0, at - 7.0, width + 4.0, 14.0], Role::Paper.colour(), 0.9);
-                canvas.label(17.0, at, line, TICK, Anchor::Start, Role::Ink);
-            } else {
-                canvas.label(left - 8.0, at, line, TICK, Anchor::End, Role::Ink);
-            }
-        }
+        let places = (0_u8..).map(|place| first + f64::from(place) * 14.0);
+        said.extend(places.zip(lines.iter().map(String::as_str)));
         let (pieces, missing) = bars.pieces(category, colours, chart.y.log, x.low);
         left_out += missing;
         row(canvas, bars, &pieces, &x, (bar, lane), &mut notes);
-        // The bar would hide them.
-        rules::upright_within(canvas, (bar, bar + broad), &chart.rules, &x);
         y += height;
+    }
+    // Over the bars, under the words.
+    rules::upright(canvas, plot, &chart.rules, &x);
+    for (at, line) in said {
+        if narrow {
+            let width = font::width(line, TICK, false);
+            canvas.rect([16.0, at - 7.0, width + 4.0, 14.0], Role::Paper.colour(), 0.9);
+            canvas.label(17.0, at, line, TICK, Anchor::Start, Role::Ink);
+        } else {
+            canvas.label(left - 8.0, at, line, TICK, Anchor::End, Role::Ink);
+        }
     }
     notes.iter().for_each(|note| note.paint(canvas));
     if bars.categories.is_empty() || bars.parts.is_empty() {

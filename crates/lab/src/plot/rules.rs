@@ -85,18 +85,6 @@ pub(super) fn upright(canvas: &Canvas<'_>, plot: Plot, rules: &[Rule], scale: &S
     }
 }
 
-/// The same lines again over bars that hide them.
-pub(super) fn upright_within(
-    canvas: &Canvas<'_>,
-    (top, bottom): (f64, f64),
-    rules: &[Rule],
-    scale: &Scale,
-) {
-    for (_, x) in inside(rules, scale) {
-        canvas.dashes((x, top), (x, bottom), Role::Ink.colour(), 1.2);
-    }
-}
-
 /// Rules for an axis of values that stands: lines across, labels at the right end above them, or below where another is.
 pub(super) fn across(canvas: &Canvas<'_>, plot: Plot, rules: &[Rule], scale: &Scale) {
     let mut sorted: Vec<(&Rule, f64)> = inside(rules, scale).collect();

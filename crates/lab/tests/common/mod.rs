@@ -1,4 +1,7 @@
 //! Made-up charts that look like real ones, and odd ones.
+#![allow(dead_code, reason = "each test takes what it needs")]
+
+pub mod folder;
 
 use outlast_lab::result::{Axis, Chart, Fan, Marks, Rule, Series};
 

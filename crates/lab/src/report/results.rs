@@ -1,0 +1,96 @@
+//! Reads a results folder: also one of another version, and one in which something is missing.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::error::LabError;
+use crate::experiment::EXPERIMENTS;
+use crate::result::Told;
+use crate::state::State;
+
+/// The largest file that is read.
+const MAX_LEN: u64 = 1 << 30;
+
+/// What was asked for, as far as `run.json` says so.
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
+pub struct Asked {
+    /// Whether it was the quick form.
+    pub quick: Option<bool>,
+    /// The seed.
+    pub seed: Option<u64>,
+    /// Version of the program.
+    pub version: Option<String>,
+    /// Heading of the user's plan.
+    pub plan: Option<String>,
+}
+
+/// A results folder.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Results {
+    /// What was asked for.
+    pub asked: Asked,
+    /// The machine when the run began.
+    pub state: Option<State>,
+    /// What the experiments told, in the order of the table of experiments.
+    pub told: Vec<Told>,
+    /// Results that cannot be read: experiment, and why.
+    pub unreadable: Vec<(String, String)>,
+}
+
+impl Results {
+    /// Reads a folder.
+    pub fn read(folder: &Path) -> Result<Self, LabError> {
+        let path = folder.join("run.json");
+        let text = text(&path)?;
+        let run: Value = serde_json::from_str(&text).map_err(|error| foreign(&path, error))?;
+        if !run.is_object() {
+            return Err(foreign(&path, "not an object"));
+        }
+        let asked = Asked {
+            quick: run["quick"].as_bool(),
+            seed: run["seed"].as_u64(),
+            version: run["version"].as_str().map(str::to_owned),
+            plan: run["plan"]["title"].as_str().map(str::to_owned),
+        };
+        let state = self::text(&folder.join("state.json"));
+        let state = state.ok().and_then(|text| serde_json::from_str(&text).ok());
+        let mut results = Self { asked, state, told: Vec::new(), unreadable: Vec::new() };
+        let entries = fs::read_dir(folder).map_err(|error| LabError::file(folder, error))?;
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter(|name| folder.join(name).join("result.json").is_file())
+            .collect();
+        names.sort_by_key(|name| {
+            let place = EXPERIMENTS.iter().position(|row| row.name == name);
+            (place.unwrap_or(usize::MAX), name.clone())
+        });
+        for name in names {
+            match told(&folder.join(&name).join("result.json")) {
+                // The folder's name is what files are written to, whatever the file says.
+                Ok(told) => results.told.push(Told { experiment: name, ..told }),
+                Err(reason) => results.unreadable.push((name, reason)),
+            }
+        }
+        Ok(results)
+    }
+}
+
+fn told(path: &Path) -> Result<Told, String> {
+    let text = text(path).map_err(|error| error.to_string())?;
+    serde_json::from_str(&text).map_err(|error| error.to_string())
+}
+
+fn text(path: &Path) -> Result<String, LabError> {
+    let error = |error| LabError::file(path, error);
+    if fs::metadata(path).map_err(error)?.len() > MAX_LEN {
+        return Err(error(std::io::ErrorKind::FileTooLarge.into()));
+    }
+    fs::read_to_string(path).map_err(error)
+}
+
+fn foreign(path: &Path, error: impl std::fmt::Display) -> LabError {
+    let text = format!("not a results folder's: {error}");
+    LabError::file(path, std::io::Error::new(std::io::ErrorKind::InvalidData, text))
+}
