@@ -1,0 +1,255 @@
+//! Time to first and last byte: what a handshake weighs when an answer follows it (Kampanakis, Childs-Klein 2024).
+
+use std::time::Duration;
+
+use super::grid;
+use crate::error::LabError;
+use crate::experiments::play::{self, Contender, Place, Played};
+use crate::experiments::show::{Seen, above, hundred, interval_words, megabits, place_words, rtt_ms, short};
+use crate::link::{Link, Transfer};
+use crate::model::Profile;
+use crate::result::{Axis, Chart, Finding, Marks, Series, Table, Value, Verdict};
+use crate::run::Run;
+
+/// Bytes of the request: headers and a small body.
+const REQUEST: u32 = 300;
+/// The paper's narrow link: 1 Mbit/s, RTT 200 ms.
+const NARROW_BPS: u64 = 1_000_000;
+const NARROW_RTT: Duration = Duration::from_millis(200);
+/// Bytes for which the paper has figures: 50 KiB and 200 KiB.
+const PAPER: [u32; 2] = [51_200, 204_800];
+const SOURCE: &str = "Kampanakis, Childs-Klein, The impact of data-heavy, post-quantum TLS 1.3 on the Time-To-Last-Byte of \
+                      real-world connections, 2024 (ePrint 2024/176)";
+
+/// Plays the chosen pairs with every body; the narrow link has its points at the end.
+pub(super) fn measure(
+    run: &mut Run<'_>,
+    profile: &'static Profile,
+    contenders: &[Contender],
+) -> Result<Vec<Seen>, LabError> {
+    let shape = grid::bodies(run.quick());
+    let mut places = Vec::new();
+    for body in grid::BODIES {
+        let transfer = Transfer { request: REQUEST, body };
+        places.extend(grid::places("bodies", &shape, profile, transfer));
+    }
+    let narrow = Link { rate_bps: Some(NARROW_BPS), ..Link::new(NARROW_RTT, 0.0) };
+    let mut sizes: Vec<u32> = grid::BODIES.into_iter().chain(PAPER).collect();
+    sizes.sort_unstable();
+    places.extend(sizes.into_iter().map(|body| Place {
+        part: "bodies",
+        profile,
+        link: narrow,
+        transfer: Transfer { request: REQUEST, body },
+        // Without loss every flow is the same.
+        count: 20,
+        raw: false,
+        bytes: true,
+    }));
+    let mut seen = Vec::new();
+    for mut place in places {
+        place.bytes = true;
+        if place.transfer.body >= 1_000_000 && place.link.rate_bps.is_none() {
+            place.count = (place.count / 3).max(100);
+        }
+        let played = play::play(run, &place, contenders)?;
+        let (link, transfer) = (place.link, place.transfer);
+        seen.push(Seen { profile: profile.name, link, transfer, played });
+    }
+    Ok(seen)
+}
+
+/// Table, chart, sentence and finding.
+pub(super) fn tell(run: &mut Run<'_>, seen: &[Seen]) {
+    run.table(table(seen));
+    run.chart(chart(seen));
+    if let Some(sentence) = sentence(seen) {
+        run.summary(sentence);
+    }
+    run.finding(finding(seen));
+}
+
+fn table(seen: &[Seen]) -> Table {
+    let mut rows = Vec::new();
+    for point in seen {
+        let Some(base) = point.played.rows.first() else { continue };
+        for row in &point.played.rows {
+            let (Some(first), Some(last), Some(base_last)) =
+                (&row.first_byte, &row.last_byte, &base.last_byte)
+            else {
+                continue;
+            };
+            let paired = row.paired_last.as_ref().map_or_else(
+                || Value::from("-"),
+                |estimate| interval_words(estimate, "ms").into(),
+            );
+            rows.push(vec![
+                rtt_ms(&point.link).into(),
+                hundred(point.link.loss).into(),
+                point.link.rate_bps.map_or_else(|| Value::from("no limit"), |rate| megabits(rate).into()),
+                f64::from(point.transfer.body).into(),
+                row.name.as_str().into(),
+                row.syn.at(50).into(),
+                first.at(50).into(),
+                first.at(95).into(),
+                last.at(50).into(),
+                last.at(95).into(),
+                last.at(99).into(),
+                short(above(&row.syn, &base.syn, 50)).into(),
+                short(above(last, base_last, 50)).into(),
+                paired,
+            ]);
+        }
+    }
+    Table {
+        name: "bodies".to_owned(),
+        title: "Time to first and last byte".to_owned(),
+        columns: [
+            "RTT (ms)",
+            "loss (%)",
+            "rate (Mbit/s)",
+            "answer (bytes)",
+            "who",
+            "handshake, median (ms)",
+            "first byte, median (ms)",
+            "first byte, p95 (ms)",
+            "last byte, median (ms)",
+            "last byte, p95 (ms)",
+            "last byte, p99 (ms)",
+            "handshake over classical (%)",
+            "last byte over classical (%)",
+            "last byte, paired difference, mean",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        rows,
+        note: format!(
+            "All times since the SYN, so the handshake has TCP's in it. A request of {REQUEST} bytes goes with the client's Finished."
+        ),
+    }
+}
+
+fn chart(seen: &[Seen]) -> Chart {
+    let mut series: Vec<Series> = Vec::new();
+    let close = |link: &Link| {
+        link.loss == 0.0 && (link.rate_bps.is_some() || link.rtt_us == grid::CLOSE_RTT_US)
+    };
+    for point in seen.iter().filter(|point| close(&point.link)) {
+        let Some(base) = point.played.rows.first() else { continue };
+        for row in point.played.rows.iter().skip(1) {
+            let (Some(last), Some(base_last)) = (&row.last_byte, &base.last_byte) else { continue };
+            let name = match point.link.rate_bps {
+                Some(rate) => {
+                    format!("{}, {} ms, {} Mbit/s", row.name, rtt_ms(&point.link), megabits(rate))
+                }
+                None => format!("{}, {} ms", row.name, rtt_ms(&point.link)),
+            };
+            let at = [f64::from(point.transfer.body), above(last, base_last, 50)];
+            match series.iter_mut().find(|line| line.name == name) {
+                Some(line) => line.points.push(at),
+                None => series.push(Series { name, points: vec![at], band: Vec::new() }),
+            }
+        }
+    }
+    for line in &mut series {
+        line.points.sort_unstable_by(|one, other| one[0].total_cmp(&other[0]));
+    }
+    Chart {
+        name: "bodies".to_owned(),
+        title: "What is left of the handshake's cost in the time to the last byte".to_owned(),
+        x: Axis::log("answer (bytes)"),
+        y: Axis::linear("time to last byte over classical (%)"),
+        marks: Marks::Lines { series },
+        rules: Vec::new(),
+        caption: "Medians without loss. The larger the answer, the smaller the share of the handshake in it. Where a larger server \
+                  flight has opened the congestion window further, a long answer may even come sooner."
+            .to_owned(),
+    }
+}
+
+fn sentence(seen: &[Seen]) -> Option<String> {
+    let extra = |body: u32| {
+        let point = seen.iter().find(|point| {
+            point.link.rtt_us == grid::CLOSE_RTT_US
+                && point.link.loss == 0.0
+                && point.transfer.body == body
+        })?;
+        let row = point.played.row(&grid::name(grid::HYBRID_65))?;
+        let base = point.played.rows.first()?;
+        Some(short(above(row.last_byte.as_ref()?, base.last_byte.as_ref()?, 50)))
+    };
+    Some(format!(
+        "Seen from the last byte the cost shrinks: {} is {:+} % for an answer of 1 kB, {:+} % for 100 kB and {:+} % for 1 MB (RTT 30 \
+         ms, no loss, medians).",
+        grid::name(grid::HYBRID_65),
+        extra(1_000)?,
+        extra(100_000)?,
+        extra(1_000_000)?
+    ))
+}
+
+/// The claim on the paper's narrow link. Its handshake is TLS's, so the clock starts with the connection.
+fn finding(seen: &[Seen]) -> Finding {
+    let narrow = |body: u32| {
+        seen.iter().find(|point| point.link.rate_bps.is_some() && point.transfer.body == body)
+    };
+    let increases = |played: &Played| {
+        let (row, base) = (played.row(&grid::name(grid::HYBRID_65))?, played.rows.first()?);
+        let last = above(row.last_byte.as_ref()?, base.last_byte.as_ref()?, 50);
+        Some((above(&row.connected, &base.connected, 50), above(&row.syn, &base.syn, 50), last))
+    };
+    let at = |body: u32| narrow(body).and_then(|point| increases(&point.played));
+    let figures = at(PAPER[0]).zip(at(PAPER[1]));
+    let (measured, verdict) = match figures {
+        Some(((handshake, with_tcp, fifty), (_, _, two_hundred))) => (
+            format!(
+                "handshake {:+} % ({:+} % with TCP's), last byte {:+} % at 50 KiB, {:+} % at 200 KiB ({})",
+                short(handshake),
+                short(with_tcp),
+                short(fifty),
+                short(two_hundred),
+                narrow(PAPER[0]).map_or_else(String::new, |point| place_words(&point.link))
+            ),
+            judge(handshake, fifty, two_hundred),
+        ),
+        None => ("not measured".to_owned(), Verdict::Undecided),
+    };
+    Finding {
+        source: SOURCE.to_owned(),
+        claim: "The increase of the handshake shrinks to less than half of it in the time to the last byte.".to_owned(),
+        published: "+32 % of the handshake becomes less than 15 % at 50 KiB and less than 10 % at 200 KiB (1 Mbit/s, RTT 200 ms)"
+            .to_owned(),
+        measured,
+        verdict,
+        why: "The paper's chain and stack (s2n-tls, ML-KEM-768 with ML-DSA-65) send other sizes, and how much of TCP's handshake is in \
+              the figure moves it; ours is X25519MLKEM768 with ML-DSA-65 and two certificates."
+            .to_owned(),
+    }
+}
+
+/// It holds if the handshake grows by a good deal and the last byte by as little as published.
+fn judge(handshake: f64, fifty: f64, two_hundred: f64) -> Verdict {
+    if handshake < 5.0 {
+        Verdict::Undecided
+    } else if fifty < 15.0 && two_hundred < 10.0 {
+        Verdict::Holds
+    } else if fifty < handshake && two_hundred < fifty {
+        Verdict::Partly
+    } else {
+        Verdict::Differs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_finding_reaches_each_verdict() {
+        assert_eq!(judge(32.0, 14.0, 9.0), Verdict::Holds);
+        assert_eq!(judge(60.0, 20.0, 9.0), Verdict::Partly);
+        assert_eq!(judge(20.0, 25.0, 9.0), Verdict::Differs);
+        assert_eq!(judge(1.0, 1.0, 1.0), Verdict::Undecided);
+        assert_eq!(finding(&[]).verdict, Verdict::Undecided);
+    }
+}

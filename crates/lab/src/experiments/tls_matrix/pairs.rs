@@ -1,0 +1,224 @@
+//! Key exchanges x signatures over links: the table, fans, heat maps, the differences flow by flow, and what to take home.
+
+use super::grid;
+use crate::error::LabError;
+use crate::experiments::play::{self, Contender, Row, percent};
+use crate::experiments::show::{self, Seen, hundred, interval_words, place_words, rtt_ms, short};
+use crate::link::ClockStart;
+use crate::model::Profile;
+use crate::result::Table;
+use crate::run::Run;
+use crate::subject::Subject;
+use crate::trace::Side;
+
+/// TCP's first window: ten segments of 1448 bytes (RFC 6928, section 2).
+pub(super) const FIRST_WINDOW: u64 = 14_480;
+
+/// Plays every pair over every link.
+pub(super) fn measure(
+    run: &mut Run<'_>,
+    profile: &'static Profile,
+    contenders: &[Contender],
+) -> Result<Vec<Seen>, LabError> {
+    let mut seen = Vec::new();
+    let quick = run.quick();
+    for mut place in grid::places("pairs", &grid::pairs(quick), profile, grid::HANDSHAKE) {
+        let close = place.link.rtt_us == grid::CLOSE_RTT_US;
+        place.raw = close && (quick || place.link.loss.to_bits() == grid::CLOSE_LOSS.to_bits());
+        let played = play::play(run, &place, contenders)?;
+        let (link, transfer) = (place.link, place.transfer);
+        seen.push(Seen { profile: profile.name, link, transfer, played });
+    }
+    Ok(seen)
+}
+
+/// Tables, charts and sentences.
+pub(super) fn tell(run: &mut Run<'_>, seen: &[Seen], contenders: &[(Subject, Contender)]) {
+    run.table(show::table(
+        "pairs",
+        "Handshakes of every pair over every link",
+        "Chain of two certificates, full handshake. Differences are to the first row of each link; paired: flow by flow, both \
+         with the same losses; unpaired: against a baseline with losses of its own, as an experiment without pairing would \
+         have it. A paired difference does not depend on when the clock starts, since both connect in the same time.",
+        seen,
+    ));
+    let names: Vec<String> = grid::CHOSEN.map(grid::name).to_vec();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    run.chart(show::fans(
+        "fans",
+        "Handshake time against loss",
+        seen,
+        &names,
+        ClockStart::Syn,
+    ));
+    for loss in [0.0, grid::CLOSE_LOSS] {
+        let name = format!("heat-{}", hundred(loss));
+        run.chart(show::heat(&name, seen, loss));
+    }
+    if let Some(point) = close_point(seen) {
+        run.chart(show::difference_ecdf("differences", point, names.get(1..).unwrap_or_default()));
+    }
+    run.table(mean_against_count(seen));
+    for sentence in costs(seen).into_iter().chain(windows(contenders, seen)) {
+        run.summary(sentence);
+    }
+}
+
+/// The point that is looked at closely.
+pub(super) fn close_point(seen: &[Seen]) -> Option<&Seen> {
+    at(seen, grid::CLOSE_RTT_US, grid::CLOSE_LOSS)
+}
+
+/// A point by its link.
+pub(super) fn at(seen: &[Seen], rtt_us: u64, loss: f64) -> Option<&Seen> {
+    seen.iter()
+        .find(|point| point.link.rtt_us == rtt_us && point.link.loss.to_bits() == loss.to_bits())
+}
+
+/// What the chosen pairs cost, in sentences.
+fn costs(seen: &[Seen]) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let subjects = [
+        (grid::HYBRID, "The hybrid key exchange"),
+        (grid::HYBRID_44, "The hybrid with ML-DSA-44 certificates"),
+        (grid::HYBRID_65, "The hybrid with ML-DSA-65 certificates"),
+    ];
+    for (pair, words) in subjects {
+        let name = grid::name(pair);
+        let figure = |loss: f64| {
+            let point = at(seen, grid::CLOSE_RTT_US, loss)?;
+            let (row, base) = (point.played.row(&name)?, point.played.rows.first()?);
+            Some((row.clone(), base.clone()))
+        };
+        let (Some((calm, calm_base)), Some((lossy, lossy_base))) =
+            (figure(0.0), figure(grid::CLOSE_LOSS))
+        else {
+            continue;
+        };
+        sentences.push(format!(
+            "{words} ({name}) costs {} over {} at RTT 30 ms without loss, and {} in the mean at 5 % loss, where {} % of its \
+             handshakes meet a retransmission against {} %; the median there moves by {:+} ms, the 95th percentile by {:+} ms.",
+            interval_words(&calm.paired, "ms"),
+            calm_base.name,
+            interval_words(&lossy.paired, "ms"),
+            short(100.0 * lossy.retransmitted),
+            short(100.0 * lossy_base.retransmitted),
+            short(lossy.syn.at(50) - lossy_base.syn.at(50)),
+            short(lossy.syn.at(95) - lossy_base.syn.at(95)),
+        ));
+    }
+    sentences
+}
+
+/// Server flights that do not fit TCP's first window cost a round trip: said by itself, with what was measured.
+fn windows(contenders: &[(Subject, Contender)], seen: &[Seen]) -> Vec<String> {
+    let Some(point) = at(seen, grid::CLOSE_RTT_US, 0.0) else { return Vec::new() };
+    let Some(base) = point.played.rows.first() else { return Vec::new() };
+    let mut over: Vec<(u64, &Row)> = contenders
+        .iter()
+        .filter(|(_, contender)| contender.trace.bytes(Side::Server) > FIRST_WINDOW)
+        .filter_map(|(_, contender)| {
+            Some((contender.trace.bytes(Side::Server), point.played.row(&contender.name)?))
+        })
+        .collect();
+    over.sort_by_key(|(bytes, _)| *bytes);
+    let Some((bytes, row)) = over.first() else {
+        return vec![format!(
+            "No server flight of this grid is larger than TCP's first window of {FIRST_WINDOW} bytes."
+        )];
+    };
+    vec![format!(
+        "{} of {} pairs have a server flight over TCP's first window of {FIRST_WINDOW} bytes, and wait a round trip more: the \
+         smallest is {} with {bytes} bytes, {} ms instead of {} ms at RTT {} ms.",
+        over.len(),
+        contenders.len(),
+        row.name,
+        short(row.syn.at(50)),
+        short(base.syn.at(50)),
+        rtt_ms(&point.link)
+    )]
+}
+
+/// Paired and unpaired intervals side by side: what so many handshakes can tell.
+fn mean_against_count(seen: &[Seen]) -> Table {
+    let name = grid::name(grid::HYBRID);
+    let rows = seen
+        .iter()
+        .filter_map(|point| Some((point, point.played.row(&name)?)))
+        .map(|(point, row)| {
+            let width = |low: f64, high: f64| short((high - low) / 2.0);
+            let paired = width(row.paired.low, row.paired.high);
+            let unpaired = width(row.unpaired.low, row.unpaired.high);
+            // As the variance falls with the count, so many more flows an unpaired experiment would need.
+            let more = if paired > 0.0 { short((unpaired / paired).powi(2)).into() } else { "-".into() };
+            vec![
+                rtt_ms(&point.link).into(),
+                hundred(point.link.loss).into(),
+                short(row.paired.value).into(),
+                paired.into(),
+                short(row.unpaired.value).into(),
+                unpaired.into(),
+                more,
+            ]
+        })
+        .collect();
+    let count = seen.first().map_or(0, |point| point.played.count);
+    Table {
+        name: "pairing".to_owned(),
+        title: format!("The mean cost of {name}: what {count} handshakes of each can tell"),
+        columns: [
+            "RTT (ms)",
+            "loss (%)",
+            "paired (ms)",
+            "+- (ms)",
+            "unpaired (ms)",
+            "+- (ms)",
+            "handshakes that unpaired needs (times)",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        rows,
+        note: "Half of the 95 % interval of the mean. Paired: both meet the same losses; unpaired: each its own.".to_owned(),
+    }
+}
+
+/// The smallest loss from which on the cost of a pair is more than it is without loss, by its interval; for each RTT.
+pub(super) fn thresholds(run: &mut Run<'_>, seen: &[Seen]) {
+    let mut rows = Vec::new();
+    for rtt in show::distinct(seen, |point| point.link.rtt_us) {
+        for pair in [grid::HYBRID, grid::HYBRID_44, grid::HYBRID_65] {
+            let name = grid::name(pair);
+            let points: Vec<(&Seen, &Row)> = seen
+                .iter()
+                .filter(|point| point.link.rtt_us == rtt)
+                .filter_map(|point| Some((point, point.played.row(&name)?)))
+                .collect();
+            let Some((calm, calm_row)) = points.first() else { continue };
+            let from = points.iter().find(|(_, row)| row.paired.low > 2.0 * calm_row.paired.high.max(0.0));
+            let word = from.map_or_else(
+                || "none of this grid".to_owned(),
+                |(point, row)| {
+                    format!("{}: {}", percent(point.link.loss), interval_words(&row.paired, "ms"))
+                },
+            );
+            rows.push(vec![
+                rtt_ms(&calm.link).into(),
+                name.as_str().into(),
+                interval_words(&calm_row.paired, "ms").into(),
+                word.into(),
+            ]);
+        }
+    }
+    let example = seen.first().map_or_else(String::new, |point| place_words(&point.link));
+    run.table(Table {
+        name: "thresholds".to_owned(),
+        title: "From which loss on the cost is more than twice that without loss".to_owned(),
+        columns: ["RTT (ms)", "who", "cost without loss (ms)", "first loss at which it is more than double"]
+            .map(str::to_owned)
+            .to_vec(),
+        rows,
+        note: format!(
+            "By the whole interval of the paired mean, not its middle. The first column of losses is {example}."
+        ),
+    });
+}
