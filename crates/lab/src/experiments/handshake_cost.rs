@@ -1,27 +1,181 @@
-//! `handshake-cost`: Where a handshake's time and bytes go.
+//! `handshake-cost`: where a handshake's time and bytes go: client, server, network; flights against the limits of TCP and QUIC.
+
+mod flights;
+mod published;
+mod show;
 
 use std::time::Duration;
 
 use crate::error::LabError;
 use crate::experiment::{Engine, Experiment};
+use crate::experiments::handshake_cost::flights::Flights;
+use crate::experiments::play::{self, Contender};
 use crate::run::{Run, Settings};
+use crate::subject::{Kind, Subject, authentications, key_exchanges};
+use crate::tls::rounds::{self, Measured};
+use crate::tls::{STACKS, Stack, WARM_UP};
 
 /// The row.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "handshake-cost",
     title: "Where a handshake's time and bytes go",
-    question: "",
-    source: "",
+    question: "What does a handshake cost the client, the server and the network, and which limits do its flights pass?",
+    source: "How to tune TLS for hybrid post-quantum cryptography with Kyber, AWS Security Blog, 2022; RFC 6928 (first window), RFC 9000, \
+             section 8.1 (three times what was received)",
     engines: &[Engine::Cpu, Engine::Model],
     estimate,
     run,
 };
 
-fn estimate(_: &Settings) -> Duration {
-    Duration::ZERO
+/// Pairs that are measured on every stack, apart for client and server, the baseline first and last: the last one is the control.
+const PAIRS: [(&str, &str); 5] = [
+    ("x25519", "ECDSA P-256"),
+    ("X25519MLKEM768", "ECDSA P-256"),
+    ("X25519MLKEM768", "ML-DSA-44"),
+    ("X25519MLKEM768", "ML-DSA-65"),
+    ("x25519", "ECDSA P-256"),
+];
+/// The server's chain: a leaf and an intermediate.
+const CERTIFICATES: u8 = 2;
+
+/// What was measured on one stack.
+struct Costs {
+    stack: &'static str,
+    version: String,
+    /// Every subject's flights and typical times.
+    flights: Vec<(Subject, Flights)>,
+    /// Client and server of [`PAIRS`], with intervals; those that the stack can do.
+    cpu: Option<(Vec<Subject>, Measured)>,
+}
+
+fn processes(quick: bool) -> usize {
+    if quick { 2 } else { rounds::PROCESSES }
+}
+
+fn rounds_of(quick: bool) -> usize {
+    if quick { 80 } else { rounds::ROUNDS }
+}
+
+fn estimate(settings: &Settings) -> Duration {
+    let quick = settings.quick;
+    let subjects = subjects(quick, true).map_or(0, |list| list.len())
+        + 2 * subjects(quick, false).map_or(0, |list| list.len());
+    let traces = play::trace_cost(quick) * u32::try_from(subjects).unwrap_or(u32::MAX);
+    traces + cpu_cost(quick) * 3
+}
+
+fn cpu_cost(quick: bool) -> Duration {
+    let rounds = processes(quick) * (rounds_of(quick) + WARM_UP) * PAIRS.len();
+    Duration::from_micros(1500) * u32::try_from(rounds).unwrap_or(u32::MAX)
+}
+
+/// What is measured: on the first stack every group and every signature; on the others the chosen ones.
+fn subjects(quick: bool, first: bool) -> Result<Vec<Subject>, LabError> {
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    let mut add = |pair: (&'static str, &'static str)| {
+        if !names.contains(&pair) {
+            names.push(pair);
+        }
+    };
+    for pair in PAIRS {
+        add(pair);
+    }
+    if first {
+        for row in key_exchanges().iter().filter(|row| !row.legacy) {
+            add((row.name, "ECDSA P-256"));
+            if !quick {
+                add((row.name, "ML-DSA-65"));
+            }
+        }
+        for row in authentications().iter().filter(|row| !row.legacy) {
+            add(("x25519", row.name));
+            add(("X25519MLKEM768", row.name));
+        }
+    }
+    let mut subjects = Vec::new();
+    for (group, signature) in names {
+        subjects.push(Subject::new(group, signature, CERTIFICATES)?);
+    }
+    for (group, signature) in PAIRS.iter().take(4) {
+        for kind in [Kind::HelloRetry, Kind::Resumed, Kind::Mutual] {
+            subjects.push(Subject::new(group, signature, CERTIFICATES)?.kind(kind));
+        }
+    }
+    Ok(subjects)
 }
 
 fn run(run: &mut Run<'_>) -> Result<(), LabError> {
-    run.note("nothing is measured");
+    let mut costs = Vec::new();
+    for (index, stack) in STACKS.iter().enumerate() {
+        match measure(run, *stack, index == 0) {
+            Ok(cost) => costs.push(cost),
+            Err(error @ LabError::Unavailable { .. }) => {
+                run.note(format!("{} was not measured: {error}.", stack.name()));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    show::tell(run, &costs);
+    published::tell(run, &costs);
     Ok(())
 }
+
+fn measure(run: &mut Run<'_>, stack: &'static dyn Stack, first: bool) -> Result<Costs, LabError> {
+    let version = stack.version()?;
+    let quick = run.quick();
+    let mut flights = Vec::new();
+    for (subject, Contender { trace, .. }) in
+        play::contenders(run, stack, &subjects(quick, first)?)?
+    {
+        flights.push((subject, Flights::of(trace)?));
+    }
+    let (settings, stop) = (run.settings(), run.stop_flag());
+    let mut pairs = Vec::new();
+    for (group, signature) in PAIRS {
+        let subject = Subject::new(group, signature, CERTIFICATES)?;
+        if stack.supports(&subject) {
+            pairs.push(subject);
+        }
+    }
+    let (processes, rounds) = (processes(quick), rounds_of(quick));
+    let key = format!("cpu/{}/{processes} x {rounds}", stack.name());
+    let cpu = run.point(&key, cpu_cost(quick), || {
+        rounds::measure(settings, stack.name(), &pairs, processes, rounds, stop)
+    });
+    let cpu = match cpu {
+        Ok(measured) => Some((pairs, measured)),
+        Err(error @ LabError::Peer { .. }) => {
+            run.note(format!("{}: client and server apart were not measured: {error}.", stack.name()));
+            None
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(Costs { stack: stack.name(), version, flights, cpu })
+}
+
+impl Costs {
+    /// The flights of a full handshake of this pair.
+    fn flights(&self, group: &str, signature: &str) -> Option<&Flights> {
+        self.flights
+            .iter()
+            .find(|(subject, _)| {
+                subject.kind == Kind::Full
+                    && subject.key_exchange.name == group
+                    && subject.authentication.name == signature
+            })
+            .map(|(_, flights)| flights)
+    }
+
+    /// Where this pair stands in the rounds; `again` is the control, which stands there a second time.
+    fn place(&self, group: &str, signature: &str, again: bool) -> Option<usize> {
+        let (subjects, _) = self.cpu.as_ref()?;
+        let same = |subject: &Subject| {
+            subject.key_exchange.name == group && subject.authentication.name == signature
+        };
+        let mut places = (0..subjects.len()).filter(|&index| subjects.get(index).is_some_and(same));
+        if again { places.nth(1) } else { places.next() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

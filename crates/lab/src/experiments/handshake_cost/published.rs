@@ -1,0 +1,315 @@
+//! What was published about the cost of a handshake, beside what was measured; the arithmetic of bytes.
+
+use std::time::Duration;
+
+use super::flights::{FIRST_WINDOW, Flights, HEADERS, INITIAL, AMPLIFICATION, MSS};
+use super::show::signed;
+use super::{Costs, PAIRS};
+use crate::experiments::show::{interval_words, short};
+use crate::result::{Finding, Table, Verdict};
+use crate::run::Run;
+use crate::statistics::Estimate;
+use crate::tls::rounds::Part;
+
+/// AWS's article and its figures: microseconds of client and server, bytes.
+const KYBER: &str = "How to tune TLS for hybrid post-quantum cryptography with Kyber, AWS Security Blog, 2022";
+const CLIENT_US: f64 = 250.0;
+const SERVER_US: f64 = 230.0;
+const BYTES: u64 = 2356;
+/// What another of its articles says: bytes, and microseconds from and to.
+const SMALLER: &str = "AWS on ML-KEM in KMS, ACM and Secrets Manager, 2025";
+const SMALLER_BYTES: u64 = 1600;
+const SMALLER_US: (f64, f64) = (80.0, 150.0);
+
+/// ML-KEM's parameter sets: encapsulation key and ciphertext (FIPS 203, table 3).
+const ML_KEM: [(&str, u64, u64); 3] =
+    [("ML-KEM-512", 800, 768), ("ML-KEM-768", 1184, 1088), ("ML-KEM-1024", 1568, 1568)];
+/// What the hybrid adds in bytes of TLS: exactly.
+const ADDED: u64 = 1184 + 1088;
+
+pub(super) fn tell(run: &mut Run<'_>, costs: &[Costs]) {
+    let Some(first) = costs.first() else { return };
+    let (classical, hybrid) =
+        (first.flights(PAIRS[0].0, PAIRS[0].1), first.flights(PAIRS[1].0, PAIRS[1].1));
+    let seed = run.seed();
+    let differences = first.cpu.as_ref().and_then(|(_, measured)| {
+        let base = first.place(PAIRS[0].0, PAIRS[0].1, false)?;
+        let over = first.place(PAIRS[1].0, PAIRS[1].1, false)?;
+        Some([Part::Client, Part::Server].map(|part| measured.difference(over, base, part, seed)))
+    });
+    if let (Some(classical), Some(hybrid)) = (classical, hybrid) {
+        run.table(arithmetic(classical, hybrid));
+        run.finding(bytes(classical, hybrid));
+    }
+    run.finding(split(differences));
+    run.finding(smaller(differences));
+    run.finding(hello(costs));
+    run.finding(window(first.flights(PAIRS[1].0, PAIRS[1].1), first.flights(PAIRS[3].0, PAIRS[3].1)));
+    run.finding(quic(costs));
+}
+
+fn total(flights: &Flights) -> u64 {
+    flights.bytes.iter().sum()
+}
+
+fn arithmetic(classical: &Flights, hybrid: &Flights) -> Table {
+    let mut rows = Vec::new();
+    for (name, key, ciphertext) in ML_KEM {
+        let near = |published: u64| signed(key + ciphertext, published);
+        rows.push(vec![
+            format!("{name}: key {key} + ciphertext {ciphertext}").into(),
+            super::show::count(key + ciphertext).into(),
+            near(BYTES).into(),
+            near(SMALLER_BYTES).into(),
+        ]);
+    }
+    let mut measured = |what: String, bytes: u64| {
+        rows.push(vec![
+            what.into(),
+            super::show::count(bytes).into(),
+            signed(bytes, BYTES).into(),
+            signed(bytes, SMALLER_BYTES).into(),
+        ]);
+    };
+    let tls = total(hybrid).saturating_sub(total(classical));
+    let ip = hybrid.ip_bytes().saturating_sub(classical.ip_bytes());
+    let packets = hybrid.packets.iter().sum::<u64>().saturating_sub(classical.packets.iter().sum());
+    measured("measured: TLS records of X25519MLKEM768 less x25519".to_owned(), tls);
+    measured(format!("the same with {packets} more packet(s), {HEADERS} bytes of IP and TCP each"), ip);
+    measured("the same with as many more acknowledgements".to_owned(), ip + packets * HEADERS);
+    Table {
+        name: "arithmetic".to_owned(),
+        title: "What a hybrid adds in bytes: published figures against the parameter sets".to_owned(),
+        columns: ["what", "bytes", "against 2,356 published", "against about 1600 published"]
+            .map(str::to_owned)
+            .to_vec(),
+        rows,
+        note: "A trial on a real link counted +2375 at IP level.".to_owned(),
+    }
+}
+
+fn bytes(classical: &Flights, hybrid: &Flights) -> Finding {
+    let tls = total(hybrid).saturating_sub(total(classical));
+    let ip = hybrid.ip_bytes().saturating_sub(classical.ip_bytes());
+    Finding {
+        source: KYBER.to_owned(),
+        claim: "A hybrid handshake with Kyber has 2,356 bytes more.".to_owned(),
+        published: "+2,356 bytes".to_owned(),
+        measured: format!("+{tls} bytes of TLS, +{ip} with IP and TCP headers of packets with data"),
+        verdict: judge_bytes(tls),
+        why: format!(
+            "1184 of the key and 1088 of the ciphertext are {ADDED} bytes of TLS exactly; the other {} published bytes are less than two \
+             packets' headers (2 x {HEADERS}), so the article counted somewhere between TLS and the wire.",
+            BYTES - ADDED
+        ),
+    }
+}
+
+fn judge_bytes(tls: u64) -> Verdict {
+    if tls == ADDED {
+        Verdict::Holds
+    } else if tls.abs_diff(BYTES) <= 4 * HEADERS {
+        Verdict::Partly
+    } else {
+        Verdict::Differs
+    }
+}
+
+fn words(differences: Option<[Estimate; 2]>) -> String {
+    match differences {
+        Some([client, server]) => format!(
+            "client {}, server {}",
+            interval_words(&client, "us"),
+            interval_words(&server, "us")
+        ),
+        None => "not measured".to_owned(),
+    }
+}
+
+fn split(differences: Option<[Estimate; 2]>) -> Finding {
+    Finding {
+        source: KYBER.to_owned(),
+        claim: "A hybrid handshake with Kyber takes the client 0.25 ms and the server 0.23 ms more.".to_owned(),
+        published: "client +250 us, server +230 us".to_owned(),
+        measured: words(differences),
+        verdict: judge_split(differences),
+        why: "The client makes a key and decapsulates, the server encapsulates: about the same work, as published. Ours is processor time alone, \
+              with AVX2 code on this machine; theirs was measured on their instances with s2n-tls and Kyber round 3, waiting included."
+            .to_owned(),
+    }
+}
+
+/// It holds within a factor of two; in part if both sides pay alike, but less.
+fn judge_split(differences: Option<[Estimate; 2]>) -> Verdict {
+    let Some([client, server]) = differences else { return Verdict::Undecided };
+    if client.low <= 0.0 || server.low <= 0.0 {
+        return Verdict::Undecided;
+    }
+    let near = |value: f64, published: f64| (0.5..=2.0).contains(&(value / published));
+    if near(client.value, CLIENT_US) && near(server.value, SERVER_US) {
+        Verdict::Holds
+    } else if (0.2..=5.0).contains(&(client.value / server.value)) {
+        Verdict::Partly
+    } else {
+        Verdict::Differs
+    }
+}
+
+fn smaller(differences: Option<[Estimate; 2]>) -> Finding {
+    let both = differences.map(|[client, server]| client.value + server.value);
+    Finding {
+        source: SMALLER.to_owned(),
+        claim: "A hybrid handshake has about 1600 bytes and 80 to 150 microseconds more.".to_owned(),
+        published: "about 1600 bytes, 80 to 150 us".to_owned(),
+        measured: format!(
+            "+{ADDED} bytes with ML-KEM-768; ML-KEM-512 would add 800 + 768 = 1568. Both sides together {}",
+            both.map_or("not measured".to_owned(), |both| format!("{:+} us", short(both)))
+        ),
+        verdict: judge_smaller(both),
+        why: "The bytes are those of ML-KEM-512, which no group of IANA's registry uses with TLS by default; the time fits either, since it is \
+              mostly hashing and sampling."
+            .to_owned(),
+    }
+}
+
+fn judge_smaller(both: Option<f64>) -> Verdict {
+    match both {
+        None => Verdict::Undecided,
+        // The bytes never fit ML-KEM-768.
+        Some(both) if (0.5 * SMALLER_US.0..=1.5 * SMALLER_US.1).contains(&both) => Verdict::Partly,
+        Some(_) => Verdict::Differs,
+    }
+}
+
+/// OpenSSL sends two shares, which do not fit one packet.
+fn hello(costs: &[Costs]) -> Finding {
+    let sizes: Vec<(&str, u64)> = costs
+        .iter()
+        .filter_map(|cost| {
+            Some((cost.stack, cost.flights(PAIRS[1].0, PAIRS[1].1)?.client_hello))
+        })
+        .collect();
+    let words: Vec<String> = sizes
+        .iter()
+        .map(|(stack, bytes)| {
+            format!("{stack} {bytes} {}", if *bytes > MSS { "does not fit" } else { "fits" })
+        })
+        .collect();
+    Finding {
+        source: "trials with rustls 0.23 and OpenSSL 3.5".to_owned(),
+        claim: "OpenSSL's hybrid ClientHello with two shares does not fit one packet, rustls's does.".to_owned(),
+        published: format!("OpenSSL 1465, rustls 1402; MSS {MSS}"),
+        measured: if words.is_empty() { "not measured".to_owned() } else { words.join(", ") },
+        verdict: judge_hello(&sizes),
+        why: "OpenSSL sends a share of X25519 beside that of the hybrid when both are configured, rustls reuses the hybrid's half; here each \
+              client offers one group, and names, ALPN and extensions move the figure by tens of bytes."
+            .to_owned(),
+    }
+}
+
+fn judge_hello(sizes: &[(&str, u64)]) -> Verdict {
+    let of = |part: &str| {
+        sizes.iter().find(|(stack, _)| stack.to_lowercase().contains(part)).map(|(_, bytes)| *bytes)
+    };
+    match (of("rustls"), of("openssl")) {
+        (Some(ours), Some(theirs)) if ours <= MSS && theirs > MSS => Verdict::Holds,
+        (Some(ours), Some(_)) if ours <= MSS => Verdict::Partly,
+        (Some(ours), _) if ours > MSS => Verdict::Differs,
+        _ => Verdict::Undecided,
+    }
+}
+
+/// ML-DSA-65 with two certificates passes TCP's first window.
+fn window(hybrid: Option<&Flights>, large: Option<&Flights>) -> Finding {
+    let rtt = Duration::from_millis(30);
+    let times = hybrid.and_then(|flights| flights.over(rtt)).zip(large.and_then(|flights| flights.over(rtt)));
+    let flight = large.map(|flights| flights.server_flight);
+    Finding {
+        source: "trials on a real link; RFC 6928".to_owned(),
+        claim: "ML-DSA-65 with two certificates passes TCP's first window and costs a round trip.".to_owned(),
+        published: format!("15.6 kB against {FIRST_WINDOW}; 60 ms become 91 ms at RTT 30 ms"),
+        measured: match (times, flight) {
+            (Some((before, after)), Some(flight)) => {
+                format!("{flight} bytes; {} ms become {} ms", short(before), short(after))
+            }
+            _ => "not measured".to_owned(),
+        },
+        verdict: judge_window(times, flight),
+        why: "What does not fit ten segments waits for the first acknowledgement. A chain of one certificate, or ML-DSA-44, fits.".to_owned(),
+    }
+}
+
+fn judge_window(times: Option<(f64, f64)>, flight: Option<u64>) -> Verdict {
+    match (times, flight) {
+        (Some((before, after)), Some(flight)) => {
+            let one_more = (25.0..=38.0).contains(&(after - before));
+            match (flight > FIRST_WINDOW, one_more) {
+                (true, true) => Verdict::Holds,
+                (true, false) | (false, true) => Verdict::Partly,
+                (false, false) => Verdict::Differs,
+            }
+        }
+        _ => Verdict::Undecided,
+    }
+}
+
+/// QUIC's limit by arithmetic; `quic-rate` and the QUIC engine measure it.
+fn quic(costs: &[Costs]) -> Finding {
+    let large = costs.first().and_then(|cost| cost.flights(PAIRS[3].0, PAIRS[3].1));
+    let verdict = match large {
+        Some(flights) if flights.server_flight > flights.quic_limit() => Verdict::Holds,
+        Some(_) => Verdict::Differs,
+        None => Verdict::Undecided,
+    };
+    Finding {
+        source: "RFC 9000, section 8.1; trials with s2n-quic".to_owned(),
+        claim: "In QUIC, ML-DSA-65 with two certificates passes the 3x limit and costs a round trip.".to_owned(),
+        published: format!("3 x {INITIAL} = {}; 30 ms become 60 ms", AMPLIFICATION * INITIAL),
+        measured: large.map_or("not measured".to_owned(), |flights| {
+            format!(
+                "{} bytes against {} after a ClientHello of {} bytes",
+                flights.server_flight,
+                flights.quic_limit(),
+                flights.client_hello
+            )
+        }),
+        verdict,
+        why: "A hybrid ClientHello takes two datagrams, which doubles what the server may send; that is still too little. Whether the round trip \
+              is really waited for is measured by the QUIC engine."
+            .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(value: f64) -> Estimate {
+        Estimate { value, low: value - 5.0, high: value + 5.0 }
+    }
+
+    #[test]
+    fn findings_reach_each_verdict() {
+        let split = |client, server| judge_split(Some([estimate(client), estimate(server)]));
+        assert_eq!(split(250.0, 230.0), Verdict::Holds);
+        assert_eq!(split(30.0, 25.0), Verdict::Partly);
+        assert_eq!(split(100.0, 10.0), Verdict::Differs);
+        assert_eq!(split(1.0, 25.0), Verdict::Undecided);
+        assert_eq!(judge_split(None), Verdict::Undecided);
+        assert_eq!(judge_bytes(2272), Verdict::Holds);
+        assert_eq!(judge_bytes(2300), Verdict::Partly);
+        assert_eq!(judge_bytes(1568), Verdict::Differs);
+        assert_eq!(judge_smaller(Some(100.0)), Verdict::Partly);
+        assert_eq!(judge_smaller(Some(1000.0)), Verdict::Differs);
+        assert_eq!(judge_smaller(None), Verdict::Undecided);
+        assert_eq!(judge_hello(&[("rustls", 1402), ("OpenSSL", 1465)]), Verdict::Holds);
+        assert_eq!(judge_hello(&[("rustls", 1402), ("OpenSSL", 1402)]), Verdict::Partly);
+        assert_eq!(judge_hello(&[("rustls", 1500), ("OpenSSL", 1402)]), Verdict::Differs);
+        assert_eq!(judge_hello(&[("rustls", 1402)]), Verdict::Undecided);
+        assert_eq!(judge_window(Some((60.0, 91.0)), Some(15_600)), Verdict::Holds);
+        assert_eq!(judge_window(Some((60.0, 61.0)), Some(15_600)), Verdict::Partly);
+        assert_eq!(judge_window(Some((60.0, 61.0)), Some(11_600)), Verdict::Differs);
+        assert_eq!(judge_window(None, None), Verdict::Undecided);
+        assert_eq!(quic(&[]).verdict, Verdict::Undecided);
+    }
+}
