@@ -101,7 +101,9 @@ fn a_run_leaves_points_tables_pictures_and_a_page() {
     let ends = |ending: &str| {
         fs::read_dir(results.join("sizes"))
             .unwrap()
-            .filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|is| is == ending))
+            .filter(|entry| {
+                entry.as_ref().unwrap().path().extension().is_some_and(|is| is == ending)
+            })
             .count()
     };
     assert!(ends("csv") > 0 && ends("svg") > 0 && ends("svg") == ends("png"));
@@ -144,10 +146,9 @@ fn a_full_disk_is_told_and_what_was_measured_is_kept() {
         echo "points: $(wc -l < "$1/results/sizes/points.ndjson")"
         exit $code
     "#;
-    let output = run(Command::new("unshare").args(["--mount", "sh", "-c", script, "sh"]).args([
-        folder.path().to_str().unwrap(),
-        env!("CARGO_BIN_EXE_outlast"),
-    ]));
+    let output = run(Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, "sh"])
+        .args([folder.path().to_str().unwrap(), env!("CARGO_BIN_EXE_outlast")]));
     if !rustix::process::geteuid().is_root() || output.status.code() == Some(77) {
         eprintln!("not tried: mounting a file system needs root");
         return;

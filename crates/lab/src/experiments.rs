@@ -1,5 +1,6 @@
 //! One file an experiment.
 
+pub mod beside;
 pub mod cpu;
 pub mod handshake_cost;
 pub mod idle;

@@ -382,7 +382,7 @@ const ENDPOINT_BODY: u32 = 10_000;
 
 /// A connection in the model, its share of the statistics included.
 pub(crate) fn model_cost(body: u32) -> Duration {
-    Duration::from_nanos(20_000 + u64::from(body) / 3)
+    Duration::from_nanos(12_000 + u64::from(body) / 3)
 }
 
 /// A live connection: TCP, TLS, request, the answer's windows, a probe or a timeout for each packet lost, and the processor.

@@ -145,7 +145,10 @@ fn measure(run: &mut Run<'_>, stack: &'static dyn Stack, first: bool) -> Result<
     let cpu = match cpu {
         Ok(measured) => Some((pairs, measured)),
         Err(error @ LabError::Peer { .. }) => {
-            run.note(format!("{}: client and server apart were not measured: {error}.", stack.name()));
+            run.note(format!(
+                "{}: client and server apart were not measured: {error}.",
+                stack.name()
+            ));
             None
         }
         Err(error) => return Err(error),

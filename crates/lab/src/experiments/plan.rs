@@ -1,1 +1,64 @@
-//! stub
+//! `plan`: a user's own grid and own endpoint. Not among those that `all` runs: it is there when a plan is given.
+
+mod client;
+mod endpoint;
+mod grid;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use crate::error::LabError;
+use crate::experiment::{Engine, Experiment};
+use crate::plan::Plan;
+use crate::run::{Run, Settings};
+
+/// The row.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "plan",
+    title: "Your own plan",
+    question: "What does it cost us, on our links, for our requests?",
+    source: "your plan",
+    engines: &[Engine::Cpu, Engine::Model, Engine::Live],
+    estimate,
+    run,
+};
+
+fn estimate(settings: &Settings) -> Duration {
+    settings.plan.as_ref().map_or(Duration::ZERO, |plan| plan.estimate(settings.quick))
+}
+
+fn run(run: &mut Run<'_>) -> Result<(), LabError> {
+    let Some(plan) = run.settings().plan.clone() else {
+        return Err(LabError::Plan("there is no plan: give one by --plan FILE".to_owned()));
+    };
+    // A folder's points belong to one plan.
+    let text = serde_json::to_string(&plan).map_err(LabError::failed)?;
+    let same: String = run.point("the plan", Duration::ZERO, || Ok(text.clone()))?;
+    if same != text {
+        return Err(LabError::Plan(
+            "this folder has results of another plan: choose another folder".to_owned(),
+        ));
+    }
+    run.note(format!("{}: {}.", plan.title, told(&plan)));
+    let seed = plan.seed.unwrap_or(run.seed());
+    if !plan.rtt_us.is_empty() && !plan.engines.is_empty() {
+        grid::run(run, &plan, seed)?;
+    }
+    if let Some(endpoint) = &plan.endpoint {
+        endpoint::run(run, &plan, endpoint, seed)?;
+    }
+    Ok(())
+}
+
+/// What a plan asks for, in words.
+fn told(plan: &Plan) -> String {
+    let mut words = Vec::new();
+    if !plan.rtt_us.is_empty() {
+        words.push(format!("a grid of {}, {} connections a point", plan.shape(), plan.count));
+    }
+    if let Some(endpoint) = &plan.endpoint {
+        words.push(format!("the endpoint {}", endpoint.server_name));
+    }
+    words.join("; ")
+}

@@ -39,6 +39,8 @@ pub struct Place<'a> {
     pub transfer: Transfer,
     /// Connections of each contender.
     pub count: u64,
+    /// From which the losses come, if not the run's.
+    pub seed: Option<u64>,
     /// Whether every time is kept, not only quantiles.
     pub raw: bool,
     /// Whether times to first and last byte are wanted, too.
@@ -96,6 +98,19 @@ pub struct Played {
     pub rows: Vec<Row>,
 }
 
+/// A point with its results.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// Whose TCP.
+    pub profile: &'static str,
+    /// The link.
+    pub link: Link,
+    /// What was asked and answered.
+    pub transfer: Transfer,
+    /// What came of it.
+    pub played: Played,
+}
+
 /// Rounds of handshakes that a typical trace comes from.
 pub fn rounds(quick: bool) -> usize {
     if quick { 60 } else { 300 }
@@ -103,7 +118,7 @@ pub fn rounds(quick: bool) -> usize {
 
 /// What a trace costs to measure: a certificate chain and so many handshakes.
 pub fn trace_cost(quick: bool) -> Duration {
-    Duration::from_millis(if quick { 180 } else { 700 })
+    Duration::from_millis(if quick { 160 } else { 700 })
 }
 
 /// The typical traces of those subjects that the stack can do; a note says which it cannot.
@@ -138,11 +153,26 @@ pub fn play(
     place: &Place<'_>,
     contenders: &[Contender],
 ) -> Result<Played, LabError> {
-    let (seed, stop) = (run.seed(), run.stop_flag());
+    let (seed, stop) = (place.seed.unwrap_or(run.seed()), run.stop_flag());
     run.point(&key(place), cost(place, contenders.len()), || {
         let played = measure(place, contenders, seed, &|| stop.load(Ordering::Relaxed));
         played.ok_or(LabError::Interrupted)
     })
+}
+
+/// Plays everybody at each of these points.
+pub fn over(
+    run: &mut Run<'_>,
+    places: &[Place<'_>],
+    contenders: &[Contender],
+) -> Result<Vec<Seen>, LabError> {
+    let mut seen = Vec::new();
+    for place in places {
+        let played = play(run, place, contenders)?;
+        let (link, transfer) = (place.link, place.transfer);
+        seen.push(Seen { profile: place.profile.name, link, transfer, played });
+    }
+    Ok(seen)
 }
 
 /// What a point will take on two processors.

@@ -1,30 +1,19 @@
 //! Tables and charts of what was played over links: shared by the experiments that compare handshakes.
 
-use crate::experiments::play::{Played, Row, Spread, percent};
-use crate::link::{ClockStart, Link, Transfer};
+use crate::experiments::play::{Row, Seen, Spread, percent};
+use crate::link::{ClockStart, Link};
 use crate::result::{Axis, Chart, Fan, Marks, Series, Table, Value};
 use crate::statistics::Estimate;
-
-/// A point with its results.
-#[derive(Debug, Clone)]
-pub struct Seen {
-    /// Whose TCP.
-    pub profile: &'static str,
-    /// The link.
-    pub link: Link,
-    /// What was asked and answered.
-    pub transfer: Transfer,
-    /// What came of it.
-    pub played: Played,
-}
 
 /// The quantiles of a fan, in per cent.
 const FAN: [usize; 5] = [5, 25, 50, 75, 95];
 
 /// Names of the columns of [`table`].
 fn columns() -> Vec<String> {
-    let mut columns: Vec<String> =
-        ["RTT (ms)", "loss (%)", "TCP of", "who"].iter().map(|&name| name.to_owned()).collect();
+    let mut columns: Vec<String> = ["RTT (ms)", "loss (%)", "answer (bytes)", "TCP of", "who"]
+        .iter()
+        .map(|&name| name.to_owned())
+        .collect();
     for clock in ["since SYN", "since connect"] {
         for statistic in ["median", "p75", "p95", "p99", "mean"] {
             columns.push(format!("{statistic} {clock} (ms)"));
@@ -64,6 +53,7 @@ fn cells(point: &Seen, row: &Row) -> Vec<Value> {
     let mut cells: Vec<Value> = vec![
         rtt_ms(&point.link).into(),
         hundred(point.link.loss).into(),
+        f64::from(point.transfer.body).into(),
         point.profile.into(),
         row.name.as_str().into(),
     ];
@@ -76,6 +66,68 @@ fn cells(point: &Seen, row: &Row) -> Vec<Value> {
     cells.push(row.differences.at(50).into());
     cells.extend([row.unpaired.value, row.unpaired.low, row.unpaired.high].map(Value::from));
     cells
+}
+
+/// Times to first and last byte, every point and contender in a row.
+pub fn bytes_table(name: &str, title: &str, note: &str, seen: &[Seen]) -> Table {
+    let mut rows = Vec::new();
+    for point in seen {
+        let Some(base) = point.played.rows.first() else { continue };
+        for row in &point.played.rows {
+            let (Some(first), Some(last), Some(base_last)) =
+                (&row.first_byte, &row.last_byte, &base.last_byte)
+            else {
+                continue;
+            };
+            let paired = row
+                .paired_last
+                .as_ref()
+                .map_or_else(|| Value::from("-"), |estimate| interval_words(estimate, "ms").into());
+            rows.push(vec![
+                rtt_ms(&point.link).into(),
+                hundred(point.link.loss).into(),
+                point
+                    .link
+                    .rate_bps
+                    .map_or_else(|| Value::from("no limit"), |rate| megabits(rate).into()),
+                f64::from(point.transfer.body).into(),
+                row.name.as_str().into(),
+                row.syn.at(50).into(),
+                first.at(50).into(),
+                first.at(95).into(),
+                last.at(50).into(),
+                last.at(95).into(),
+                last.at(99).into(),
+                short(above(&row.syn, &base.syn, 50)).into(),
+                short(above(last, base_last, 50)).into(),
+                paired,
+            ]);
+        }
+    }
+    Table {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        columns: [
+            "RTT (ms)",
+            "loss (%)",
+            "rate (Mbit/s)",
+            "answer (bytes)",
+            "who",
+            "handshake, median (ms)",
+            "first byte, median (ms)",
+            "first byte, p95 (ms)",
+            "last byte, median (ms)",
+            "last byte, p95 (ms)",
+            "last byte, p99 (ms)",
+            "handshake over classical (%)",
+            "last byte over classical (%)",
+            "last byte, paired difference, mean",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        rows,
+        note: note.to_owned(),
+    }
 }
 
 /// Quantile fans against loss, one panel an RTT.

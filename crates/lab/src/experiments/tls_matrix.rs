@@ -1,7 +1,6 @@
 //! `tls-matrix`: handshakes over links. Engine 1 measures a trace of every pair of key exchange and signature, the model plays it over every
 //! link, the live engine stands beside it at a handful of points.
 
-mod beside;
 mod bodies;
 mod grid;
 mod jumps;
@@ -17,8 +16,11 @@ use std::time::Duration;
 
 use crate::error::LabError;
 use crate::experiment::{Engine, Experiment};
+use crate::experiments::beside;
+use crate::experiments::play::Seen;
 use crate::experiments::play::{self, Contender};
-use crate::experiments::show::{Seen, place_words, rtt_ms};
+use crate::experiments::show::{place_words, rtt_ms};
+use crate::link::Link;
 use crate::model;
 use crate::result::Control;
 use crate::run::{Run, Settings};
@@ -40,7 +42,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 fn estimate(settings: &Settings) -> Duration {
-    grid::estimate(settings.quick) + beside::estimate(settings.quick)
+    grid::estimate(settings.quick)
 }
 
 fn run(run: &mut Run<'_>) -> Result<(), LabError> {
@@ -68,8 +70,10 @@ fn run(run: &mut Run<'_>) -> Result<(), LabError> {
     study::tell(run, &study);
     paquin::run(run, profile, &chosen)?;
 
-    let points = beside::measure(run, stack.name(), &all)?;
-    beside::tell(run, profile, &points, &all);
+    let seed = run.seed();
+    let points = beside::measure(run, stack.name(), seed, &grid::live(run.quick())?)?;
+    let close = |link: &Link| link.rtt_us == grid::CLOSE_RTT_US;
+    beside::tell(run, profile, seed, &points, &contenders, &close);
     run.note(
         "Points store quantiles from 0 to 100 % by 1 %, 99.9 %, means and paired differences; every single time is kept at the \
          point that is looked at closely (and, in a quick run, at all losses of its RTT). The others can be had again from the \
@@ -155,7 +159,10 @@ fn control(run: &mut Run<'_>, seen: &[Seen], contenders: &[Contender]) -> Result
     if let Some(row) = point.played.rows.first() {
         let other = row.syn.mean - row.unpaired.value;
         run.control(Control {
-            what: format!("{}, two seeds, means of {} handshakes ({place})", base.name, point.played.count),
+            what: format!(
+                "{}, two seeds, means of {} handshakes ({place})",
+                base.name, point.played.count
+            ),
             ratio: row.syn.mean / other,
             low: (other + row.unpaired.low) / other,
             high: (other + row.unpaired.high) / other,

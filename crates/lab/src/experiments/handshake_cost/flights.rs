@@ -50,9 +50,10 @@ impl Flights {
         let (Some(client_hello), Some(server_flight)) = (client_hello, server_flight) else {
             return Err(LabError::failed("a handshake without flights"));
         };
-        let packets =
-            [Side::Client, Side::Server].map(|side| sent(side).map(|bytes| bytes.div_ceil(MSS)).sum());
-        let cpu_us = [Side::Client, Side::Server].map(|side| milliseconds(trace.cpu_ns(side)) * 1e3);
+        let packets = [Side::Client, Side::Server]
+            .map(|side| sent(side).map(|bytes| bytes.div_ceil(MSS)).sum());
+        let cpu_us =
+            [Side::Client, Side::Server].map(|side| milliseconds(trace.cpu_ns(side)) * 1e3);
         let bytes = [Side::Client, Side::Server].map(|side| trace.bytes(side));
         Ok(Self { client_hello, server_flight, bytes, packets, cpu_us, trace })
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::flights::{FIRST_WINDOW, Flights, HEADERS, INITIAL, AMPLIFICATION, MSS};
+use super::flights::{AMPLIFICATION, FIRST_WINDOW, Flights, HEADERS, INITIAL, MSS};
 use super::show::signed;
 use super::{Costs, PAIRS};
 use crate::experiments::show::{interval_words, short};
@@ -12,7 +12,8 @@ use crate::statistics::Estimate;
 use crate::tls::rounds::Part;
 
 /// AWS's article and its figures: microseconds of client and server, bytes.
-const KYBER: &str = "How to tune TLS for hybrid post-quantum cryptography with Kyber, AWS Security Blog, 2022";
+const KYBER: &str =
+    "How to tune TLS for hybrid post-quantum cryptography with Kyber, AWS Security Blog, 2022";
 const CLIENT_US: f64 = 250.0;
 const SERVER_US: f64 = 230.0;
 const BYTES: u64 = 2356;
@@ -44,7 +45,10 @@ pub(super) fn tell(run: &mut Run<'_>, costs: &[Costs]) {
     run.finding(split(differences));
     run.finding(smaller(differences));
     run.finding(hello(costs));
-    run.finding(window(first.flights(PAIRS[1].0, PAIRS[1].1), first.flights(PAIRS[3].0, PAIRS[3].1)));
+    run.finding(window(
+        first.flights(PAIRS[1].0, PAIRS[1].1),
+        first.flights(PAIRS[3].0, PAIRS[3].1),
+    ));
     run.finding(quic(costs));
 }
 
@@ -75,11 +79,15 @@ fn arithmetic(classical: &Flights, hybrid: &Flights) -> Table {
     let ip = hybrid.ip_bytes().saturating_sub(classical.ip_bytes());
     let packets = hybrid.packets.iter().sum::<u64>().saturating_sub(classical.packets.iter().sum());
     measured("measured: TLS records of X25519MLKEM768 less x25519".to_owned(), tls);
-    measured(format!("the same with {packets} more packet(s), {HEADERS} bytes of IP and TCP each"), ip);
+    measured(
+        format!("the same with {packets} more packet(s), {HEADERS} bytes of IP and TCP each"),
+        ip,
+    );
     measured("the same with as many more acknowledgements".to_owned(), ip + packets * HEADERS);
     Table {
         name: "arithmetic".to_owned(),
-        title: "What a hybrid adds in bytes: published figures against the parameter sets".to_owned(),
+        title: "What a hybrid adds in bytes: published figures against the parameter sets"
+            .to_owned(),
         columns: ["what", "bytes", "against 2,356 published", "against about 1600 published"]
             .map(str::to_owned)
             .to_vec(),
@@ -95,7 +103,9 @@ fn bytes(classical: &Flights, hybrid: &Flights) -> Finding {
         source: KYBER.to_owned(),
         claim: "A hybrid handshake with Kyber has 2,356 bytes more.".to_owned(),
         published: "+2,356 bytes".to_owned(),
-        measured: format!("+{tls} bytes of TLS, +{ip} with IP and TCP headers of packets with data"),
+        measured: format!(
+            "+{tls} bytes of TLS, +{ip} with IP and TCP headers of packets with data"
+        ),
         verdict: judge_bytes(tls),
         why: format!(
             "1184 of the key and 1088 of the ciphertext are {ADDED} bytes of TLS exactly; the other {} published bytes are less than two \
@@ -185,9 +195,7 @@ fn judge_smaller(both: Option<f64>) -> Verdict {
 fn hello(costs: &[Costs]) -> Finding {
     let sizes: Vec<(&str, u64)> = costs
         .iter()
-        .filter_map(|cost| {
-            Some((cost.stack, cost.flights(PAIRS[1].0, PAIRS[1].1)?.client_hello))
-        })
+        .filter_map(|cost| Some((cost.stack, cost.flights(PAIRS[1].0, PAIRS[1].1)?.client_hello)))
         .collect();
     let words: Vec<String> = sizes
         .iter()
@@ -222,7 +230,9 @@ fn judge_hello(sizes: &[(&str, u64)]) -> Verdict {
 /// ML-DSA-65 with two certificates passes TCP's first window.
 fn window(hybrid: Option<&Flights>, large: Option<&Flights>) -> Finding {
     let rtt = Duration::from_millis(30);
-    let times = hybrid.and_then(|flights| flights.over(rtt)).zip(large.and_then(|flights| flights.over(rtt)));
+    let times = hybrid
+        .and_then(|flights| flights.over(rtt))
+        .zip(large.and_then(|flights| flights.over(rtt)));
     let flight = large.map(|flights| flights.server_flight);
     Finding {
         source: "trials on a real link; RFC 6928".to_owned(),

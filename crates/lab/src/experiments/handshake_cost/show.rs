@@ -51,9 +51,12 @@ pub(super) fn count(value: u64) -> f64 {
 fn flights_table(costs: &[Costs]) -> Table {
     let rows = costs
         .iter()
-        .flat_map(|cost| cost.flights.iter().map(move |(subject, flights)| (cost, subject, flights)))
+        .flat_map(|cost| {
+            cost.flights.iter().map(move |(subject, flights)| (cost, subject, flights))
+        })
         .map(|(cost, subject, flights)| {
-            let network = flights.over(NEAR).map(|all| all - flights.cpu_us.iter().sum::<f64>() / 1e3);
+            let network =
+                flights.over(NEAR).map(|all| all - flights.cpu_us.iter().sum::<f64>() / 1e3);
             let [client, server] = flights.bytes;
             vec![
                 cost.stack.into(),
@@ -117,7 +120,10 @@ fn intervals(run: &mut Run<'_>, costs: &[Costs]) -> Table {
                 vec![cost.stack.into(), format!("{group} + {signature}").into()];
             for part in [Part::Client, Part::Server] {
                 let own = measured.cost(index, part, seed);
-                row.push(format!("{} [{}, {}]", short(own.value), short(own.low), short(own.high)).into());
+                row.push(
+                    format!("{} [{}, {}]", short(own.value), short(own.low), short(own.high))
+                        .into(),
+                );
                 row.push(if index == base {
                     "baseline".into()
                 } else {
@@ -125,11 +131,15 @@ fn intervals(run: &mut Run<'_>, costs: &[Costs]) -> Table {
                 });
             }
             let ratio = measured.ratio(index, base, Part::Both, seed);
-            row.push(format!("{} [{}, {}]", digits(ratio.value), digits(ratio.low), digits(ratio.high)).into());
+            row.push(
+                format!("{} [{}, {}]", digits(ratio.value), digits(ratio.low), digits(ratio.high))
+                    .into(),
+            );
             rows.push(row);
         }
         if let Some(again) = cost.place(base_group, base_signature, true) {
-            let what = format!("{}: {base_group} + {base_signature}, client and server", cost.stack);
+            let what =
+                format!("{}: {base_group} + {base_signature}, client and server", cost.stack);
             run.control(measured.control(&what, again, base, Part::Both, seed));
         }
     }
@@ -172,8 +182,11 @@ fn chosen(cost: &Costs) -> Vec<(&Subject, &Flights)> {
 
 fn stacked(cost: &Costs) -> Chart {
     let rows = chosen(cost);
-    let part = |of: &dyn Fn(&Flights) -> f64| rows.iter().map(|(_, flights)| short(of(flights))).collect();
-    let cpu = |side: usize| move |flights: &Flights| flights.cpu_us.get(side).copied().unwrap_or_default() / 1e3;
+    let part =
+        |of: &dyn Fn(&Flights) -> f64| rows.iter().map(|(_, flights)| short(of(flights))).collect();
+    let cpu = |side: usize| {
+        move |flights: &Flights| flights.cpu_us.get(side).copied().unwrap_or_default() / 1e3
+    };
     let network = |flights: &Flights| {
         flights.over(NEAR).unwrap_or_default() - flights.cpu_us.iter().sum::<f64>() / 1e3
     };
@@ -201,7 +214,8 @@ fn stacked(cost: &Costs) -> Chart {
 fn bytes_chart(cost: &Costs) -> Chart {
     let rows: Vec<&(Subject, Flights)> =
         cost.flights.iter().filter(|(subject, _)| subject.kind == Kind::Full).collect();
-    let part = |of: fn(&Flights) -> u64| rows.iter().map(|(_, flights)| count(of(flights))).collect();
+    let part =
+        |of: fn(&Flights) -> u64| rows.iter().map(|(_, flights)| count(of(flights))).collect();
     Chart {
         name: "bytes".to_owned(),
         title: format!("Bytes of each flight against the limits of TCP and QUIC ({})", cost.stack),

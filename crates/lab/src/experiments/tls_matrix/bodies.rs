@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use super::grid;
 use crate::error::LabError;
+use crate::experiments::play::Seen;
 use crate::experiments::play::{self, Contender, Place, Played};
-use crate::experiments::show::{Seen, above, hundred, interval_words, megabits, place_words, rtt_ms, short};
+use crate::experiments::show::{self, above, megabits, place_words, rtt_ms, short};
 use crate::link::{Link, Transfer};
 use crate::model::Profile;
-use crate::result::{Axis, Chart, Finding, Marks, Series, Table, Value, Verdict};
+use crate::result::{Axis, Chart, Finding, Marks, Series, Verdict};
 use crate::run::Run;
 
 /// Bytes of the request: headers and a small body.
@@ -43,90 +44,34 @@ pub(super) fn measure(
         transfer: Transfer { request: REQUEST, body },
         // Without loss every flow is the same.
         count: 20,
+        seed: None,
         raw: false,
         bytes: true,
     }));
-    let mut seen = Vec::new();
-    for mut place in places {
+    for place in &mut places {
         place.bytes = true;
         if place.transfer.body >= 1_000_000 && place.link.rate_bps.is_none() {
             place.count = (place.count / 3).max(100);
         }
-        let played = play::play(run, &place, contenders)?;
-        let (link, transfer) = (place.link, place.transfer);
-        seen.push(Seen { profile: profile.name, link, transfer, played });
     }
-    Ok(seen)
+    play::over(run, &places, contenders)
 }
 
 /// Table, chart, sentence and finding.
 pub(super) fn tell(run: &mut Run<'_>, seen: &[Seen]) {
-    run.table(table(seen));
+    run.table(show::bytes_table(
+        "bodies",
+        "Time to first and last byte",
+        &format!(
+            "All times since the SYN, so the handshake has TCP's in it. A request of {REQUEST} bytes goes with the client's Finished."
+        ),
+        seen,
+    ));
     run.chart(chart(seen));
     if let Some(sentence) = sentence(seen) {
         run.summary(sentence);
     }
     run.finding(finding(seen));
-}
-
-fn table(seen: &[Seen]) -> Table {
-    let mut rows = Vec::new();
-    for point in seen {
-        let Some(base) = point.played.rows.first() else { continue };
-        for row in &point.played.rows {
-            let (Some(first), Some(last), Some(base_last)) =
-                (&row.first_byte, &row.last_byte, &base.last_byte)
-            else {
-                continue;
-            };
-            let paired = row.paired_last.as_ref().map_or_else(
-                || Value::from("-"),
-                |estimate| interval_words(estimate, "ms").into(),
-            );
-            rows.push(vec![
-                rtt_ms(&point.link).into(),
-                hundred(point.link.loss).into(),
-                point.link.rate_bps.map_or_else(|| Value::from("no limit"), |rate| megabits(rate).into()),
-                f64::from(point.transfer.body).into(),
-                row.name.as_str().into(),
-                row.syn.at(50).into(),
-                first.at(50).into(),
-                first.at(95).into(),
-                last.at(50).into(),
-                last.at(95).into(),
-                last.at(99).into(),
-                short(above(&row.syn, &base.syn, 50)).into(),
-                short(above(last, base_last, 50)).into(),
-                paired,
-            ]);
-        }
-    }
-    Table {
-        name: "bodies".to_owned(),
-        title: "Time to first and last byte".to_owned(),
-        columns: [
-            "RTT (ms)",
-            "loss (%)",
-            "rate (Mbit/s)",
-            "answer (bytes)",
-            "who",
-            "handshake, median (ms)",
-            "first byte, median (ms)",
-            "first byte, p95 (ms)",
-            "last byte, median (ms)",
-            "last byte, p95 (ms)",
-            "last byte, p99 (ms)",
-            "handshake over classical (%)",
-            "last byte over classical (%)",
-            "last byte, paired difference, mean",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
-        rows,
-        note: format!(
-            "All times since the SYN, so the handshake has TCP's in it. A request of {REQUEST} bytes goes with the client's Finished."
-        ),
-    }
 }
 
 fn chart(seen: &[Seen]) -> Chart {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::error::LabError;
+use crate::experiments::beside::{self, Job};
 use crate::experiments::play::{self, Place};
 use crate::link::{Link, Transfer};
 use crate::model::{PROFILES, Profile};
@@ -23,7 +24,7 @@ pub(super) const CHOSEN: [(&str, &str); 4] = [CLASSICAL, HYBRID, HYBRID_44, HYBR
 pub(super) const CERTIFICATES: u8 = 2;
 
 /// Where only the handshake matters.
-pub(super) const HANDSHAKE: Transfer = Transfer { request: 1, body: 1 };
+pub(super) const HANDSHAKE: Transfer = Transfer { request: 0, body: 0 };
 
 /// The point whose times are looked at one by one.
 pub(super) const CLOSE_RTT_US: u64 = 30_000;
@@ -121,6 +122,7 @@ pub(super) fn places<'a>(
         link: Link::new(Duration::from_micros(rtt_us), loss),
         transfer,
         count: shape.count,
+        seed: None,
         raw: false,
         bytes: false,
     };
@@ -140,7 +142,14 @@ pub(super) fn kernel() -> Result<&'static Profile, LabError> {
 /// The baseline, then every other pair: in a quick run those that people choose between.
 pub(super) fn subjects(quick: bool) -> Result<Vec<Subject>, LabError> {
     let groups: Vec<&str> = if quick {
-        vec!["x25519", "secp256r1", "X25519MLKEM768", "SecP256r1MLKEM768", "SecP384r1MLKEM1024", "MLKEM768"]
+        vec![
+            "x25519",
+            "secp256r1",
+            "X25519MLKEM768",
+            "SecP256r1MLKEM768",
+            "SecP384r1MLKEM1024",
+            "MLKEM768",
+        ]
     } else {
         key_exchanges().iter().filter(|row| !row.legacy).map(|row| row.name).collect()
     };
@@ -173,7 +182,40 @@ pub(super) fn name((group, signature): (&str, &str)) -> String {
     format!("{group} + {signature} x{CERTIFICATES}")
 }
 
-/// What all of it will take on two processors, the live engine apart.
+/// What stands live beside the model: classical, hybrid, hybrid with ML-DSA-65 at a handful of links.
+pub(super) fn live(quick: bool) -> Result<Vec<Job>, LabError> {
+    let (points, count): (&[(u64, f64)], u64) = if quick {
+        (&[(1_000, 0.0), (5_500, 0.02), (30_000, 0.02)], 60)
+    } else {
+        (
+            &[
+                (1_000, 0.0),
+                (5_500, 0.0),
+                (5_500, 0.05),
+                (30_000, 0.0),
+                (30_000, 0.02),
+                (30_000, 0.05),
+                (100_000, 0.01),
+            ],
+            400,
+        )
+    };
+    let subjects: Result<Vec<Subject>, LabError> = [CLASSICAL, HYBRID, HYBRID_65]
+        .iter()
+        .map(|(group, signature)| Subject::new(group, signature, CERTIFICATES))
+        .collect();
+    let subjects = subjects?;
+    let job = |&(rtt_us, loss): &(u64, f64)| Job {
+        part: "beside".to_owned(),
+        link: Link::new(Duration::from_micros(rtt_us), loss),
+        transfer: Transfer { request: 100, body: 1000 },
+        subjects: subjects.clone(),
+        count,
+    };
+    Ok(points.iter().map(job).collect())
+}
+
+/// What all of it will take on two processors.
 pub(super) fn estimate(quick: bool) -> Duration {
     let mut total = Duration::ZERO;
     let mut add = |shape: &Shape, contenders: usize, body: u32, traces: usize| {
@@ -192,5 +234,5 @@ pub(super) fn estimate(quick: bool) -> Duration {
         add(&bodies(quick), CHOSEN.len(), body, 0);
     }
     add(&study(quick), 10, 1, 0);
-    total
+    total + live(quick).map_or(Duration::ZERO, |jobs| jobs.iter().map(beside::cost).sum())
 }

@@ -65,6 +65,9 @@ fn reason(excess: f64, timers: &[(&'static str, f64)]) -> String {
     if excess == 0.0 {
         return "nothing lost that mattered".to_owned();
     }
+    if timers.first().is_some_and(|(_, least)| excess < 0.8 * least) {
+        return "repaired while it had to wait for a window anyway".to_owned();
+    }
     let mut all: Vec<(String, f64)> =
         timers.iter().map(|(name, at)| ((*name).to_owned(), *at)).collect();
     for (one, first) in timers {
@@ -74,9 +77,8 @@ fn reason(excess: f64, timers: &[(&'static str, f64)]) -> String {
             }
         }
     }
-    let near = all.iter().min_by(|one, other| {
-        (one.1 - excess).abs().total_cmp(&(other.1 - excess).abs())
-    });
+    let near =
+        all.iter().min_by(|one, other| (one.1 - excess).abs().total_cmp(&(other.1 - excess).abs()));
     match near {
         Some((name, at)) if (at - excess).abs() <= 0.15 * at + 2.0 => name.clone(),
         _ => "several losses together".to_owned(),
@@ -132,11 +134,20 @@ pub(super) fn table(levels: &[(String, Vec<Level>)], place: &str) -> Table {
     Table {
         name: "jumps".to_owned(),
         title: format!("Steps of the sorted handshake times ({place})"),
-        columns: ["who", "handshake (ms)", "later than the first (ms)", "handshakes (%)", "by its time"]
-            .map(str::to_owned)
-            .to_vec(),
+        columns: [
+            "who",
+            "handshake (ms)",
+            "later than the first (ms)",
+            "handshakes (%)",
+            "by its time",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
         rows,
-        note: format!("Steps with less than {} % of the handshakes are left out.", 100.0 * SMALLEST),
+        note: format!(
+            "Steps with less than {} % of the handshakes are left out.",
+            100.0 * SMALLEST
+        ),
     }
 }
 
@@ -163,7 +174,14 @@ pub(super) fn finding(levels: &[Level], retransmitted: f64, source: &str, place:
         .iter()
         .skip(1)
         .take(4)
-        .map(|level| format!("+{} ms ({}: {} %)", short(level.excess_ms), level.reason, short(100.0 * level.share)))
+        .map(|level| {
+            format!(
+                "+{} ms ({}: {} %)",
+                short(level.excess_ms),
+                level.reason,
+                short(100.0 * level.share)
+            )
+        })
         .collect();
     Finding {
         source: source.to_owned(),

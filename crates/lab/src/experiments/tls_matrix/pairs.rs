@@ -2,8 +2,9 @@
 
 use super::grid;
 use crate::error::LabError;
+use crate::experiments::play::Seen;
 use crate::experiments::play::{self, Contender, Row, percent};
-use crate::experiments::show::{self, Seen, hundred, interval_words, place_words, rtt_ms, short};
+use crate::experiments::show::{self, hundred, interval_words, place_words, rtt_ms, short};
 use crate::link::ClockStart;
 use crate::model::Profile;
 use crate::result::Table;
@@ -20,16 +21,13 @@ pub(super) fn measure(
     profile: &'static Profile,
     contenders: &[Contender],
 ) -> Result<Vec<Seen>, LabError> {
-    let mut seen = Vec::new();
     let quick = run.quick();
-    for mut place in grid::places("pairs", &grid::pairs(quick), profile, grid::HANDSHAKE) {
+    let mut places = grid::places("pairs", &grid::pairs(quick), profile, grid::HANDSHAKE);
+    for place in &mut places {
         let close = place.link.rtt_us == grid::CLOSE_RTT_US;
         place.raw = close && (quick || place.link.loss.to_bits() == grid::CLOSE_LOSS.to_bits());
-        let played = play::play(run, &place, contenders)?;
-        let (link, transfer) = (place.link, place.transfer);
-        seen.push(Seen { profile: profile.name, link, transfer, played });
     }
-    Ok(seen)
+    play::over(run, &places, contenders)
 }
 
 /// Tables, charts and sentences.
@@ -44,13 +42,7 @@ pub(super) fn tell(run: &mut Run<'_>, seen: &[Seen], contenders: &[(Subject, Con
     ));
     let names: Vec<String> = grid::CHOSEN.map(grid::name).to_vec();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    run.chart(show::fans(
-        "fans",
-        "Handshake time against loss",
-        seen,
-        &names,
-        ClockStart::Syn,
-    ));
+    run.chart(show::fans("fans", "Handshake time against loss", seen, &names, ClockStart::Syn));
     for loss in [0.0, grid::CLOSE_LOSS] {
         let name = format!("heat-{}", hundred(loss));
         run.chart(show::heat(&name, seen, loss));
@@ -150,7 +142,8 @@ fn mean_against_count(seen: &[Seen]) -> Table {
             let paired = width(row.paired.low, row.paired.high);
             let unpaired = width(row.unpaired.low, row.unpaired.high);
             // As the variance falls with the count, so many more flows an unpaired experiment would need.
-            let more = if paired > 0.0 { short((unpaired / paired).powi(2)).into() } else { "-".into() };
+            let more =
+                if paired > 0.0 { short((unpaired / paired).powi(2)).into() } else { "-".into() };
             vec![
                 rtt_ms(&point.link).into(),
                 hundred(point.link.loss).into(),
@@ -194,7 +187,8 @@ pub(super) fn thresholds(run: &mut Run<'_>, seen: &[Seen]) {
                 .filter_map(|point| Some((point, point.played.row(&name)?)))
                 .collect();
             let Some((calm, calm_row)) = points.first() else { continue };
-            let from = points.iter().find(|(_, row)| row.paired.low > 2.0 * calm_row.paired.high.max(0.0));
+            let from =
+                points.iter().find(|(_, row)| row.paired.low > 2.0 * calm_row.paired.high.max(0.0));
             let word = from.map_or_else(
                 || "none of this grid".to_owned(),
                 |(point, row)| {

@@ -4,7 +4,8 @@ use super::grid;
 use super::pairs::at;
 use crate::error::LabError;
 use crate::experiments::play;
-use crate::experiments::show::{self, Seen, short};
+use crate::experiments::play::Seen;
+use crate::experiments::show::{self, short};
 use crate::model::Profile;
 use crate::result::{Axis, Chart, Marks};
 use crate::run::Run;
@@ -34,12 +35,8 @@ pub(super) fn measure(
                 .map(|(_, contender)| contender)
                 .collect();
             let part = format!("variants/{}/x{certificates}", word(kind));
-            let mut seen = Vec::new();
-            for place in grid::places(&part, &shape, profile, grid::HANDSHAKE) {
-                let played = play::play(run, &place, &contenders)?;
-                let (link, transfer) = (place.link, place.transfer);
-                seen.push(Seen { profile: profile.name, link, transfer, played });
-            }
+            let places = grid::places(&part, &shape, profile, grid::HANDSHAKE);
+            let seen = play::over(run, &places, &contenders)?;
             variants.push(Variant { kind, certificates, seen });
         }
     }
@@ -112,9 +109,7 @@ fn named(name: &str, pair: &str) -> bool {
 
 fn resumed(variants: &[Variant]) -> Option<String> {
     let find = |kind: Kind| {
-        variants
-            .iter()
-            .find(|row| row.kind == kind && row.certificates == grid::CERTIFICATES)
+        variants.iter().find(|row| row.kind == kind && row.certificates == grid::CERTIFICATES)
     };
     let (full, again) = (find(Kind::Full)?, find(Kind::Resumed)?);
     let (group, signature) = grid::HYBRID_65;

@@ -1,4 +1,5 @@
 //! The live engine beside the model: real kernels and real stacks at a handful of points, the same flows with the same losses.
+//! Shared by the experiments that compare handshakes over links.
 
 use std::time::Duration;
 
@@ -7,7 +8,6 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 
-use super::grid;
 use crate::error::LabError;
 use crate::experiments::play::{Contender, milliseconds, share};
 use crate::experiments::show::{place_words, short};
@@ -20,87 +20,78 @@ use crate::run::Run;
 use crate::statistics::{mean, quantile_of, sorted};
 use crate::subject::Subject;
 
-/// What is transferred after the handshake.
-const TRANSFER: Transfer = Transfer { request: 100, body: 1000 };
 /// Flows of one subject before it is another's turn.
 const TURN: u64 = 10;
 /// Namespaces, devices, calibration.
 const SETUP: Duration = Duration::from_secs(4);
 
+/// What is to be measured live.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// The part of the experiment, for the point's key.
+    pub part: String,
+    /// The link.
+    pub link: Link,
+    /// What is asked and answered.
+    pub transfer: Transfer,
+    /// Who.
+    pub subjects: Vec<Subject>,
+    /// Connections of each.
+    pub count: u64,
+}
+
 /// A link that was emulated.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Beside {
+pub struct Beside {
+    /// What was asked and answered.
+    pub transfer: Transfer,
     /// The link.
-    pub(super) link: Link,
+    pub link: Link,
     /// Outcomes of each subject, by flow.
-    pub(super) outcomes: Vec<(String, Vec<Outcome>)>,
+    pub outcomes: Vec<(String, Vec<Outcome>)>,
     /// What the emulation says of itself.
-    pub(super) proof: Proof,
+    pub proof: Proof,
 }
 
-/// Points and connections at each.
-fn points(quick: bool) -> (&'static [(u64, f64)], u64) {
-    if quick {
-        return (&[(1_000, 0.0), (5_500, 0.02), (30_000, 0.02)], 60);
-    }
-    (
-        &[
-            (1_000, 0.0),
-            (5_500, 0.0),
-            (5_500, 0.05),
-            (30_000, 0.0),
-            (30_000, 0.02),
-            (30_000, 0.05),
-            (100_000, 0.01),
-        ],
-        400,
-    )
+/// How long a job takes.
+pub fn cost(job: &Job) -> Duration {
+    let connections = u32::try_from(job.count * job.subjects.len() as u64).unwrap_or(u32::MAX);
+    SETUP + live_cost(&job.link, job.transfer.body).saturating_mul(connections)
 }
 
-/// How long it takes if it can be done.
-pub(super) fn estimate(quick: bool) -> Duration {
-    let (points, count) = points(quick);
-    points.iter().map(|&(rtt_us, loss)| cost(rtt_us, loss, count)).sum()
-}
-
-fn cost(rtt_us: u64, loss: f64, count: u64) -> Duration {
-    let link = Link::new(Duration::from_micros(rtt_us), loss);
-    let connections = u32::try_from(count).unwrap_or(u32::MAX) * 3;
-    SETUP + live_cost(&link, TRANSFER.body) * connections
-}
-
-/// Measures classical, hybrid and hybrid with ML-DSA-65 at each point. What the machine lacks is a note, and nothing else is lost.
-pub(super) fn measure(
+/// Measures each job. What the machine lacks is a note, and nothing else is lost.
+pub fn measure(
     run: &mut Run<'_>,
     stack: &str,
-    all: &[(Subject, Contender)],
+    seed: u64,
+    jobs: &[Job],
 ) -> Result<Vec<Beside>, LabError> {
-    let wanted = [grid::CLASSICAL, grid::HYBRID, grid::HYBRID_65].map(grid::name);
-    let subjects: Vec<Subject> = wanted
-        .iter()
-        .filter_map(|name| all.iter().find(|(_, contender)| contender.name == *name))
-        .map(|(subject, _)| *subject)
-        .collect();
-    let (points, count) = points(run.quick());
-    let (settings, seed, stop) = (run.settings(), run.seed(), run.stop_flag());
+    let (settings, stop) = (run.settings(), run.stop_flag());
     let mut live: Option<Live<'_>> = None;
     let mut found = Vec::new();
-    for &(rtt_us, loss) in points {
-        let link = Link::new(Duration::from_micros(rtt_us), loss);
-        let key = format!("live/{stack}/{}/{count}", place_words(&link));
-        let point = run.point(&key, cost(rtt_us, loss, count), || {
+    for job in jobs {
+        let link = job.link;
+        let Transfer { request, body } = job.transfer;
+        let key = format!(
+            "live/{}/{stack}/{}/{request}+{body} B/{}",
+            job.part,
+            place_words(&link),
+            job.count
+        );
+        let point = run.point(&key, cost(job), || {
             live::available()?;
             match &mut live {
                 Some(live) => live.set_link(&link, seed)?,
                 None => live = Some(Live::open(settings, &link, seed, stop)?),
             }
             let Some(live) = &mut live else { return Err(LabError::failed("no live engine")) };
-            in_turns(live, stack, &subjects, link, seed, count)
+            in_turns(live, stack, job, seed)
         });
         match point {
             Ok(point) => found.push(point),
-            Err(LabError::Interrupted) => return Err(LabError::Interrupted),
-            Err(LabError::Plan(error)) => return Err(LabError::Plan(error)),
+            Err(error @ (LabError::Interrupted | LabError::Plan(_) | LabError::File { .. })) => {
+                return Err(error);
+            }
             Err(error) => {
                 run.note(format!("Nothing was measured live at {}: {error}.", place_words(&link)));
                 if matches!(error, LabError::Unavailable { .. }) {
@@ -114,58 +105,52 @@ pub(super) fn measure(
 }
 
 /// A few flows of each subject in turn, in random order.
-fn in_turns(
-    live: &mut Live<'_>,
-    stack: &str,
-    subjects: &[Subject],
-    link: Link,
-    seed: u64,
-    count: u64,
-) -> Result<Beside, LabError> {
+fn in_turns(live: &mut Live<'_>, stack: &str, job: &Job, seed: u64) -> Result<Beside, LabError> {
+    let Job { link, transfer, subjects, count, .. } = job;
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut outcomes: Vec<(String, Vec<Outcome>)> =
         subjects.iter().map(|subject| (subject.name(), Vec::new())).collect();
     let mut order: Vec<usize> = (0..subjects.len()).collect();
     let mut first = 0;
-    while first < count {
-        let turn = TURN.min(count - first);
+    while first < *count {
+        let turn = TURN.min(*count - first);
         order.shuffle(&mut random);
         for &index in &order {
             let (Some(subject), Some((_, list))) = (subjects.get(index), outcomes.get_mut(index))
             else {
                 continue;
             };
-            list.extend(live.connections(stack, subject, TRANSFER, first, turn)?);
+            list.extend(live.connections(stack, subject, *transfer, first, turn)?);
         }
         first += turn;
     }
-    Ok(Beside { link, outcomes, proof: live.proof()? })
+    Ok(Beside { link: *link, transfer: *transfer, outcomes, proof: live.proof()? })
 }
 
-/// Table and chart of both engines.
-pub(super) fn tell(
+/// Table and chart of both engines; `close` chooses the links that are drawn.
+pub fn tell(
     run: &mut Run<'_>,
     profile: &'static Profile,
+    seed: u64,
     points: &[Beside],
-    all: &[(Subject, Contender)],
+    all: &[Contender],
+    close: &dyn Fn(&Link) -> bool,
 ) {
     if points.is_empty() {
         return;
     }
-    let seed = run.seed();
     let mut rows = Vec::new();
     let mut series = Vec::new();
     for point in points {
         for (name, live) in &point.outcomes {
-            let Some((_, contender)) = all.iter().find(|(_, contender)| contender.name == *name)
-            else {
+            let Some(contender) = all.iter().find(|contender| contender.name == *name) else {
                 continue;
             };
             let model = model::connections(
                 profile,
                 &point.link,
                 &contender.trace,
-                TRANSFER,
+                point.transfer,
                 seed,
                 live.len() as u64,
             );
@@ -192,7 +177,7 @@ pub(super) fn tell(
                 off(&p95).into(),
                 short(100.0 * share(late, live.len())).into(),
             ]);
-            if point.link.rtt_us == grid::CLOSE_RTT_US {
+            if close(&point.link) {
                 series.push(steps(format!("{name}, live"), &live));
                 series.push(steps(format!("{name}, model"), &model));
             }

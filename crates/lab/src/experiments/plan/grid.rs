@@ -1,0 +1,299 @@
+//! The grid of a plan: by the model and, where asked, live.
+
+use crate::error::LabError;
+use crate::experiments::beside::{self, Job};
+use crate::experiments::play::{self, Contender, Place, Seen};
+use crate::experiments::show::{self, interval_words, place_words, short};
+use crate::link::ClockStart;
+use crate::plan::{Plan, PlanEngine};
+use crate::result::{Axis, Chart, Control, Marks, Series};
+use crate::run::Run;
+use crate::subject::{Kind, Subject};
+use crate::tls::{STACKS, Stack};
+
+/// Heat maps of one kind and chain.
+const HEATS: usize = 3;
+/// Lines of a chart that can still be told apart.
+const LINES: usize = 6;
+/// A point keeps every time if there are at most so many.
+const RAW: u64 = 60_000;
+
+/// A kind and a chain length.
+struct Group {
+    kind: Kind,
+    certificates: u8,
+    contenders: Vec<(Subject, Contender)>,
+    seen: Vec<Seen>,
+}
+
+pub(super) fn run(run: &mut Run<'_>, plan: &Plan, seed: u64) -> Result<(), LabError> {
+    let stack: &'static dyn Stack =
+        *STACKS.first().ok_or_else(|| LabError::failed("there is no TLS implementation"))?;
+    let mut groups = Vec::new();
+    for &kind in &plan.kinds {
+        for &certificates in &plan.certificates {
+            let subjects = plan.subjects(kind, certificates)?;
+            let contenders = play::contenders(run, stack, &subjects)?;
+            let Some((first, _)) = contenders.first() else {
+                run.note(format!("Nothing of {} could be measured.", title(kind, certificates)));
+                continue;
+            };
+            if Some(first.name()) != subjects.first().map(Subject::name) {
+                run.note(format!(
+                    "{}: the plan's baseline could not be measured; {} stands in its place.",
+                    title(kind, certificates),
+                    first.name()
+                ));
+            }
+            let mut group = Group { kind, certificates, contenders, seen: Vec::new() };
+            if plan.engines.contains(&PlanEngine::Model) {
+                group.seen = model(run, plan, seed, &group)?;
+                tell(run, plan, &group);
+            }
+            groups.push(group);
+        }
+    }
+    if plan.engines.contains(&PlanEngine::Live) {
+        live(run, plan, seed, stack, &groups)?;
+    }
+    Ok(())
+}
+
+fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Full => "full",
+        Kind::HelloRetry => "hello-retry",
+        Kind::Resumed => "resumed",
+        Kind::Mutual => "mutual",
+    }
+}
+
+fn title(kind: Kind, certificates: u8) -> String {
+    let word = match kind {
+        Kind::Full => "full handshakes",
+        Kind::HelloRetry => "handshakes after a HelloRetryRequest",
+        Kind::Resumed => "resumed handshakes",
+        Kind::Mutual => "mutual handshakes",
+    };
+    let plural = if certificates == 1 { "certificate" } else { "certificates" };
+    format!("{word}, {certificates} {plural}")
+}
+
+fn model(run: &mut Run<'_>, plan: &Plan, seed: u64, group: &Group) -> Result<Vec<Seen>, LabError> {
+    let part = format!("{}/x{}", word(group.kind), group.certificates);
+    let contenders: Vec<Contender> =
+        group.contenders.iter().map(|(_, contender)| contender.clone()).collect();
+    let count = plan.connections(run.quick());
+    let mut places = Vec::new();
+    for profile in plan.kernels()? {
+        for transfer in plan.transfers() {
+            for link in plan.links() {
+                places.push(Place {
+                    part: &part,
+                    profile,
+                    link,
+                    transfer,
+                    count,
+                    seed: Some(seed),
+                    raw: count * contenders.len() as u64 <= RAW && plan.points() <= 100,
+                    bytes: true,
+                });
+            }
+        }
+    }
+    play::over(run, &places, &contenders)
+}
+
+/// The clock's name in a sentence.
+fn since(clock: ClockStart) -> &'static str {
+    match clock {
+        ClockStart::Syn => "since the SYN",
+        ClockStart::Connected => "since TCP was connected",
+    }
+}
+
+fn tell(run: &mut Run<'_>, plan: &Plan, group: &Group) {
+    let words = title(group.kind, group.certificates);
+    let suffix = format!("{}-x{}", word(group.kind), group.certificates);
+    run.table(show::table(
+        &format!("grid-{suffix}"),
+        &format!("Handshakes over your links: {words}"),
+        "Differences are to the first row of each link; paired: flow by flow with the same losses; unpaired: against a baseline with \
+         losses of its own.",
+        &group.seen,
+    ));
+    run.table(show::bytes_table(
+        &format!("bytes-{suffix}"),
+        &format!("Time to first and last byte: {words}"),
+        &format!("Since the SYN, with a request of {} bytes.", plan.request),
+        &group.seen,
+    ));
+    // Charts show the first kernel and, but for the last one, the first body.
+    let (Some(profile), Some(body)) =
+        (group.seen.first().map(|point| point.profile), plan.bodies.first())
+    else {
+        return;
+    };
+    let seen: Vec<Seen> = group
+        .seen
+        .iter()
+        .filter(|point| point.profile == profile && point.transfer.body == *body)
+        .cloned()
+        .collect();
+    let names: Vec<&str> =
+        group.contenders.iter().take(LINES).map(|(_, contender)| contender.name.as_str()).collect();
+    if plan.loss.len() > 1 {
+        let name = format!("fans-{suffix}");
+        let title = format!("Handshake time against loss: {words}");
+        run.chart(show::fans(&name, &title, &seen, &names, plan.clock));
+    }
+    if group.contenders.len() > 1 {
+        for &loss in plan.loss.iter().take(HEATS) {
+            let name = format!("heat-{suffix}-{}", place_name(loss));
+            run.chart(show::heat(&name, &seen, loss));
+        }
+        if let Some(point) = lossy(&seen) {
+            let name = format!("differences-{suffix}");
+            run.chart(show::difference_ecdf(&name, point, names.get(1..).unwrap_or_default()));
+        }
+        if plan.bodies.len() > 1 {
+            run.chart(bodies(&format!("bodies-{suffix}"), &words, group, profile));
+        }
+    }
+    for sentence in sentences(plan, group, &seen) {
+        run.summary(sentence);
+    }
+    if let Some(control) = control(&words, &seen) {
+        run.control(control);
+    }
+}
+
+/// A share as part of a file's name.
+fn place_name(loss: f64) -> String {
+    show::hundred(loss).to_string().replace('.', "p")
+}
+
+/// The point with the most loss at the longest RTT.
+fn lossy(seen: &[Seen]) -> Option<&Seen> {
+    seen.iter().filter(|point| point.link.loss > 0.0).max_by(|one, other| {
+        one.link.loss.total_cmp(&other.link.loss).then(one.link.rtt_us.cmp(&other.link.rtt_us))
+    })
+}
+
+fn bodies(name: &str, words: &str, group: &Group, profile: &str) -> Chart {
+    let mut series: Vec<Series> = Vec::new();
+    let seen: Vec<&Seen> = group.seen.iter().filter(|point| point.profile == profile).collect();
+    for point in seen {
+        let Some(base) = point.played.rows.first() else { continue };
+        for row in point.played.rows.iter().skip(1).take(LINES) {
+            let (Some(last), Some(base_last)) = (&row.last_byte, &base.last_byte) else { continue };
+            if point.link.loss.to_bits() != group.seen[0].link.loss.to_bits() {
+                continue;
+            }
+            let line = format!("{}, {} ms", row.name, show::rtt_ms(&point.link));
+            let at = [f64::from(point.transfer.body), show::above(last, base_last, 50)];
+            match series.iter_mut().find(|one| one.name == line) {
+                Some(line) => line.points.push(at),
+                None => series.push(Series { name: line, points: vec![at], band: Vec::new() }),
+            }
+        }
+    }
+    for line in &mut series {
+        line.points.sort_unstable_by(|one, other| one[0].total_cmp(&other[0]));
+    }
+    Chart {
+        name: name.to_owned(),
+        title: format!(
+            "What is left of the handshake's cost in the time to the last byte: {words}"
+        ),
+        x: Axis::log("answer (bytes)"),
+        y: Axis::linear("time to last byte over the baseline (%)"),
+        marks: Marks::Lines { series },
+        rules: Vec::new(),
+        caption: "Medians at the plan's first loss.".to_owned(),
+    }
+}
+
+/// What each contender costs on the calmest and on the worst link.
+fn sentences(plan: &Plan, group: &Group, seen: &[Seen]) -> Vec<String> {
+    let (Some(first), Some(last)) = (seen.first(), lossy(seen).or(seen.last())) else {
+        return Vec::new();
+    };
+    let mut sentences = Vec::new();
+    for (_, contender) in group.contenders.iter().skip(1).take(LINES) {
+        let words = |point: &Seen| {
+            let (row, base) = (point.played.row(&contender.name)?, point.played.rows.first()?);
+            let (own, base) = (row.handshake(plan.clock), base.handshake(plan.clock));
+            Some(format!(
+                "{} at {} (median {} ms against {} ms, 95th percentile {} against {})",
+                interval_words(&row.paired, "ms"),
+                place_words(&point.link),
+                short(own.at(50)),
+                short(base.at(50)),
+                short(own.at(95)),
+                short(base.at(95))
+            ))
+        };
+        let Some(calm) = words(first) else { continue };
+        let mut sentence =
+            format!("{} costs in the mean, {}, {calm}", contender.name, since(plan.clock));
+        if !std::ptr::eq(first, last)
+            && let Some(worst) = words(last)
+        {
+            sentence += &format!(", and {worst}");
+        }
+        sentences.push(sentence + ".");
+    }
+    sentences
+}
+
+/// The baseline against itself with other losses, where it is hardest.
+fn control(words: &str, seen: &[Seen]) -> Option<Control> {
+    let point = lossy(seen).or(seen.first())?;
+    let row = point.played.rows.first()?;
+    let other = row.syn.mean - row.unpaired.value;
+    if other <= 0.0 {
+        return None;
+    }
+    Some(Control {
+        what: format!("{}, two seeds ({words}; {})", row.name, place_words(&point.link)),
+        ratio: row.syn.mean / other,
+        low: (other + row.unpaired.low) / other,
+        high: (other + row.unpaired.high) / other,
+    })
+}
+
+fn live(
+    run: &mut Run<'_>,
+    plan: &Plan,
+    seed: u64,
+    stack: &dyn Stack,
+    groups: &[Group],
+) -> Result<(), LabError> {
+    let count = plan.live_connections(run.quick());
+    let mut jobs = Vec::new();
+    for link in plan.links() {
+        for group in groups {
+            for transfer in plan.transfers() {
+                jobs.push(Job {
+                    part: format!("{}/x{}", word(group.kind), group.certificates),
+                    link,
+                    transfer,
+                    subjects: group.contenders.iter().map(|(subject, _)| *subject).collect(),
+                    count,
+                });
+            }
+        }
+    }
+    let points = beside::measure(run, stack.name(), seed, &jobs)?;
+    let contenders: Vec<Contender> = groups
+        .iter()
+        .flat_map(|group| group.contenders.iter().map(|(_, contender)| contender.clone()))
+        .collect();
+    if let Some(profile) = plan.kernels()?.first() {
+        let drawn = plan.links().last().copied();
+        let close = |link: &crate::link::Link| Some(*link) == drawn;
+        beside::tell(run, profile, seed, &points, &contenders, &close);
+    }
+    Ok(())
+}

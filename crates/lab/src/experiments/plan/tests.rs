@@ -1,0 +1,1 @@
+//! A plan's grid and endpoint, small.
