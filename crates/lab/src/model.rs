@@ -38,6 +38,10 @@ pub struct Profile {
     pub reordering_floor_us: u64,
     /// Replies after which a connection counts as a conversation, whose acknowledgements are delayed (`TCP_PINGPONG_THRESH`).
     pub replies: u8,
+    /// Whether a connection whose SYN was sent again in vain starts with a full window all the same.
+    pub undoes_syn: bool,
+    /// Whether the emulation loses together what TCP hands over in one piece. No network does that; `netem` does, unless packets are cut before it.
+    pub pieces: bool,
     /// Where these are from.
     pub source: &'static str,
 }
@@ -51,6 +55,8 @@ pub static PROFILES: &[Profile] = &[
         least_timeout_us: 2_000,
         reordering_floor_us: 0,
         replies: 1,
+        undoes_syn: true,
+        pieces: false,
         source: "net/ipv4 of Linux 6.18: tcp_syn_linear_timeouts (since 6.5), TCP_TIMEOUT_MIN_US (since 6.7), \
                  tcp_pingpong_thresh; HZ=250 as most distributions of servers configure",
     },
@@ -61,6 +67,8 @@ pub static PROFILES: &[Profile] = &[
         least_timeout_us: 2_000,
         reordering_floor_us: 0,
         replies: 1,
+        undoes_syn: true,
+        pieces: false,
         source: "as linux-6.18, with HZ=1000 as Fedora, Arch and Ubuntu since 24.10 configure",
     },
     Profile {
@@ -70,6 +78,8 @@ pub static PROFILES: &[Profile] = &[
         least_timeout_us: 0,
         reordering_floor_us: 0,
         replies: 3,
+        undoes_syn: true,
+        pieces: false,
         source: "net/ipv4 of Linux 5.4 (Ubuntu 20.04, HZ=250): SYNs back off from the first, TCP_TIMEOUT_MIN is two ticks, \
                  TCP_PINGPONG_THRESH is 3 (since 5.1)",
     },
@@ -80,8 +90,22 @@ pub static PROFILES: &[Profile] = &[
         least_timeout_us: 0,
         reordering_floor_us: 1_000,
         replies: 1,
+        undoes_syn: false,
+        pieces: false,
         source: "net/ipv4 of Linux 4.15 (Ubuntu 18.04, HZ=250): as 5.4, RACK waits 1 ms at least, one reply makes a \
                  conversation",
+    },
+    Profile {
+        name: "linux-5.0-netem",
+        hz: 250,
+        linear_syns: 0,
+        least_timeout_us: 0,
+        reordering_floor_us: 0,
+        replies: 3,
+        undoes_syn: false,
+        pieces: true,
+        source: "net/ipv4 of Linux 5.0 (Ubuntu 18.04's later kernels, HZ=250) under netem as the studies of 2019 and 2022 set it up: since \
+                 4.17 TCP hands over pieces of several packets whatever `ethtool -K gso off` says, and netem loses a piece whole",
     },
 ];
 

@@ -5,6 +5,7 @@
 use super::congestion::Cubic;
 use super::estimate::Estimate;
 use super::{Clock, Profile};
+use crate::link::mix;
 
 /// Largest data of a packet: 1500 bytes less IPv4, TCP and timestamps.
 pub(super) const MSS: u32 = 1448;
@@ -60,6 +61,8 @@ pub(super) struct Departure {
     pub(super) len: u32,
     pub(super) number: u32,
     pub(super) again: u32,
+    /// Number of the first packet of those that TCP hands over in one piece with this one.
+    pub(super) piece: u32,
 }
 
 /// What an arriving packet acknowledges.
@@ -162,6 +165,9 @@ pub(super) struct Sender {
     undo_resent: i64,
     resent_stamp: u64,
     frto: bool,
+    /// State of the noise in readings of the clock, and the present reading's.
+    noise: u64,
+    noise_ns: u64,
     // Use of the window.
     limited: bool,
     most_out: u32,
@@ -177,7 +183,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn clear(&mut self) {
+    pub(super) fn clear(&mut self, noise: u64) {
         self.segments.clear();
         self.out.clear();
         *self = Self {
@@ -189,6 +195,7 @@ impl Sender {
             number: 1,
             threshold: INFINITE,
             due: NEVER,
+            noise,
             ..Self::default()
         };
     }
@@ -202,6 +209,8 @@ impl Sender {
     pub(super) fn established(&mut self, kernel: Kernel, rtt_us: Option<u64>, cut: bool) {
         self.window = if cut { 1 } else { FIRST_WINDOW };
         if let Some(rtt_us) = rtt_us {
+            self.read_clock();
+            let rtt_us = rtt_us + self.noise_ns / 1000;
             self.estimate.sample(rtt_us, self.una, self.next);
             self.estimate.smallest(rtt_us);
             self.set_rto(kernel);
@@ -220,8 +229,13 @@ impl Sender {
     /// Sends what the window allows (`tcp_write_xmit`).
     pub(super) fn push(&mut self, kernel: Kernel, now: u64) {
         let mut sent = 0;
+        let mut piece = 0;
+        let most = self.piece_packets();
         while self.next < self.written && self.in_flight() < self.window {
-            self.send_new(kernel, now);
+            if sent % most == 0 {
+                piece = self.number;
+            }
+            self.send_new(kernel, now, piece);
             sent += 1;
         }
         if sent > 0 {
@@ -234,7 +248,15 @@ impl Sender {
         }
     }
 
-    fn send_new(&mut self, kernel: Kernel, now: u64) {
+    /// Packets that TCP hands over in one piece (`tcp_tso_autosize`): a millisecond's worth of the pacing rate, two at least.
+    fn piece_packets(&self) -> u32 {
+        let ratio = if self.window < self.threshold / 2 { 200 } else { 120 };
+        let smoothed_us = self.estimate.smoothed_us().max(1);
+        let packets = u64::from(self.window) * ratio * 10_000 / smoothed_us / 1024;
+        u32::try_from(packets.clamp(2, 44)).unwrap_or(2)
+    }
+
+    fn send_new(&mut self, kernel: Kernel, now: u64, piece: u32) {
         let len = (self.written - self.next).min(MSS);
         let idle = self.packets_out() == 0;
         let number = self.number;
@@ -248,7 +270,7 @@ impl Sender {
             lost: false,
             resent: false,
         });
-        self.out.push(Departure { start: self.next, len, number, again: 0 });
+        self.out.push(Departure { start: self.next, len, number, again: 0, piece });
         self.number += 1;
         self.next += len;
         if idle || self.pending == Pending::Probe {
@@ -293,6 +315,7 @@ impl Sender {
         if what.ack > self.next || what.ack < self.una {
             return;
         }
+        self.read_clock();
         let before = (self.delivered, self.losses);
         let prior_una = self.una;
         let idle = self.packets_out() == 0;
@@ -347,6 +370,13 @@ impl Sender {
             }
         }
         self.push(kernel, now);
+    }
+
+    /// A packet is handled some microseconds after it arrived, never the same. That decides whether the answer to a probe comes faster than
+    /// the fastest before, which RACK takes for the answer to the original (`tcp_rack_advance`). It is in measured round-trip times only.
+    fn read_clock(&mut self) {
+        self.noise = mix(self.noise);
+        self.noise_ns = self.noise & 0x7fff;
     }
 
     /// Selective acknowledgements (`tcp_sacktag_write_queue`).
@@ -446,7 +476,8 @@ impl Sender {
             self.head = 0;
         }
 
-        let us = |sent: u64| (now - sent) / 1000;
+        let noise_ns = self.noise_ns;
+        let us = |sent: u64| (now + noise_ns - sent) / 1000;
         let mut sample = None;
         let mut latest = None;
         if let Some(sent) = told.first_acked
@@ -680,7 +711,7 @@ impl Sender {
     // ---- Finding losses (RACK)
 
     fn rack_advance(&mut self, now: u64, segment: &Segment) {
-        let rtt_us = (now - segment.sent) / 1000;
+        let rtt_us = (now + self.noise_ns - segment.sent) / 1000;
         if segment.retransmitted() && rtt_us < self.estimate.smallest_us() {
             // Which copy was answered is not known.
             return;
@@ -845,6 +876,7 @@ impl Sender {
             len: segment.end - segment.start,
             number: segment.number,
             again: segment.again,
+            piece: segment.number,
         });
         self.resent += 1;
         if counted {
@@ -951,7 +983,7 @@ impl Sender {
     /// `tcp_send_loss_probe`: a probe that is sent at the time of the timeout does not back off.
     fn probe(&mut self, kernel: Kernel, now: u64) {
         if self.next < self.written {
-            self.send_new(kernel, now);
+            self.send_new(kernel, now, self.number);
             self.probe_resent = false;
         } else if self.packets_out() == 0 || self.probe_high != 0 {
             self.rearm(kernel, now);

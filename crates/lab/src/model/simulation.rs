@@ -119,7 +119,8 @@ struct End {
     receiver: Receiver,
     /// When the SYN, or SYN-ACK, is sent again.
     syn_due: u64,
-    /// When it was sent last.
+    /// When it was sent first, and last.
+    syn_first: u64,
     syn_sent: u64,
     /// How often it was sent again, and how often because of time.
     syn_again: u32,
@@ -132,8 +133,8 @@ struct End {
 }
 
 impl End {
-    fn clear(&mut self) {
-        self.sender.clear();
+    fn clear(&mut self, noise: u64) {
+        self.sender.clear(noise);
         self.receiver.clear();
         *self = Self {
             sender: std::mem::take(&mut self.sender),
@@ -186,8 +187,8 @@ impl Simulation {
     pub(super) fn run(&mut self, script: &Script, seed: u64, flow: u64) -> Outcome {
         self.draws = [Draw::new(seed, flow, Side::Client), Draw::new(seed, flow, Side::Server)];
         self.clock = Clock::new(self.profile, self.draws[CLIENT].bits(u32::MAX, 0));
-        for (end, wire) in self.ends.iter_mut().zip(&mut self.wires) {
-            end.clear();
+        for ((end, wire), draw) in self.ends.iter_mut().zip(&mut self.wires).zip(self.draws) {
+            end.clear(draw.bits(u32::MAX, 1));
             wire.clear();
         }
         self.outcome = nothing();
@@ -372,7 +373,10 @@ impl Simulation {
         } else {
             self.clock.stamp(now).saturating_sub(echo).max(1) * 1000
         };
-        end.sender.established(kernel, Some(rtt_us), end.syn_timeouts > 1);
+        // tcp_init_transfer: since 5.2 not if the answer is to the first SYN, which then was not lost.
+        let spurious = end.syn_timeouts == 0 || echo == self.clock.stamp(end.syn_first);
+        let cut = end.syn_again > 1 && !(self.profile.undoes_syn && spurious);
+        end.sender.established(kernel, Some(rtt_us), cut);
     }
 
     /// Starts the CPU time of what is written next, if what it needs is there.
@@ -397,6 +401,9 @@ impl Simulation {
         let doublings = end.syn_timeouts.saturating_sub(linear).min(16);
         let timeout = (FIRST_TIMEOUT_US << doublings).min(TIMEOUT_MAX_US);
         end.syn_due = self.clock.fires(now, self.clock.jiffies(timeout));
+        if end.syn_again == 0 {
+            end.syn_first = now;
+        }
         end.syn_sent = now;
         let mut packet = Packet { syn: true, stamp: self.clock.stamp(now), ..Packet::default() };
         if side == SERVER {
@@ -420,7 +427,9 @@ impl Simulation {
                 ..Packet::default()
             };
             end.receiver.acknowledge(&mut packet);
-            let key = (departure.number, departure.again);
+            let number =
+                if self.profile.pieces { departure.piece } else { departure.number };
+            let key = (number, departure.again);
             self.wires[side].send(&self.path, self.draws[side], now, key, packet);
         }
         end.sender.out.clear();
