@@ -15,6 +15,7 @@ mod packet;
 mod peer;
 mod place;
 mod script;
+pub mod selftest;
 mod tls;
 mod wire;
 
@@ -453,13 +454,19 @@ impl<'a> Live<'a> {
 
     /// Median of the time that a TCP connect takes now, in nanoseconds.
     fn connect_median(&self) -> Result<u64, LabError> {
+        let count = (CALIBRATION.as_nanos() / self.link.rtt().as_nanos().max(1)).clamp(15, 300);
+        let times = self.connect_times(usize::try_from(count).unwrap_or(15))?;
+        Ok(times.get(times.len() / 2).copied().unwrap_or_default())
+    }
+
+    /// So many times of TCP connects, in nanoseconds, the shortest first.
+    fn connect_times(&self, count: usize) -> Result<Vec<u64>, LabError> {
         let address = self.server_address(LAST_SPARED);
         let listener = self.place(Side::Server).within(|| TcpListener::bind(address))?;
         let listener = listener.map_err(LabError::failed)?;
-        let count = (CALIBRATION.as_nanos() / self.link.rtt().as_nanos().max(1)).clamp(15, 300);
         self.place(Side::Client).within(|| {
             agents::prefer();
-            let mut times = Vec::new();
+            let mut times = Vec::with_capacity(count);
             for round in 0..=count {
                 if self.stop.load(Ordering::Relaxed) {
                     return Err(LabError::Interrupted);
@@ -477,8 +484,13 @@ impl<'a> Live<'a> {
                 }
             }
             times.sort_unstable();
-            Ok(times.get(times.len() / 2).copied().unwrap_or_default())
+            Ok(times)
         })?
+    }
+
+    /// The numbers by which the kernel knows the two namespaces.
+    fn namespaces(&self) -> Vec<u64> {
+        self.places.iter().map(Place::number).collect()
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -119,6 +120,31 @@ impl Held {
             let _ = kill_process(pid, Signal::KILL);
         }
     }
+}
+
+/// What is left of an emulation that ended, in words.
+pub(super) fn remains(token: &str, namespaces: &[u64]) -> Vec<String> {
+    let mut left: Vec<String> =
+        processes(token).iter().map(|pid| format!("process {pid}")).collect();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let number = fs::metadata(entry.path().join("ns/net")).map_or(0, |one| one.ino());
+        if namespaces.contains(&number) {
+            left.push(format!("namespace {number} of process {}", entry.file_name().display()));
+        }
+    }
+    let devices = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    left.extend(
+        devices
+            .map(|device| device.file_name().to_string_lossy().into_owned())
+            .filter(|name| name.starts_with("outlast-lab"))
+            .map(|name| format!("device {name}")),
+    );
+    if let Ok(text) = fs::read_to_string(path())
+        && serde_json::from_str::<Held>(&text).is_ok_and(|held| held.token == token)
+    {
+        left.push("the lock".into());
+    }
+    left
 }
 
 /// The processes that have this token in their environment.

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
@@ -40,6 +41,11 @@ impl Place {
             enter(self.namespace.as_fd())?;
             Ok(work())
         })
+    }
+
+    /// The number by which the kernel knows it.
+    pub fn number(&self) -> u64 {
+        self.namespace.metadata().map_or(0, |metadata| metadata.ino())
     }
 
     /// The namespace as a path that other processes may open while this one lives.
