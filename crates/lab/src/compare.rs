@@ -1,1 +1,298 @@
-//! Two results folders side by side.
+//! Two results folders side by side: first what was different about the machine and the settings, then what came out differently, the
+//! biggest changes first, and whether a change is more than noise.
+
+mod page;
+mod tables;
+mod text;
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::error::LabError;
+use crate::report::{Asked, Results};
+use crate::result::{Told, Verdict};
+use crate::state::State;
+
+pub use page::page;
+pub use text::text;
+
+/// Words in the names of facts that say which machine it was.
+const MACHINE: [&str; 6] = ["processor", "cpu", "cores", "kernel", "memory", "model"];
+
+/// What is different, and what of it matters.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The first folder.
+    pub a: Side,
+    /// The second folder.
+    pub b: Side,
+    /// Whether processor and kernel are the same, as far as the facts say.
+    pub same_machine: bool,
+    /// Settings and facts that are different.
+    pub differences: Vec<Difference>,
+    /// Figures that are different: first those beyond their intervals, the biggest first.
+    pub changes: Vec<Change>,
+    /// Words in tables that are different, such as whether a flight fits.
+    pub words: Vec<Word>,
+    /// Findings whose verdict is another.
+    pub verdicts: Vec<Turned>,
+    /// Controls that do not hold, in either folder.
+    pub controls: Vec<String>,
+    /// What only the first has.
+    pub only_a: Vec<String>,
+    /// What only the second has.
+    pub only_b: Vec<String>,
+    /// Figures that were compared.
+    pub compared: usize,
+}
+
+/// A folder.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Side {
+    /// Where it is.
+    pub folder: String,
+    /// When it began, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// What was asked for.
+    pub asked: Asked,
+}
+
+/// A setting or a fact.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// Its name.
+    pub what: String,
+    /// In the first.
+    pub a: String,
+    /// In the second.
+    pub b: String,
+}
+
+/// Whether a change is more than noise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Judgement {
+    /// The intervals do not touch, or it is more than the A/A controls of both.
+    Outside,
+    /// There is neither an interval nor a control.
+    Unknown,
+    /// The intervals touch, or it is no more than the controls.
+    Within,
+}
+
+/// A figure that is different.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Change {
+    /// The experiment.
+    pub experiment: String,
+    /// The table's name.
+    pub table: String,
+    /// Which row: its words, and the figures that tell it from others.
+    pub row: String,
+    /// The column, with its unit.
+    pub column: String,
+    /// In the first.
+    pub a: f64,
+    /// In the second.
+    pub b: f64,
+    /// By how many per cent the second is more; none if the first is 0.
+    pub percent: Option<f64>,
+    /// Whether it is more than noise.
+    pub judgement: Judgement,
+    /// What that was judged by.
+    pub by: String,
+}
+
+/// A word that is different.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Word {
+    /// Experiment, table, row and column.
+    pub place: String,
+    /// In the first.
+    pub a: String,
+    /// In the second.
+    pub b: String,
+}
+
+/// A finding with another verdict.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Turned {
+    /// The experiment.
+    pub experiment: String,
+    /// The claim.
+    pub claim: String,
+    /// In the first: verdict and figure.
+    pub a: (Verdict, String),
+    /// In the second.
+    pub b: (Verdict, String),
+}
+
+/// Writes the comparison of two folders as a page.
+pub fn write_page(
+    comparison: &Comparison,
+    a: &Path,
+    b: &Path,
+    file: &Path,
+) -> Result<(), LabError> {
+    crate::report::write_whole(file, page(comparison, a, b)?.as_bytes())
+}
+
+/// Compares two results folders.
+pub fn compare(a: &Path, b: &Path) -> Result<Comparison, LabError> {
+    let (first, second) = (Results::read(a)?, Results::read(b)?);
+    let (state_a, state_b) = (state(&first), state(&second));
+    let side = |folder: &Path, results: &Results, state: &State| Side {
+        folder: folder.display().to_string(),
+        at_ms: state.at_ms,
+        asked: results.asked.clone(),
+    };
+    let facts = facts(&state_a, &state_b);
+    let of_machine = |difference: &Difference| {
+        let name = difference.what.to_lowercase();
+        MACHINE.iter().any(|word| name.contains(word))
+    };
+    let mut comparison = Comparison {
+        a: side(a, &first, &state_a),
+        b: side(b, &second, &state_b),
+        same_machine: !facts.iter().any(of_machine),
+        differences: settings(&first.asked, &second.asked),
+        changes: Vec::new(),
+        words: Vec::new(),
+        verdicts: Vec::new(),
+        controls: Vec::new(),
+        only_a: Vec::new(),
+        only_b: Vec::new(),
+        compared: 0,
+    };
+    // The machine first.
+    let (machine, others): (Vec<_>, Vec<_>) = facts.into_iter().partition(of_machine);
+    comparison.differences.splice(0..0, machine);
+    comparison.differences.extend(others);
+    for (results, only) in [(&first, &mut comparison.only_a), (&second, &mut comparison.only_b)] {
+        only.extend(
+            results
+                .unreadable
+                .iter()
+                .map(|(name, why)| format!("{name}, which cannot be read: {why}")),
+        );
+    }
+    for told in &first.told {
+        match second.told.iter().find(|other| other.experiment == told.experiment) {
+            Some(other) => experiment(&mut comparison, told, other),
+            None => comparison.only_a.push(told.experiment.clone()),
+        }
+    }
+    let missing =
+        |told: &&Told| !first.told.iter().any(|other| other.experiment == told.experiment);
+    comparison
+        .only_b
+        .extend(second.told.iter().filter(missing).map(|told| told.experiment.clone()));
+    for (name, results) in [("the first", &first), ("the second", &second)] {
+        for told in &results.told {
+            for control in told.findings.controls.iter().filter(|control| !control.holds()) {
+                comparison.controls.push(format!(
+                    "{}, {name}: {}: {:.4} [{:.4}, {:.4}]",
+                    told.experiment, control.what, control.ratio, control.low, control.high
+                ));
+            }
+        }
+    }
+    let size = |change: &Change| change.percent.map_or(f64::MAX, f64::abs);
+    comparison.changes.sort_by(|one, other| {
+        one.judgement.cmp(&other.judgement).then_with(|| size(other).total_cmp(&size(one)))
+    });
+    Ok(comparison)
+}
+
+fn state(results: &Results) -> State {
+    let first = || results.told.first().map(|told| told.state.clone());
+    results.state.clone().or_else(first).unwrap_or_default()
+}
+
+/// What is not the same in two lists of names and values.
+fn facts(a: &State, b: &State) -> Vec<Difference> {
+    let value = |state: &State, name: &str| {
+        let fact = state.facts.iter().find(|(other, _)| other == name);
+        fact.map_or_else(|| "–".to_owned(), |(_, value)| value.clone())
+    };
+    let mut names: Vec<&String> = Vec::new();
+    for (name, _) in a.facts.iter().chain(&b.facts) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+        .into_iter()
+        .map(|name| Difference { what: name.clone(), a: value(a, name), b: value(b, name) })
+        .filter(|difference| difference.a != difference.b)
+        .collect()
+}
+
+fn settings(a: &Asked, b: &Asked) -> Vec<Difference> {
+    fn said<T: ToString>(value: Option<T>) -> String {
+        value.map_or_else(|| "–".to_owned(), |value| value.to_string())
+    }
+    let form = |asked: &Asked| crate::report::mode(asked.quick).to_owned();
+    let rows = [
+        ("version", said(a.version.as_ref()), said(b.version.as_ref())),
+        ("form", form(a), form(b)),
+        ("seed", said(a.seed), said(b.seed)),
+        ("plan", said(a.plan.as_ref()), said(b.plan.as_ref())),
+    ];
+    rows.into_iter()
+        .filter(|(_, a, b)| a != b)
+        .map(|(what, a, b)| Difference { what: what.to_owned(), a, b })
+        .collect()
+}
+
+fn experiment(comparison: &mut Comparison, a: &Told, b: &Told) {
+    let name = &a.experiment;
+    // How far the same thing measured twice is apart, at most, in both.
+    let ends = [a, b].into_iter().flat_map(|told| &told.findings.controls);
+    let ends = ends.flat_map(|control| [control.low, control.high]).filter(|end| end.is_finite());
+    let noise = ends.map(|end| (end - 1.0).abs()).reduce(f64::max);
+    for table in &a.findings.tables {
+        match b.findings.tables.iter().find(|other| other.name == table.name) {
+            Some(other) => tables::compare(comparison, name, table, other, noise),
+            None => comparison.only_a.push(format!("{name}: table {}", table.name)),
+        }
+    }
+    for table in &b.findings.tables {
+        if !a.findings.tables.iter().any(|other| other.name == table.name) {
+            comparison.only_b.push(format!("{name}: table {}", table.name));
+        }
+    }
+    let (findings_a, findings_b) = (&a.findings.findings, &b.findings.findings);
+    for finding in findings_a {
+        let same = |other: &&crate::result::Finding| {
+            other.claim == finding.claim && other.source == finding.source
+        };
+        match findings_b.iter().find(same) {
+            Some(other) if other.verdict != finding.verdict => comparison.verdicts.push(Turned {
+                experiment: name.clone(),
+                claim: finding.claim.clone(),
+                a: (finding.verdict, finding.measured.clone()),
+                b: (other.verdict, other.measured.clone()),
+            }),
+            Some(_) => {}
+            None => comparison.only_a.push(format!("{name}: finding \"{}\"", finding.claim)),
+        }
+    }
+    for finding in findings_b {
+        if !findings_a
+            .iter()
+            .any(|other| other.claim == finding.claim && other.source == finding.source)
+        {
+            comparison.only_b.push(format!("{name}: finding \"{}\"", finding.claim));
+        }
+    }
+    for (one, other, only) in [(a, b, &mut comparison.only_a), (b, a, &mut comparison.only_b)] {
+        if let (Some(_), None) = (&other.skipped, &one.skipped) {
+            only.push(format!(
+                "{name}: all of it; the other says: {}",
+                other.skipped.as_deref().unwrap_or_default()
+            ));
+        }
+    }
+}

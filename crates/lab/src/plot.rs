@@ -60,7 +60,9 @@ pub fn draw(chart: &Chart, look: Look) -> Result<String, LabError> {
     }
     paint(&canvas, chart, look);
     canvas.finish()?;
-    Ok(canvas::header(&text, look.width, height, &describe(chart)))
+    // On a page, what is drawn begins where the text around it begins.
+    let left = if look.alone { 0.0 } else { 14.0 };
+    Ok(canvas::header(&text, [left, look.width, height], &describe(chart)))
 }
 
 /// The chart in words, for those who do not see it.

@@ -274,7 +274,7 @@ fn lying<I: Iterator<Item = f64>>(
     let right = canvas.width - 16.0 - figure;
     let wanted = ((right - left) / 95.0).clamp(2.0, 8.0);
     let x = Scale::new(values(), chart.y.log, Reach::Zero, wanted).between(left, right);
-    let above = rules::room_above(&chart.rules, &x, left, canvas);
+    let above = rules::room_above(&chart.rules, &x, canvas);
 
     let lane = if bars.grouped { 15.0 } else { 20.0 };
     #[expect(clippy::cast_precision_loss, reason = "a few hundred")]

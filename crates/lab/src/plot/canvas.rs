@@ -260,7 +260,9 @@ fn thinned(points: &[Point]) -> Vec<(i32, i32)> {
 }
 
 /// The picture with a head that scales, that says what it shows, and that names the font.
-pub(super) fn header(text: &str, width: f64, height: f64, description: &str) -> String {
+///
+/// `left` is cut off.
+pub(super) fn header(text: &str, [left, width, height]: [f64; 3], description: &str) -> String {
     let body = text.split_once('\n').map_or("", |(_, body)| body);
     let mut escaped = String::new();
     for character in description.chars() {
@@ -273,13 +275,14 @@ pub(super) fn header(text: &str, width: f64, height: f64, description: &str) -> 
             c => escaped.push(c),
         }
     }
-    let (wide, high) = (fine(width), fine(height));
+    let (from, wide, high) = (fine(left), fine(width - left), fine(height));
+    let width = width - left;
     let body = body.replace(
         " font-family=\"sans-serif\"",
         " font-family=\"DejaVu Sans, Verdana, Helvetica, Arial, sans-serif\"",
     );
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"0 0 {wide} {high}\" role=\"img\" aria-label=\"{escaped}\">\n{body}"
+         viewBox=\"{from} 0 {wide} {high}\" role=\"img\" aria-label=\"{escaped}\">\n{body}"
     )
 }

@@ -40,19 +40,14 @@ fn inside<'a>(rules: &'a [Rule], scale: &'a Scale) -> impl Iterator<Item = (&'a 
 }
 
 /// Height that labels above a plot take when the axis of values lies.
-pub(super) fn room_above(
-    rules: &[Rule],
-    scale: &Scale,
-    plot_left: f64,
-    canvas: &Canvas<'_>,
-) -> f64 {
-    let rows = rows(rules, scale, plot_left, canvas);
+pub(super) fn room_above(rules: &[Rule], scale: &Scale, canvas: &Canvas<'_>) -> f64 {
+    let rows = rows(rules, scale, canvas);
     let most = rows.iter().map(|(_, _, row)| row + 1).max().unwrap_or(0);
     f64::from(most) * 15.0
 }
 
 /// Label, its middle, its row from below.
-fn rows(rules: &[Rule], scale: &Scale, left: f64, canvas: &Canvas<'_>) -> Vec<(String, f64, u8)> {
+fn rows(rules: &[Rule], scale: &Scale, canvas: &Canvas<'_>) -> Vec<(String, f64, u8)> {
     let mut sorted: Vec<(&Rule, f64)> = inside(rules, scale).collect();
     sorted.sort_by(|a, b| a.1.total_cmp(&b.1));
     let mut free: Vec<f64> = Vec::new();
@@ -61,7 +56,7 @@ fn rows(rules: &[Rule], scale: &Scale, left: f64, canvas: &Canvas<'_>) -> Vec<(S
         .map(|(rule, x)| {
             let name = font::wrap(&named(rule), canvas.width - 8.0, SIZE, false, 1).concat();
             let half = font::width(&name, SIZE, false) / 2.0;
-            let middle = x.min(canvas.width - half - 3.0).max(half + 3.0).max(left.min(half + 3.0));
+            let middle = x.min(canvas.width - half - 3.0).max(half + 16.0);
             let row = free.iter().position(|end| middle - half > *end).unwrap_or_else(|| {
                 free.push(0.0);
                 free.len() - 1
@@ -79,7 +74,7 @@ pub(super) fn upright(canvas: &Canvas<'_>, plot: Plot, rules: &[Rule], scale: &S
     for (_, x) in inside(rules, scale) {
         canvas.dashes((x, plot.top - 3.0), (x, plot.bottom), Role::Ink.colour(), 1.2);
     }
-    for (name, middle, row) in rows(rules, scale, plot.left, canvas) {
+    for (name, middle, row) in rows(rules, scale, canvas) {
         let y = plot.top - 11.0 - f64::from(row) * 15.0;
         canvas.label(middle, y, &name, SIZE, Anchor::Middle, Role::Ink);
     }

@@ -53,6 +53,8 @@ struct Column {
 #[derive(Debug, Serialize)]
 struct Cell {
     text: String,
+    /// Too short to be broken into lines.
+    short: bool,
     /// What it is sorted by, with all digits; texts have none.
     exact: Option<String>,
 }
@@ -72,8 +74,12 @@ pub(super) fn shown(experiment: &str, table: &Table) -> Shown {
         })
         .collect();
     let cell = |value: &Value| match value {
-        Value::Number(number) => Cell { text: figure(*number), exact: Some(number.to_string()) },
-        Value::Text(text) => Cell { text: text.clone(), exact: None },
+        Value::Number(number) => {
+            Cell { text: figure(*number), short: true, exact: Some(number.to_string()) }
+        }
+        Value::Text(text) => {
+            Cell { text: text.clone(), short: text.chars().count() <= 56, exact: None }
+        }
     };
     let width = table.columns.len();
     let row = |row: &Vec<Value>| row.iter().take(width).map(cell).collect();

@@ -1,0 +1,319 @@
+//! Rows of two tables that are the same row, and their figures.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Change, Comparison, Judgement, Word};
+use crate::plot::figure;
+use crate::result::{Table, Value};
+
+/// Rows that only one has are named up to so many.
+const NAMED: usize = 20;
+
+/// A column of both tables.
+struct Column<'a> {
+    name: &'a str,
+    a: usize,
+    b: usize,
+}
+
+/// A figure, with its interval if the cell has one, such as `1.188 [1.187, 1.189]`.
+#[derive(Clone, Copy)]
+struct Measured {
+    value: f64,
+    interval: Option<(f64, f64)>,
+}
+
+/// Compares two tables of the same name. `noise` is how far apart the controls are, as a share.
+pub(super) fn compare(
+    comparison: &mut Comparison,
+    experiment: &str,
+    a: &Table,
+    b: &Table,
+    noise: Option<f64>,
+) {
+    let columns: Vec<Column<'_>> = a
+        .columns
+        .iter()
+        .enumerate()
+        .filter_map(|(place, name)| {
+            let other = b.columns.iter().position(|other| other == name)?;
+            Some(Column { name, a: place, b: other })
+        })
+        .collect();
+    for (table, other, only) in [(a, b, &mut comparison.only_a), (b, a, &mut comparison.only_b)] {
+        for name in table.columns.iter().filter(|name| !other.columns.contains(name)) {
+            only.push(format!("{experiment}: column {name} of {}", table.name));
+        }
+    }
+    let keys = keys(a, b, &columns);
+    let rows_a = named(a, keys.iter().map(|key| key.a));
+    let rows_b = named(b, keys.iter().map(|key| key.b));
+    for (rows, others, only) in
+        [(&rows_a, &rows_b, &mut comparison.only_a), (&rows_b, &rows_a, &mut comparison.only_b)]
+    {
+        let missing: Vec<&String> =
+            rows.keys().filter(|name| !others.contains_key(*name)).collect();
+        only.extend(
+            missing.iter().take(NAMED).map(|row| format!("{experiment}: {} in {}", row, a.name)),
+        );
+        if missing.len() > NAMED {
+            only.push(format!(
+                "{experiment}: {} further rows in {}",
+                missing.len() - NAMED,
+                a.name
+            ));
+        }
+    }
+    let intervals = intervals(&columns);
+    for (name, row_a) in &rows_a {
+        let Some(row_b) = rows_b.get(name) else { continue };
+        for (place, column) in columns.iter().enumerate() {
+            let is_key = keys.iter().any(|key| key.a == column.a);
+            let is_end = intervals.iter().any(|(_, low, high)| *low == place || *high == place);
+            let (Some(cell_a), Some(cell_b)) = (row_a.get(column.a), row_b.get(column.b)) else {
+                continue;
+            };
+            if is_key || is_end {
+                continue;
+            }
+            let ends =
+                intervals.iter().find(|(value, ..)| *value == place).and_then(|(_, low, high)| {
+                    let (low, high) = (columns.get(*low)?, columns.get(*high)?);
+                    Some((
+                        number(row_a, low.a)?,
+                        number(row_a, high.a)?,
+                        number(row_b, low.b)?,
+                        number(row_b, high.b)?,
+                    ))
+                });
+            let (measured_a, measured_b) = (measured(cell_a), measured(cell_b));
+            let (Some(value_a), Some(value_b)) = (measured_a, measured_b) else {
+                let (a_text, b_text) = (said(cell_a), said(cell_b));
+                if a_text != b_text {
+                    let place = format!("{experiment}: {}, {name}, {}", a.name, column.name);
+                    comparison.words.push(Word { place, a: a_text, b: b_text });
+                }
+                continue;
+            };
+            comparison.compared += 1;
+            let (x, y) = (value_a.value, value_b.value);
+            if x.total_cmp(&y).is_eq() || (x.is_nan() && y.is_nan()) {
+                continue;
+            }
+            let ends = ends.or_else(|| {
+                let ((a_low, a_high), (b_low, b_high)) = (value_a.interval?, value_b.interval?);
+                Some((a_low, a_high, b_low, b_high))
+            });
+            let percent = Some((y / x - 1.0) * 100.0).filter(|percent| percent.is_finite());
+            let (judgement, by) = judge(ends, percent, noise);
+            comparison.changes.push(Change {
+                experiment: experiment.to_owned(),
+                table: a.name.clone(),
+                row: name.clone(),
+                column: column.name.to_owned(),
+                a: x,
+                b: y,
+                percent,
+                judgement,
+                by,
+            });
+        }
+    }
+}
+
+fn judge(
+    ends: Option<(f64, f64, f64, f64)>,
+    percent: Option<f64>,
+    noise: Option<f64>,
+) -> (Judgement, String) {
+    if let Some((a_low, a_high, b_low, b_high)) = ends {
+        let apart = a_high < b_low || b_high < a_low;
+        let by = format!(
+            "[{}, {}] and [{}, {}]",
+            figure(a_low),
+            figure(a_high),
+            figure(b_low),
+            figure(b_high)
+        );
+        return (if apart { Judgement::Outside } else { Judgement::Within }, by);
+    }
+    match (percent, noise) {
+        (Some(percent), Some(noise)) => {
+            let outside = percent.abs() > noise * 100.0;
+            let by = format!("A/A controls within {} %", figure(noise * 100.0));
+            (if outside { Judgement::Outside } else { Judgement::Within }, by)
+        }
+        _ => (Judgement::Unknown, "no interval and no control".to_owned()),
+    }
+}
+
+/// The columns by which rows are known: those with words that both have, then, while rows look alike, those with the same figures on
+/// both sides (RTT, loss), from the left.
+fn keys<'a, 'b>(a: &Table, b: &Table, columns: &'b [Column<'a>]) -> Vec<&'b Column<'a>> {
+    let texts = |table: &Table, place: usize| -> BTreeSet<String> {
+        table.rows.iter().filter_map(|row| row.get(place)).map(said).collect()
+    };
+    let has_words = |column: &&Column<'_>| {
+        let words = |table: &Table, place: usize| {
+            let cells = table.rows.iter().filter_map(|row| row.get(place));
+            cells.filter(|cell| matches!(cell, Value::Text(_)) && measured(cell).is_none()).count()
+        };
+        let (words_a, words_b) = (words(a, column.a), words(b, column.b));
+        if words_a * 2 < a.rows.len() || words_b * 2 < b.rows.len() || words_a + words_b == 0 {
+            return false;
+        }
+        let (left, right) = (texts(a, column.a), texts(b, column.b));
+        let common = left.intersection(&right).count();
+        // A verdict or a remark may change; the first column with words is the row's name all the same.
+        common * 2 >= left.len().max(right.len())
+    };
+    let words: Vec<&Column<'_>> = columns.iter().filter(has_words).collect();
+    let unique = |keys: &[&Column<'_>]| {
+        let all = |table: &Table, places: Vec<usize>| {
+            let names: BTreeSet<String> = table.rows.iter().map(|row| name(row, &places)).collect();
+            names.len() == table.rows.len()
+        };
+        all(a, keys.iter().map(|key| key.a).collect())
+            && all(b, keys.iter().map(|key| key.b).collect())
+    };
+    // The fewest words that do, from the left: what stands right of them is told, not used.
+    let mut keys: Vec<&Column<'_>> = Vec::new();
+    for column in words.iter().copied() {
+        if !keys.is_empty() && unique(&keys) {
+            break;
+        }
+        keys.push(column);
+    }
+    for column in columns {
+        if unique(&keys) {
+            break;
+        }
+        let known = keys.iter().any(|key| key.a == column.a);
+        if !known && texts(a, column.a) == texts(b, column.b) && texts(a, column.a).len() > 1 {
+            keys.push(column);
+        }
+    }
+    keys
+}
+
+/// The row in words.
+fn name(row: &[Value], places: &[usize]) -> String {
+    let cells = places.iter().filter_map(|place| row.get(*place)).map(said);
+    cells.collect::<Vec<_>>().join(", ")
+}
+
+/// Rows by their names; those that look alike are numbered.
+fn named(table: &Table, places: impl Iterator<Item = usize>) -> BTreeMap<String, &[Value]> {
+    let places: Vec<usize> = places.collect();
+    let titles = |place: &usize| table.columns.get(*place).cloned().unwrap_or_default();
+    let mut rows: BTreeMap<String, &[Value]> = BTreeMap::new();
+    for row in &table.rows {
+        // Figures need their column's name to be understood.
+        let cells = places.iter().filter_map(|place| Some((place, row.get(*place)?)));
+        let words = cells.map(|(place, cell)| match cell {
+            Value::Text(text) => text.clone(),
+            Value::Number(_) => format!("{} {}", titles(place), said(cell)),
+        });
+        let plain = words.collect::<Vec<_>>().join(", ");
+        let mut name = plain.clone();
+        let mut number = 2;
+        while rows.contains_key(&name) {
+            name = format!("{plain} #{number}");
+            number += 1;
+        }
+        rows.insert(name, row);
+    }
+    rows
+}
+
+/// Columns of values with those of the ends of their intervals: `low (ms)` and `high (ms)` belong to the nearest value on their left,
+/// `p95 low` and `p95 high` to `p95`.
+fn intervals(columns: &[Column<'_>]) -> Vec<(usize, usize, usize)> {
+    let words = |name: &str| -> Vec<String> {
+        let words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        words.map(str::to_lowercase).collect()
+    };
+    let without = |name: &str, end: &str| -> Option<Vec<String>> {
+        let mut words = words(name);
+        let place = words.iter().position(|word| word == end)?;
+        words.remove(place);
+        Some(words)
+    };
+    let mut found = Vec::new();
+    for (low, column) in columns.iter().enumerate() {
+        let Some(rest) = without(column.name, "low") else { continue };
+        let Some(high) =
+            columns.iter().position(|other| without(other.name, "high").as_ref() == Some(&rest))
+        else {
+            continue;
+        };
+        let is_end = |name: &str| without(name, "low").is_some() || without(name, "high").is_some();
+        let same =
+            columns.iter().position(|other| words(other.name) == rest && !is_end(other.name));
+        let left = (0..low)
+            .rev()
+            .find(|place| columns.get(*place).is_some_and(|other| !is_end(other.name)));
+        if let Some(value) = same.or(left) {
+            found.push((value, low, high));
+        }
+    }
+    found
+}
+
+fn said(cell: &Value) -> String {
+    match cell {
+        Value::Text(text) => text.clone(),
+        Value::Number(number) => figure(*number),
+    }
+}
+
+fn number(row: &[Value], place: usize) -> Option<f64> {
+    match row.get(place)? {
+        Value::Number(number) if number.is_finite() => Some(*number),
+        _ => None,
+    }
+}
+
+/// The figure of a cell.
+fn measured(cell: &Value) -> Option<Measured> {
+    let text = match cell {
+        Value::Number(value) => return Some(Measured { value: *value, interval: None }),
+        Value::Text(text) => text,
+    };
+    let (value, rest) = text.split_once('[')?;
+    let (low, high) = rest.trim_end().strip_suffix(']')?.split_once(',')?;
+    let parse =
+        |text: &str| text.trim().replace('−', "-").trim_start_matches('+').parse::<f64>().ok();
+    Some(Measured { value: parse(value)?, interval: Some((parse(low)?, parse(high)?)) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(names: &[&str]) -> Vec<(usize, usize, usize)> {
+        let columns: Vec<Column<'_>> =
+            names.iter().enumerate().map(|(n, name)| Column { name, a: n, b: n }).collect();
+        intervals(&columns)
+    }
+
+    #[test]
+    fn ends_of_intervals_find_their_value() {
+        assert_eq!(pairs(&["subject", "median (ms)", "low (ms)", "high (ms)"]), [(1, 2, 3)]);
+        assert_eq!(
+            pairs(&["subject", "p50 (ms)", "p95 (ms)", "p95 low (ms)", "p95 high (ms)"]),
+            [(2, 3, 4)]
+        );
+        assert_eq!(pairs(&["flow", "slow (ms)", "highest (ms)"]), []);
+        assert_eq!(pairs(&["low"]), []);
+    }
+
+    #[test]
+    fn figures_with_intervals_are_read() {
+        let one = measured(&Value::from("1.188 [1.187, 1.189]")).unwrap();
+        assert_eq!((one.value, one.interval), (1.188, Some((1.187, 1.189))));
+        assert_eq!(measured(&Value::from("−8.4 [-12, −4]")).unwrap().value, -8.4);
+        assert!(measured(&Value::from("X25519 [hybrid]")).is_none());
+        assert!(measured(&Value::from("yes")).is_none());
+    }
+}

@@ -1,0 +1,197 @@
+//! Two results folders side by side.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::folder;
+use outlast_lab::compare::{Judgement, compare, text, write_page};
+use outlast_lab::result::{Control, Findings, Table, Told, Value, Verdict};
+
+fn two(name: &str, change: impl FnOnce(&mut Vec<Told>)) -> (PathBuf, PathBuf) {
+    let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&root);
+    let (a, b) = (root.join("a"), root.join("b"));
+    folder::write(&a, &folder::results(0.0));
+    let mut results = folder::results(0.0);
+    change(&mut results);
+    folder::write(&b, &results);
+    (a, b)
+}
+
+fn set(folder: &Path, file: &str, from: &str, to: &str) {
+    let path = folder.join(file);
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains(from), "{file} has no {from}");
+    std::fs::write(path, text.replace(from, to)).unwrap();
+}
+
+#[test]
+fn the_same_is_the_same() {
+    let (a, _) = two("lab-compare-same", |_| ());
+    let same = compare(&a, &a).unwrap();
+    assert!(same.same_machine && same.differences.is_empty() && same.changes.is_empty());
+    assert!(same.verdicts.is_empty() && same.only_a.is_empty() && same.only_b.is_empty());
+    assert!(same.words.is_empty());
+    // 72 rows of four figures (the ends of the intervals and the row's own figures are none), four of two.
+    assert_eq!(same.compared, 72 * 4 + 4 * 2);
+    assert!(text(&same, 30).contains("0 differ"));
+}
+
+#[test]
+fn what_differs_is_told_the_biggest_first() {
+    let (a, b) = two("lab-compare", |results| {
+        let rows = &mut results[0].findings.tables[0].rows;
+        // Twice as slow with its interval; a little slower within it; a row that is gone; a column without an interval.
+        for cell in [3, 6, 7] {
+            let Value::Number(number) = &mut rows[0][cell] else { panic!() };
+            *number *= 2.0;
+        }
+        let Value::Number(number) = &mut rows[1][3] else { panic!() };
+        *number *= 1.0001;
+        let Value::Number(number) = &mut rows[2][4] else { panic!() };
+        *number *= 1.9;
+        rows.pop();
+        let bytes = &mut results[1].findings.tables[0].rows;
+        bytes[1][3] = "no".into();
+        results[0].findings.findings[0].verdict = Verdict::Differs;
+        results[0].findings.findings[0].measured = "5 %".into();
+        results.pop();
+    });
+    set(&b, "run.json", "\"seed\":42", "\"seed\":43");
+    set(&b, "state.json", "Linux 6.12.8", "Linux 6.17.1");
+    set(&b, "state.json", "0.23.46", "0.23.47");
+
+    let told = compare(&a, &b).unwrap();
+    assert!(!told.same_machine);
+    let different: Vec<&str> = told.differences.iter().map(|one| one.what.as_str()).collect();
+    assert_eq!(different, ["kernel", "seed", "rustls"]);
+    let [first, second, third] = told.changes.as_slice() else { panic!("{:?}", told.changes) };
+    assert_eq!((first.judgement, first.column.as_str()), (Judgement::Outside, "median (ms)"));
+    assert_eq!(first.percent, Some(100.0));
+    assert_eq!(first.row, "X25519 + ECDSA P-256, RTT (ms) 1, loss (%) 0");
+    // The controls of this experiment are as far as 2.1 % apart.
+    assert_eq!((second.judgement, second.column.as_str()), (Judgement::Outside, "p95 (ms)"));
+    assert_eq!((third.judgement, third.column.as_str()), (Judgement::Within, "median (ms)"));
+    assert_eq!(told.words.len(), 1);
+    assert_eq!((told.words[0].a.as_str(), told.words[0].b.as_str()), ("yes", "no"));
+    assert_eq!(told.verdicts.len(), 1);
+    assert_eq!(told.verdicts[0].b, (Verdict::Differs, "5 %".to_owned()));
+    assert_eq!(told.only_a.len(), 2, "{:?}", told.only_a);
+    assert!(told.only_a.contains(&"idle".to_owned()));
+    assert!(told.only_b.is_empty());
+    // A control that does not hold is told for both.
+    assert_eq!(told.controls.len(), 2);
+
+    let text = text(&told, 30);
+    assert!(text.contains("not the same machine"), "{text}");
+    assert!(text.contains("+100 %") && text.contains("more than noise"), "{text}");
+    let json = serde_json::to_value(&told).unwrap();
+    assert_eq!(json["changes"][0]["judgement"], "outside");
+
+    let page = a.with_file_name("compare.html");
+    write_page(&told, &a, &b, &page).unwrap();
+    let page = std::fs::read_to_string(page).unwrap().replace("&#x2f;", "/");
+    for part in [
+        "Not the same machine",
+        "Linux 6.17.1",
+        "+100 %",
+        "Verdicts that turned",
+        "more than noise",
+        "id=\"charts\"",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert_eq!(page.matches("<div class=\"chart one\">").count(), 20);
+}
+
+/// Rows that only figures tell apart, cells with intervals in them, columns and tables that come and go.
+#[test]
+fn odd_tables_are_compared_as_far_as_they_go() {
+    let table = |name: &str, columns: &[&str], rows: Vec<Vec<Value>>| Table {
+        name: name.into(),
+        title: name.into(),
+        columns: columns.iter().map(|name| (*name).to_owned()).collect(),
+        rows,
+        note: String::new(),
+    };
+    let told = |tables: Vec<Table>| Told {
+        experiment: "odd".into(),
+        findings: Findings {
+            tables,
+            controls: vec![Control { what: "x".into(), ratio: 1.0, low: f64::NAN, high: 1.01 }],
+            ..Findings::default()
+        },
+        ..folder::results(0.0).remove(0)
+    };
+    let root = tempfile::tempdir().unwrap();
+    let (a, b) = (root.path().join("a"), root.path().join("b"));
+    let first = vec![
+        table(
+            "grid",
+            &["RTT", "loss", "ms"],
+            vec![
+                vec![1.0.into(), 0.0.into(), 5.0.into()],
+                vec![1.0.into(), 1.0.into(), 6.0.into()],
+            ],
+        ),
+        table(
+            "cells",
+            &["what", "ratio"],
+            vec![vec!["hybrid".into(), "1.188 [1.187, 1.189]".into()]],
+        ),
+        table("ragged", &["what", "ms"], vec![vec!["short".into()], vec![]]),
+        table("empty", &[], Vec::new()),
+        table(
+            "zero",
+            &["what", "ms"],
+            vec![vec!["a".into(), 0.0.into()], vec!["a".into(), f64::NAN.into()]],
+        ),
+        table("gone", &["what"], Vec::new()),
+    ];
+    let second = vec![
+        table(
+            "grid",
+            &["loss", "RTT", "ms", "more"],
+            vec![
+                vec![1.0.into(), 1.0.into(), 6.0.into(), 0.0.into()],
+                vec![0.0.into(), 1.0.into(), 5.5.into(), 0.0.into()],
+            ],
+        ),
+        table(
+            "cells",
+            &["what", "ratio"],
+            vec![vec!["hybrid".into(), "1.300 [1.290, 1.310]".into()]],
+        ),
+        table("ragged", &["what", "ms"], vec![vec!["short".into(), 3.0.into()]]),
+        table("empty", &[], Vec::new()),
+        table(
+            "zero",
+            &["what", "ms"],
+            vec![vec!["a".into(), 4.0.into()], vec!["a".into(), 5.0.into()]],
+        ),
+    ];
+    folder::write(&a, &[told(first)]);
+    folder::write(&b, &[told(second)]);
+    let comparison = compare(&a, &b).unwrap();
+    let change = |table: &str| {
+        comparison.changes.iter().filter(|one| one.table == table).collect::<Vec<_>>()
+    };
+    let [grid] = change("grid")[..] else { panic!("{comparison:?}") };
+    assert_eq!((grid.a, grid.b, grid.row.as_str()), (5.0, 5.5, "loss 0"));
+    assert_eq!(grid.judgement, Judgement::Outside, "10 % with controls within 1 %");
+    let [cells] = change("cells")[..] else { panic!("{comparison:?}") };
+    assert_eq!(
+        (cells.judgement, cells.by.as_str()),
+        (Judgement::Outside, "[1.187, 1.189] and [1.290, 1.310]")
+    );
+    assert!(
+        change("zero")
+            .iter()
+            .all(|one| one.judgement == Judgement::Unknown && one.percent.is_none())
+    );
+    assert!(comparison.only_a.iter().any(|what| what == "odd: table gone"));
+    assert!(comparison.only_b.iter().any(|what| what == "odd: column more of grid"));
+    assert!(!text(&comparison, 1).is_empty());
+    assert!(compare(&a, &root.path().join("none")).is_err());
+}
