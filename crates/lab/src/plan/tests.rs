@@ -217,3 +217,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_example_plans_are_plans() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/plans");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|end| end == "toml") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let plan = Plan::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            assert!(plan.estimate(true) < Duration::from_secs(300), "{}", path.display());
+            count += 1;
+        }
+    }
+    assert!(count >= 5);
+}
