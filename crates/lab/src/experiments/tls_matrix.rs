@@ -66,9 +66,12 @@ fn run(run: &mut Run<'_>) -> Result<(), LabError> {
     bodies::tell(run, &bodies);
 
     let legacy = legacy(run, stack)?;
-    let study = study::measure(run, profile, &all, &legacy, study::curves())?;
+    let one_certificate = one_certificate(run, stack)?;
+    let study = study::measure(run, profile, &all, &legacy, &one_certificate)?;
     study::tell(run, &study);
-    paquin::run(run, profile, &chosen)?;
+    if let (Some((subject, _)), Some(base)) = (all.first(), one_certificate.first()) {
+        paquin::run(run, &Subject { certificates: 1, ..*subject }, &base.trace)?;
+    }
 
     let seed = run.seed();
     let points = beside::measure(run, stack.name(), seed, &grid::live(run.quick())?)?;
@@ -94,6 +97,16 @@ fn chosen(all: &[(Subject, Contender)]) -> Vec<Contender> {
         .filter_map(|name| all.iter().find(|(_, contender)| contender.name == *name))
         .map(|(_, contender)| contender.clone())
         .collect()
+}
+
+/// Classical and hybrid with one certificate.
+fn one_certificate(run: &mut Run<'_>, stack: &dyn Stack) -> Result<Vec<Contender>, LabError> {
+    let mut subjects = Vec::new();
+    for (group, signature) in [grid::CLASSICAL, grid::HYBRID] {
+        subjects.push(Subject::new(group, signature, 1)?);
+    }
+    let measured = play::contenders(run, stack, &subjects)?;
+    Ok(measured.into_iter().map(|(_, contender)| contender).collect())
 }
 
 /// The study's algorithms at its lowest level, as far as they are compiled in, under the study's names.

@@ -226,7 +226,8 @@ fn the_example_plans_are_plans() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|end| end == "toml") {
             let text = std::fs::read_to_string(&path).unwrap();
-            let plan = Plan::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let plan =
+                Plan::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             assert!(plan.estimate(true) < Duration::from_secs(300), "{}", path.display());
             count += 1;
         }

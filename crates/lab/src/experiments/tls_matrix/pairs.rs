@@ -51,6 +51,9 @@ pub(super) fn tell(run: &mut Run<'_>, seen: &[Seen], contenders: &[(Subject, Con
         run.chart(show::difference_ecdf("differences", point, names.get(1..).unwrap_or_default()));
     }
     run.table(mean_against_count(seen));
+    if let Some(sentence) = packets(contenders) {
+        run.summary(sentence);
+    }
     for sentence in costs(seen).into_iter().chain(windows(contenders, seen)) {
         run.summary(sentence);
     }
@@ -65,6 +68,32 @@ pub(super) fn close_point(seen: &[Seen]) -> Option<&Seen> {
 pub(super) fn at(seen: &[Seen], rtt_us: u64, loss: f64) -> Option<&Seen> {
     seen.iter()
         .find(|point| point.link.rtt_us == rtt_us && point.link.loss.to_bits() == loss.to_bits())
+}
+
+/// Whether the hybrid sends more packets than the classical pair: only then loss treats them differently.
+fn packets(contenders: &[(Subject, Contender)]) -> Option<String> {
+    let of = |pair: (&str, &str)| {
+        let name = grid::name(pair);
+        let (_, contender) = contenders.iter().find(|(_, contender)| contender.name == name)?;
+        let trace = &contender.trace;
+        let until = trace.steps.get(..=trace.client_done)?;
+        let packets: u64 =
+            until.iter().map(|step| u64::from(step.bytes).div_ceil(super::sizes::MSS)).sum();
+        let bytes = trace.bytes(Side::Client) + trace.bytes(Side::Server);
+        Some((packets, bytes))
+    };
+    let ((classical, classical_bytes), (hybrid, hybrid_bytes)) =
+        (of(grid::CLASSICAL)?, of(grid::HYBRID)?);
+    let meaning = if classical == hybrid {
+        "so loss treats both alike, and what is left of the difference is processor time"
+    } else {
+        "and each more can be lost"
+    };
+    Some(format!(
+        "The hybrid's handshake has {} bytes more than the classical one's ({hybrid_bytes} against {classical_bytes}), in {hybrid} \
+         packets with data against {classical}: {meaning}.",
+        hybrid_bytes.saturating_sub(classical_bytes)
+    ))
 }
 
 /// What the chosen pairs cost, in sentences.

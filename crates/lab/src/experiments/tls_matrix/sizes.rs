@@ -43,37 +43,59 @@ pub(super) const SIGNATURES: [Signature; 4] = [
 ];
 
 /// An uncompressed point on P-256.
-const POINT: u32 = 65;
+pub(super) const POINT: u32 = 65;
 /// The study's hybrid signature: uint32 length, classical signature, post-quantum signature.
 const LENGTH: u32 = 4;
 
 /// Bytes of a TLS segment on Ethernet: 1500 less IP, TCP and its timestamps.
 pub(super) const MSS: u64 = 1448;
 
-/// The handshake of a measured subject with ECDSA P-256, its algorithms replaced: shares, and in each certificate that travels a public key
-/// and a signature, and one more signature in CertificateVerify. Processor time is zero.
+/// Bytes that stand in the place of a subject's own.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bytes {
+    /// The client's share.
+    pub(super) client_share: u32,
+    /// The server's share.
+    pub(super) server_share: u32,
+    /// What is more in a public key than the subject has.
+    pub(super) key: u32,
+    /// What is more in a signature.
+    pub(super) signature: u32,
+}
+
+/// The handshake of a measured subject, its algorithms replaced: shares, and in each certificate that travels a public key and a signature,
+/// and one more signature in CertificateVerify. Processor time is zero.
+pub(super) fn replace(base: &Trace, subject: &Subject, bytes: Bytes) -> Option<Trace> {
+    let mut trace = base.clone();
+    let certificates = u32::from(subject.certificates);
+    let client = u32::try_from(subject.key_exchange.client_share_len).ok()?;
+    let server = u32::try_from(subject.key_exchange.server_share_len).ok()?;
+    let more = certificates * (bytes.key + bytes.signature) + bytes.signature;
+    let hello = trace.steps.iter_mut().find(|step| step.from == Side::Client)?;
+    hello.bytes = (hello.bytes + bytes.client_share).checked_sub(client)?;
+    let flight = trace.steps.iter_mut().find(|step| step.from == Side::Server)?;
+    flight.bytes = (flight.bytes + bytes.server_share + more).checked_sub(server)?;
+    for step in &mut trace.steps {
+        step.cpu_ns = 0;
+    }
+    trace.server_after_ns = 0;
+    Some(trace)
+}
+
+/// The study's hybrids in the place of a measured subject with ECDSA P-256, whose own signatures stay beside the new ones.
 pub(super) fn compose(
     base: &Trace,
     subject: &Subject,
     kem: &Kem,
     signature: &Signature,
 ) -> Option<Contender> {
-    let mut trace = base.clone();
-    let certificates = u32::from(subject.certificates);
-    let client = POINT + kem.public_key;
-    let old_client = u32::try_from(subject.key_exchange.client_share_len).ok()?;
-    let old_server = u32::try_from(subject.key_exchange.server_share_len).ok()?;
-    let more = certificates * (signature.public_key + signature.signature + LENGTH)
-        + signature.signature
-        + LENGTH;
-    let hello = trace.steps.iter_mut().find(|step| step.from == Side::Client)?;
-    hello.bytes = (hello.bytes + client).checked_sub(old_client)?;
-    let flight = trace.steps.iter_mut().find(|step| step.from == Side::Server)?;
-    flight.bytes = (flight.bytes + POINT + kem.ciphertext + more).checked_sub(old_server)?;
-    for step in &mut trace.steps {
-        step.cpu_ns = 0;
-    }
-    trace.server_after_ns = 0;
+    let bytes = Bytes {
+        client_share: POINT + kem.public_key,
+        server_share: POINT + kem.ciphertext,
+        key: signature.public_key,
+        signature: signature.signature + LENGTH,
+    };
+    let trace = replace(base, subject, bytes)?;
     Some(Contender { name: format!("{} (sizes)", pair(kem.name, signature.name)), trace })
 }
 
