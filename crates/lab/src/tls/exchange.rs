@@ -1,8 +1,8 @@
 //! A handshake in memory: client and server take turns on one thread, and each turn's bytes and CPU time are noted.
 
-use super::profile::server_turn;
+use super::profile::{clock, server_turn};
 use crate::error::LabError;
-use crate::trace::{Side, Step, Trace, thread_cpu};
+use crate::trace::{Side, Step, Trace};
 
 /// Turns that no handshake takes.
 const MAX_TURNS: usize = 16;
@@ -24,23 +24,23 @@ pub(super) fn shake<C: Peer, S: Peer>(
     let mut steps: Vec<Step> = Vec::with_capacity(6);
     let mut to_server = Vec::new();
     let mut to_client = Vec::new();
-    let begun = thread_cpu();
+    let begun = clock();
     let mut client = client()?;
     client.turn(&[], &mut to_server)?;
-    note(&mut steps, Side::Client, &to_server, thread_cpu() - begun)?;
-    let begun = thread_cpu();
+    note(&mut steps, Side::Client, &to_server, clock() - begun)?;
+    let begun = clock();
     server_turn(true);
     let mut server = server()?;
     server_turn(false);
-    let mut making = thread_cpu() - begun;
+    let mut making = clock() - begun;
     let mut client_done = None;
     for _ in 0..MAX_TURNS {
-        let begun = thread_cpu();
+        let begun = clock();
         to_client.clear();
         server_turn(true);
         server_half(&mut server, &to_server, &mut to_client)?;
         server_turn(false);
-        let spent = thread_cpu() - begun + std::mem::take(&mut making);
+        let spent = clock() - begun + std::mem::take(&mut making);
         if let Some(client_done) = client_done {
             let server_after_ns = nanos(spent);
             if !to_client.is_empty() {
@@ -56,10 +56,10 @@ pub(super) fn shake<C: Peer, S: Peer>(
             return Ok((trace, client, server));
         }
         note(&mut steps, Side::Server, &to_client, spent)?;
-        let begun = thread_cpu();
+        let begun = clock();
         to_server.clear();
         client.turn(&to_client, &mut to_server)?;
-        let spent = thread_cpu() - begun;
+        let spent = clock() - begun;
         if to_server.is_empty() {
             return Err(LabError::failed("the handshake stopped in the middle"));
         }

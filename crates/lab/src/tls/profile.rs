@@ -9,6 +9,7 @@ use std::io::BufReader;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use inferno::collapse::Collapse;
 use inferno::collapse::perf::{Folder, Options as FoldOptions};
@@ -18,6 +19,7 @@ use super::rounds;
 use crate::error::LabError;
 use crate::run::Settings;
 use crate::subject::Subject;
+use crate::trace::thread_cpu;
 
 /// Name of the thread while the server has its turn: see [`name_turns`].
 pub(super) const SERVER_THREAD: &str = "lab-server";
@@ -28,6 +30,19 @@ const FREQUENCY: &str = "997";
 const STACK: &str = "dwarf,16384";
 
 static NAMED: AtomicBool = AtomicBool::new(false);
+
+static UNTIMED: AtomicBool = AtomicBool::new(false);
+
+/// From now on no times are taken: nobody looks at them, and below valgrind, which hides the vDSO, rustix looks for the clock in vain
+/// and crashes.
+pub(super) fn take_no_times() {
+    UNTIMED.store(true, Ordering::Relaxed);
+}
+
+/// The CPU time of this thread so far.
+pub(super) fn clock() -> Duration {
+    if UNTIMED.load(Ordering::Relaxed) { Duration::ZERO } else { thread_cpu() }
+}
 
 /// From now on the thread is called `lab-server` while the server has its turn, so that a profile can be divided.
 pub(super) fn name_turns() {
