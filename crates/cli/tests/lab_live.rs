@@ -49,7 +49,11 @@ fn checks() {
     for check in outlast_lab::live::selftest::CHECKS {
         let begun = std::time::Instant::now();
         match (check.run)(&settings(), true) {
-            Ok(all) => for one in all { println!("{}: {} [{}] {}", check.name, one.measured, one.limit, one.met) },
+            Ok(all) => {
+                for one in all {
+                    println!("{}: {} [{}] {}", check.name, one.measured, one.limit, one.met)
+                }
+            }
             Err(error) => println!("{}: {error}", check.name),
         }
         println!("   {:?}", begun.elapsed());

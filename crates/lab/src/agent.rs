@@ -11,4 +11,11 @@ pub struct Agent {
 }
 
 /// Every one.
-pub static AGENTS: &[Agent] = &[crate::client::AGENT, crate::live::ENDS_AGENT, crate::live::EXEC_AGENT, crate::pinned::AGENT, crate::quic::AGENT, crate::tls::rounds::AGENT];
+pub static AGENTS: &[Agent] = &[
+    crate::client::AGENT,
+    crate::live::ENDS_AGENT,
+    crate::live::EXEC_AGENT,
+    crate::pinned::AGENT,
+    crate::quic::AGENT,
+    crate::tls::rounds::AGENT,
+];

@@ -427,8 +427,7 @@ impl Simulation {
                 ..Packet::default()
             };
             end.receiver.acknowledge(&mut packet);
-            let number =
-                if self.profile.pieces { departure.piece } else { departure.number };
+            let number = if self.profile.pieces { departure.piece } else { departure.number };
             let key = (number, departure.again);
             self.wires[side].send(&self.path, self.draws[side], now, key, packet);
         }
