@@ -7,6 +7,7 @@ pub mod profile;
 pub mod rounds;
 pub mod rustls;
 pub mod s2n;
+pub mod selftest;
 
 use std::path::Path;
 use std::process::Command;

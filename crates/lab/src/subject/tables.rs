@@ -171,3 +171,93 @@ impl KeyPair for Pair {
         Some(self.pkcs8.clone())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use outlast_crypto::groups::{GROUPS, Strength};
+    use outlast_crypto::keys::KEY_SPECS;
+    use rustls::NamedGroup;
+    use rustls::crypto::{ActiveKeyExchange, SupportedKxGroup};
+
+    use super::*;
+    use crate::subject::{Kind, Subject};
+    use crate::tls::Stack;
+    use crate::tls::rustls::Rustls;
+    use crate::trace::Side;
+
+    /// A group that nobody knows: another's work under another number.
+    #[derive(Debug)]
+    struct Renamed;
+
+    const NUMBER: u16 = 0xfe77;
+
+    struct Begun(Box<dyn ActiveKeyExchange>);
+
+    impl SupportedKxGroup for Renamed {
+        fn start(&self) -> Result<Box<dyn ActiveKeyExchange>, rustls::Error> {
+            Ok(Box::new(Begun(GROUPS[0].key_exchange.start()?)))
+        }
+
+        fn start_and_complete(
+            &self,
+            share: &[u8],
+        ) -> Result<rustls::crypto::CompletedKeyExchange, rustls::Error> {
+            let mut completed = GROUPS[0].key_exchange.start_and_complete(share)?;
+            completed.group = self.name();
+            Ok(completed)
+        }
+
+        fn name(&self) -> NamedGroup {
+            NUMBER.into()
+        }
+    }
+
+    impl ActiveKeyExchange for Begun {
+        fn complete(
+            self: Box<Self>,
+            share: &[u8],
+        ) -> Result<rustls::crypto::SharedSecret, rustls::Error> {
+            self.0.complete(share)
+        }
+
+        fn pub_key(&self) -> &[u8] {
+            self.0.pub_key()
+        }
+
+        fn group(&self) -> NamedGroup {
+            NUMBER.into()
+        }
+    }
+
+    #[test]
+    fn a_new_row_of_crypto_takes_part() {
+        static NEW: &[Group] = &[Group {
+            name: "Renamed",
+            code_point: NUMBER,
+            strength: Strength::Hybrid,
+            client_share_len: GROUPS_FIRST.0,
+            server_share_len: GROUPS_FIRST.1,
+            fips: false,
+            key_exchange: &Renamed,
+        }];
+        const GROUPS_FIRST: (usize, usize) = (1184 + 32, 1088 + 32);
+        let rows: &'static [KeyExchange] = Box::leak(key_exchanges(NEW).into_boxed_slice());
+        let signatures = Box::leak(authentications(KEY_SPECS).into_boxed_slice());
+        let authentication = signatures.iter().find(|row| row.name == "ML-DSA-44").unwrap();
+        for kind in [Kind::Full, Kind::HelloRetry, Kind::Resumed, Kind::Mutual] {
+            let key_exchange = &rows[0];
+            let subject = Subject { key_exchange, authentication, certificates: 2, kind };
+            let trace = Rustls.prepare(&subject).unwrap().handshake().unwrap();
+            assert!(trace.bytes(Side::Client) > 1184, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn key_types_without_a_scheme_of_tls_have_no_row() {
+        let rows = authentications(KEY_SPECS);
+        for absent in ["SLH-DSA", "P-256K1", "ML-KEM", "HMAC", "SYMMETRIC", "ECDSA-P256"] {
+            assert!(!rows.iter().any(|row| row.name.contains(absent)), "{absent}");
+        }
+        assert!(rows.len() >= 10);
+    }
+}

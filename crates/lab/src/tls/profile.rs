@@ -26,8 +26,8 @@ pub(super) const SERVER_THREAD: &str = "lab-server";
 const CLIENT_THREAD: &str = "lab-client";
 /// Samples a second; prime, so that nothing periodic is always or never hit.
 const FREQUENCY: &str = "997";
-/// Bytes of stack that are kept with each sample.
-const STACK: &str = "dwarf,16384";
+/// Bytes of stack that are kept with each sample: ML-KEM puts its matrices there.
+const STACK: &str = "dwarf,32768";
 
 static NAMED: AtomicBool = AtomicBool::new(false);
 
@@ -185,7 +185,7 @@ fn ticks_a_second(text: &str) -> Option<f64> {
     (ticks > 0.0 && milliseconds > 0.0).then(|| ticks / (milliseconds / 1000.0))
 }
 
-/// Stacks of a server, folded: lines `frame;frame;frame COUNT`.
+/// Stacks of a server, folded: lines `frame;frame;frame NANOSECONDS`, for one handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folded(pub String);
 
@@ -233,16 +233,18 @@ pub fn sample(
     Folder::from(FoldOptions::default())
         .collapse(BufReader::new(file), &mut folded)
         .map_err(LabError::failed)?;
-    let folded = tidy(&String::from_utf8_lossy(&folded));
+    let folded = tidy(&String::from_utf8_lossy(&folded), count);
     if folded.0.is_empty() {
         return Err(LabError::failed("perf saw nothing of the server"));
     }
     Ok(folded)
 }
 
+/// What was sampled, for one of so many handshakes: perf gives each sample the nanoseconds that it stands for.
+///
 /// Names without what says nothing to a reader: hashes at the end of Rust's, the version in AWS-LC's. Everything up to the
 /// server's turn is cut off, so that stacks of both begin alike.
-fn tidy(folded: &str) -> Folded {
+fn tidy(folded: &str, handshakes: u64) -> Folded {
     let mut counts: HashMap<String, u64> = HashMap::new();
     for line in folded.lines() {
         let Some((stack, count)) = line.rsplit_once(' ') else { continue };
@@ -252,8 +254,10 @@ fn tidy(folded: &str) -> Folded {
         let stack = [&["server".to_owned()], kept].concat().join(";");
         *counts.entry(stack).or_default() += count.parse::<u64>().unwrap_or_default();
     }
-    let mut lines: Vec<_> =
-        counts.into_iter().map(|(stack, count)| format!("{stack} {count}\n")).collect();
+    let mut lines: Vec<_> = counts
+        .into_iter()
+        .map(|(stack, count)| format!("{stack} {}\n", count / handshakes.max(1)))
+        .collect();
     lines.sort_unstable();
     Folded(lines.concat())
 }
@@ -265,17 +269,38 @@ fn frame(name: &str) -> String {
         }
         _ => name,
     };
-    match name.strip_prefix("aws_lc_") {
-        Some(rest) => rest
-            .trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '_')
-            .to_owned(),
-        None => name.to_owned(),
+    if let Some(rest) = name.strip_prefix("aws_lc_") {
+        let version = |letter: char| letter.is_ascii_digit() || letter == '_';
+        return rest.trim_start_matches(version).to_owned();
+    }
+    // `<a::b::Type<C> as d::Trait>::method` is `Type::method`, `a::b::c::function` is `c::function`.
+    let (name, method) = match name.strip_prefix('<').and_then(|rest| rest.split_once(" as ")) {
+        Some((implementer, rest)) => {
+            (implementer, rest.rsplit_once(">::").map(|(_, method)| method))
+        }
+        None => (name, None),
+    };
+    let mut depth = 0_usize;
+    let plain: String = name
+        .chars()
+        .filter(|letter| {
+            depth += usize::from(*letter == '<');
+            let outside = depth == 0;
+            depth = depth.saturating_sub(usize::from(*letter == '>'));
+            outside
+        })
+        .collect();
+    let mut last = plain.rsplit("::").filter(|part| !part.is_empty());
+    match (method, last.next(), last.next()) {
+        (Some(method), Some(implementer), _) => format!("{implementer}::{method}"),
+        (None, Some(function), Some(module)) => format!("{module}::{function}"),
+        _ => name.to_owned(),
     }
 }
 
 impl Folded {
-    /// Samples in all.
-    pub fn samples(&self) -> u64 {
+    /// Nanoseconds of one handshake, in all.
+    pub fn nanos(&self) -> u64 {
         let counts = self.0.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
         counts.sum()
     }
@@ -304,7 +329,7 @@ fn draw(folded: &str, title: &str, notes: &str) -> Result<String, LabError> {
     let mut options = flamegraph::Options::default();
     options.title = title.to_owned();
     options.notes = notes.to_owned();
-    options.count_name = "samples".to_owned();
+    options.count_name = "ns a handshake".to_owned();
     options.deterministic = true;
     options.font_type = "sans-serif".to_owned();
     options.min_width = 0.2;
@@ -350,10 +375,33 @@ mod tests {
 
     #[test]
     fn stacks_begin_at_the_server_s_turn() {
-        let folded = "lab-server;main;outlast_lab::tls::exchange::server_half::h0123456789abcdef;aws_lc_0_44_0_SHA256 3\n\
-                      lab-server;main;x::server_half;aws_lc_0_44_0_SHA256 2\nlab-server;[unknown] 1\n";
-        assert_eq!(tidy(folded).0, "server;SHA256 5\nserver;[unknown] 1\n");
-        assert_eq!(tidy(folded).samples(), 6);
+        let folded = "lab-server;main;outlast_lab::tls::exchange::server_half::h0123456789abcdef;aws_lc_0_44_0_SHA256 30\n\
+                      lab-server;main;x::server_half;aws_lc_0_44_0_SHA256 20\nlab-server;[unknown] 10\n";
+        assert_eq!(tidy(folded, 2).0, "server;SHA256 25\nserver;[unknown] 5\n");
+        assert_eq!(tidy(folded, 1).nanos(), 60);
+    }
+
+    #[test]
+    fn names_of_frames_are_short() {
+        for (long, short) in [
+            (
+                "<rustls::server::hs::ExpectClientHello as rustls::State<x::Y>>::handle",
+                "ExpectClientHello::handle",
+            ),
+            (
+                "rustls::common_state::CommonState::process_main_protocol",
+                "CommonState::process_main_protocol",
+            ),
+            ("aws_lc_0_44_0_EVP_DigestSign", "EVP_DigestSign"),
+            (
+                "rustls::conn::ConnectionCore<Data>::process_new_packets",
+                "ConnectionCore::process_new_packets",
+            ),
+            ("[unknown]", "[unknown]"),
+            ("main", "main"),
+        ] {
+            assert_eq!(frame(long), short);
+        }
     }
 
     #[test]
