@@ -12,6 +12,7 @@ use outlast_lab::client::pool::{self, Pools, Size};
 use outlast_lab::client::turns::{Cycle, Mode, Slot, Turns};
 use outlast_lab::client::{Caller, Work};
 use outlast_lab::error::LabError;
+use outlast_lab::link::Link;
 use outlast_lab::pinned::tied;
 use outlast_lab::run::Settings;
 use outlast_lab::site::Site;
@@ -115,6 +116,40 @@ fn idle_connections_are_closed_after_their_timeout() {
     assert!((7..=12).contains(&short.handshakes), "{short:?}");
     assert!((2..=4).contains(&long.handshakes), "{long:?}");
     assert!(short.bursts_us.iter().all(|burst| burst.len() == 4) && short.bursts_us.len() == 3);
+}
+
+/// Over an emulated link, where that is possible, a request takes its round trip, and the servers stay when the link changes.
+#[test]
+fn a_link_is_between_client_and_server() {
+    let (folder, settings, stop) =
+        (tempfile::tempdir().unwrap(), settings(), AtomicBool::new(false));
+    let link = |ms| Some(Link::new(Duration::from_millis(ms), 0.0));
+    let mut site = Site::at(&settings, &stop, folder.path(), link(5), &["ecdsa-p256"]);
+    let mode = |cycle| Mode { caller: caller(0, "X25519MLKEM768", false), cycle };
+    let modes = vec![mode(Cycle::Kept), mode(Cycle::Requests(1))];
+    let mut fastest = || -> Result<[u32; 2], LabError> {
+        let turns = Turns { modes: modes.clone(), rounds: 2, slot_us: 50_000, seed: 1 };
+        let rounds: Vec<Vec<Slot>> = site.call(Work::Turns(turns))?;
+        let least = |index: usize| {
+            rounds.iter().flat_map(|round| round[index].times_us.clone()).min().unwrap()
+        };
+        Ok([least(0), least(1)])
+    };
+    let measured = match fastest() {
+        // Without root, or while somebody else emulates.
+        Err(LabError::Unavailable { .. }) => return,
+        other => other.unwrap(),
+    };
+    // TCP, TLS and the request are a round trip each. The link is calibrated by the median, so the fastest may be a little below.
+    assert!(measured[0] > 4_700 && measured[1] > 14_400, "{measured:?}");
+    assert!(measured[0] < 10_000, "{measured:?}");
+    let server = site.server(0).unwrap().child.id();
+    site.over(link(20));
+    let turns = Turns { modes, rounds: 1, slot_us: 50_000, seed: 1 };
+    let rounds: Vec<Vec<Slot>> = site.call(Work::Turns(turns)).unwrap();
+    assert!(rounds[0][0].times_us.iter().all(|time| *time > 19_000), "{rounds:?}");
+    assert_eq!(site.server(0).unwrap().child.id(), server);
+    assert!(site.proof().unwrap().is_some_and(|proof| proof.packets[0] > 10));
 }
 
 /// A server that dies in the middle is the one that is blamed, at once, and the place can be told apart from a client's trouble.
