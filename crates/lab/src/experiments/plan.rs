@@ -32,14 +32,6 @@ fn run(run: &mut Run<'_>) -> Result<(), LabError> {
     let Some(plan) = run.settings().plan.clone() else {
         return Err(LabError::Plan("there is no plan: give one by --plan FILE".to_owned()));
     };
-    // A folder's points belong to one plan.
-    let text = serde_json::to_string(&plan).map_err(LabError::failed)?;
-    let same: String = run.point("the plan", Duration::ZERO, || Ok(text.clone()))?;
-    if same != text {
-        return Err(LabError::Plan(
-            "this folder has results of another plan: choose another folder".to_owned(),
-        ));
-    }
     run.note(format!("{}: {}.", plan.title, told(&plan)));
     let seed = plan.seed.unwrap_or(run.seed());
     if !plan.rtt_us.is_empty() && !plan.engines.is_empty() {

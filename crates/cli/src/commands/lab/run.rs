@@ -87,9 +87,7 @@ fn choose(names: &[String], planned: bool) -> Result<Vec<&'static Experiment>, F
 }
 
 fn read_plan(path: &std::path::Path) -> Result<Plan, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
-    Plan::parse(&text)
-        .map_err(|error| super::failure(&error).prefixed(&path.display().to_string()).code(2))
+    Plan::load(path).map_err(|error| super::failure(&error).code(2))
 }
 
 /// Where the page is, and what there is not.
