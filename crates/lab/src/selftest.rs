@@ -28,6 +28,10 @@ pub struct Check {
 
 /// Every check, engine by engine.
 pub fn checks() -> Vec<&'static Check> {
-    let engines = [crate::live::selftest::CHECKS, crate::quic::selftest::CHECKS];
+    let engines = [
+        crate::tls::selftest::CHECKS,
+        crate::live::selftest::CHECKS,
+        crate::quic::selftest::CHECKS,
+    ];
     engines.into_iter().flatten().collect()
 }
