@@ -1,4 +1,5 @@
 //! Handshakes in memory: every algorithm, every kind, and the bytes of their flights.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use outlast_lab::subject::{KeyExchange, Kind, Subject, authentications, key_exchanges};
 use outlast_lab::tls::rounds::{self, Part};

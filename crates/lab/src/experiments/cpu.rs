@@ -1,5 +1,7 @@
 //! `cpu`: what a handshake costs the processor, in microseconds and cycles, on each TLS implementation; and where the time goes.
 
+mod flames;
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +12,7 @@ use crate::result::{Axis, Chart, Finding, Marks, Rule, Series, Table, Value, Ver
 use crate::run::{Run, Settings};
 use crate::statistics::{Estimate, quantile, sorted};
 use crate::subject::{Subject, authentications, key_exchanges};
-use crate::tls::profile::{self, Folded, Ticks};
+use crate::tls::profile::{self, Ticks};
 use crate::tls::rounds::{self, Measured, Part};
 use crate::tls::{STACKS, Stack};
 
@@ -145,7 +147,7 @@ fn run(run: &mut Run<'_>) -> Result<(), LabError> {
         ticks.by
     ));
     run.note("A handshake is full, TLS 1.3, one certificate below a root that the client has, verified, in memory: no sockets, no kernel. Figures are 10th percentiles; where ML-DSA signs, whose cost varies by itself, means.");
-    flames(run, &wanted)
+    flames::tell(run, &wanted)
 }
 
 fn ticks(run: &mut Run<'_>, subject: &Subject) -> Result<Ticks, LabError> {
@@ -535,66 +537,4 @@ fn published(run: &mut Run<'_>, outcomes: &[Outcome], ticks: &Ticks) {
             why: "Ratios depend on the processor: AVX2, AVX-512 and ADX speed up ML-KEM, ML-DSA and the curves by different factors.".to_owned(),
         });
     }
-}
-
-#[derive(Serialize, Deserialize)]
-struct Flames {
-    classical: String,
-    hybrid: String,
-}
-
-fn flames(run: &mut Run<'_>, wanted: &[Subject]) -> Result<(), LabError> {
-    let (settings, stop, size) = (run.settings(), run.stop_flag(), size(run.settings()));
-    let both = [subject(wanted, BASE), subject(wanted, HYBRID)];
-    let [Some(base), Some(hybrid)] = both else { return Ok(()) };
-    let key = format!("flames rustls, {} handshakes", size.sampled);
-    let flames = run.point(&key, flames_cost(settings), || {
-        let sample =
-            |index: usize| profile::sample(settings, "rustls", &wanted[index], size.sampled, stop);
-        tried(
-            sample(base).and_then(|classical| {
-                Ok(Flames { classical: classical.0, hybrid: sample(hybrid)?.0 })
-            }),
-        )
-    })?;
-    let flames = match flames {
-        Tried::Done(flames) => flames,
-        Tried::Not(reason) => {
-            run.note(format!("There are no flame graphs: {reason}."));
-            return Ok(());
-        }
-    };
-    let (classical, hybrid) = (Folded(flames.classical), Folded(flames.hybrid));
-    let micros = |folded: &Folded| Duration::from_nanos(folded.nanos()).as_secs_f64() * 1e6;
-    let how = format!(
-        "Samples of cpu-clock in the server's turns of {} handshakes, rustls, ECDSA P-256; they are disturbed by whatever else runs, so shares say more than times.",
-        size.sampled
-    );
-    let pictures = [
-        (
-            "flame-classical.svg",
-            classical.svg("Server, x25519", &how)?,
-            format!(
-                "Where the server's time goes with x25519: {:.0} µs a handshake. {how}",
-                micros(&classical)
-            ),
-        ),
-        (
-            "flame-hybrid.svg",
-            hybrid.svg("Server, X25519MLKEM768", &how)?,
-            format!("The same with X25519MLKEM768: {:.0} µs a handshake.", micros(&hybrid)),
-        ),
-        (
-            "flame-difference.svg",
-            hybrid.differential(&classical, "Server, X25519MLKEM768 less x25519", &how)?,
-            "X25519MLKEM768 less x25519: red where the hybrid spends more, blue where less."
-                .to_owned(),
-        ),
-    ];
-    for (file, svg, caption) in pictures {
-        let path = run.folder().join(file);
-        std::fs::write(&path, svg).map_err(|error| LabError::file(&path, error))?;
-        run.picture(file, caption);
-    }
-    Ok(())
 }
