@@ -8,8 +8,10 @@ mod clock;
 mod congestion;
 mod estimate;
 mod receiver;
+pub mod selftest;
 mod sender;
 mod simulation;
+pub mod validation;
 mod wire;
 
 #[cfg(test)]
@@ -42,6 +44,8 @@ pub struct Profile {
     pub undoes_syn: bool,
     /// Whether the emulation loses together what TCP hands over in one piece. No network does that; `netem` does, unless packets are cut before it.
     pub pieces: bool,
+    /// Whether a client's probe waits for two round trips and 200 ms although the timeout is earlier.
+    pub patient_client: bool,
     /// Where these are from.
     pub source: &'static str,
 }
@@ -57,6 +61,7 @@ pub static PROFILES: &[Profile] = &[
         replies: 1,
         undoes_syn: true,
         pieces: false,
+        patient_client: false,
         source: "net/ipv4 of Linux 6.18: tcp_syn_linear_timeouts (since 6.5), TCP_TIMEOUT_MIN_US (since 6.7), \
                  tcp_pingpong_thresh; HZ=250 as most distributions of servers configure",
     },
@@ -69,6 +74,7 @@ pub static PROFILES: &[Profile] = &[
         replies: 1,
         undoes_syn: true,
         pieces: false,
+        patient_client: false,
         source: "as linux-6.18, with HZ=1000 as Fedora, Arch and Ubuntu since 24.10 configure",
     },
     Profile {
@@ -80,6 +86,7 @@ pub static PROFILES: &[Profile] = &[
         replies: 3,
         undoes_syn: true,
         pieces: false,
+        patient_client: false,
         source: "net/ipv4 of Linux 5.4 (Ubuntu 20.04, HZ=250): SYNs back off from the first, TCP_TIMEOUT_MIN is two ticks, \
                  TCP_PINGPONG_THRESH is 3 (since 5.1)",
     },
@@ -92,6 +99,7 @@ pub static PROFILES: &[Profile] = &[
         replies: 1,
         undoes_syn: false,
         pieces: false,
+        patient_client: false,
         source: "net/ipv4 of Linux 4.15 (Ubuntu 18.04, HZ=250): as 5.4, RACK waits 1 ms at least, one reply makes a \
                  conversation",
     },
@@ -104,6 +112,7 @@ pub static PROFILES: &[Profile] = &[
         replies: 3,
         undoes_syn: false,
         pieces: true,
+        patient_client: true,
         source: "net/ipv4 of Linux 5.0 (Ubuntu 18.04's later kernels, HZ=250) under netem as the studies of 2019 and 2022 set it up: since \
                  4.17 TCP hands over pieces of several packets whatever `ethtool -K gso off` says, and netem loses a piece whole",
     },

@@ -168,6 +168,7 @@ pub(super) struct Sender {
     /// State of the noise in readings of the clock, and the present reading's.
     noise: u64,
     noise_ns: u64,
+    patient: bool,
     // Use of the window.
     limited: bool,
     most_out: u32,
@@ -183,7 +184,8 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn clear(&mut self, noise: u64) {
+    /// Ready for a connection. `patient` is whether its probes wait although the timeout is earlier.
+    pub(super) fn clear(&mut self, noise: u64, patient: bool) {
         self.segments.clear();
         self.out.clear();
         *self = Self {
@@ -196,6 +198,7 @@ impl Sender {
             threshold: INFINITE,
             due: NEVER,
             noise,
+            patient,
             ..Self::default()
         };
     }
@@ -758,7 +761,7 @@ impl Sender {
             {
                 continue;
             }
-            let waited = (now - segment.sent) / 1000;
+            let waited = (now + self.noise_ns - segment.sent) / 1000;
             if waited >= patience {
                 if segment.lost {
                     resent += 1;
@@ -946,7 +949,7 @@ impl Sender {
         } else {
             self.until_timeout_us(kernel, now)
         };
-        if left > 0 {
+        if left > 0 && !self.patient {
             jiffies = jiffies.min(clock.jiffies(u64::try_from(left).unwrap_or(u64::MAX)));
         }
         self.set(kernel, now, Pending::Probe, jiffies);
@@ -956,6 +959,7 @@ impl Sender {
     /// The timer fires (`tcp_write_timer_handler`).
     pub(super) fn timer(&mut self, kernel: Kernel, now: u64) {
         self.due = NEVER;
+        self.noise_ns = 0;
         match self.pending {
             Pending::Nothing => {}
             Pending::Reorder => {

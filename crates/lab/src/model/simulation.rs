@@ -133,8 +133,8 @@ struct End {
 }
 
 impl End {
-    fn clear(&mut self, noise: u64) {
-        self.sender.clear(noise);
+    fn clear(&mut self, noise: u64, patient: bool) {
+        self.sender.clear(noise, patient);
         self.receiver.clear();
         *self = Self {
             sender: std::mem::take(&mut self.sender),
@@ -187,9 +187,10 @@ impl Simulation {
     pub(super) fn run(&mut self, script: &Script, seed: u64, flow: u64) -> Outcome {
         self.draws = [Draw::new(seed, flow, Side::Client), Draw::new(seed, flow, Side::Server)];
         self.clock = Clock::new(self.profile, self.draws[CLIENT].bits(u32::MAX, 0));
-        for ((end, wire), draw) in self.ends.iter_mut().zip(&mut self.wires).zip(self.draws) {
-            end.clear(draw.bits(u32::MAX, 1));
-            wire.clear();
+        for (side, end) in self.ends.iter_mut().enumerate() {
+            let patient = side == CLIENT && self.profile.patient_client;
+            end.clear(self.draws[side].bits(u32::MAX, 1), patient);
+            self.wires[side].clear();
         }
         self.outcome = nothing();
         self.send_syn(CLIENT, 0);

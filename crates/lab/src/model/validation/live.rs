@@ -1,0 +1,158 @@
+//! Against engine 3: the same flights, over this machine's TCP and the emulated link, with the same losses packet by packet.
+//!
+//! The live engine plays the traces, so that TLS is in neither. What a system costs besides (system calls, wake-ups, the link's own
+//! lateness) is taken from those connections of a point that no loss delays, as the median of what they take longer than the model says, and added to
+//! all of the model's times. Connections that losses delay change nothing in the model.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::{Comparison, percent, rounded};
+use crate::error::LabError;
+use crate::link::{Link, Outcome, Transfer};
+use crate::live::{Live, available};
+use crate::model::{PROFILES, connections};
+use crate::result::{Table, Value};
+use crate::run::Settings;
+use crate::statistics::{mean, quantile, quantile_of, sorted};
+use crate::trace::{Side, Step, Trace};
+
+/// How far means and 95th percentiles may be off.
+const LIMITS_PERCENT: [f64; 2] = [10.0, 8.0];
+
+/// A point: round-trip time in milliseconds, loss, which trace.
+const POINTS: &[(u64, f64, usize)] = &[
+    (5, 0.05, 1),
+    (5, 0.10, 0),
+    (30, 0.02, 2),
+    (30, 0.05, 0),
+    (30, 0.05, 1),
+    (30, 0.10, 2),
+    (100, 0.02, 1),
+    (100, 0.05, 2),
+];
+
+/// What is played: bytes of ClientHello, of the server's flight, of the client's Finished.
+const TRACES: &[(&str, [u32; 3])] = &[
+    ("one packet each", [250, 1_200, 74]),
+    ("hybrid, ECDSA", [1_402, 2_600, 74]),
+    ("hybrid, ML-DSA-65 x2", [1_402, 15_600, 74]),
+];
+
+/// The comparison; needs what the live engine needs. The short form takes fewer connections.
+pub fn against_live(
+    settings: &Settings,
+    stop: &AtomicBool,
+    short: bool,
+) -> Result<Comparison, LabError> {
+    available()?;
+    let count = if short { 80 } else { 500 };
+    let profile = PROFILES.first().ok_or_else(|| LabError::failed("no profile"))?;
+    let seed = settings.seed;
+    let nothing = Transfer { request: 0, body: 0 };
+    let mut live: Option<Live<'_>> = None;
+    let mut rows = Vec::new();
+    let (mut within, mut typical) = (0, 0.0_f64);
+    for (rtt_ms, loss, which) in POINTS {
+        if stop.load(Ordering::Relaxed) {
+            return Err(LabError::Interrupted);
+        }
+        let Some((name, bytes)) = TRACES.get(*which) else { continue };
+        let trace = played(*bytes);
+        let rtt = Duration::from_millis(*rtt_ms);
+        let link = Link::new(rtt, *loss);
+        let engine = match &mut live {
+            Some(engine) => {
+                engine.set_link(&link, seed)?;
+                engine
+            }
+            none => none.insert(Live::open(settings, &link, seed, stop)?),
+        };
+        let real = times(&engine.play(&trace, nothing, 0, count)?);
+        let model = times(&connections(profile, &link, &trace, nothing, seed, count));
+        let calm = times(&connections(profile, &Link::new(rtt, 0.0), &trace, nothing, seed, 1));
+        let overhead = overhead(&real, &model, calm.first().copied().unwrap_or_default());
+        let real = sorted(real);
+        let model = sorted(model.into_iter().map(|time| time + overhead));
+        let figures = [
+            ("mean", mean(&model), mean(&real)),
+            ("p95", quantile(&model, 0.95), quantile(&real, 0.95)),
+        ];
+        for ((figure, ours, theirs), limit) in figures.into_iter().zip(LIMITS_PERCENT) {
+            let difference = percent(ours, theirs);
+            let met = difference.abs() <= limit;
+            within += usize::from(met);
+            if met {
+                typical = typical.max(difference.abs());
+            }
+            rows.push(vec![
+                Value::from(*name),
+                (rtt.as_secs_f64() * 1e3).into(),
+                rounded(*loss * 100.0).into(),
+                figure.into(),
+                rounded(theirs).into(),
+                rounded(ours).into(),
+                rounded(difference).into(),
+                rounded(overhead).into(),
+                if met { "within" } else { "beyond" }.into(),
+            ]);
+        }
+    }
+    let compared = rows.len();
+    let table = Table {
+        name: "model-against-live".into(),
+        title: "The model against real TCP over the emulated link".into(),
+        columns: [
+            "flights",
+            "RTT (ms)",
+            "loss (%)",
+            "figure",
+            "live (ms)",
+            "model (ms)",
+            "difference (%)",
+            "overhead (ms)",
+            "verdict",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        rows,
+        note: format!(
+            "{count} connections a point in each engine, with the same losses packet by packet; profile {}. The overhead is what this machine took longer than the model \
+             where no loss delayed anything, and is added to the model's times.",
+            profile.name
+        ),
+    };
+    Ok(Comparison {
+        table,
+        compared,
+        within,
+        limits: "means 10 %, p95 8 %".into(),
+        typical_percent: typical,
+    })
+}
+
+/// What a connection takes longer than the model says where losses delay nothing: the median of those.
+fn overhead(real: &[f64], model: &[f64], calm: f64) -> f64 {
+    let pairs = real.iter().zip(model).filter(|(_, model)| **model <= calm + 1e-6);
+    quantile_of(&pairs.map(|(real, model)| real - model).collect::<Vec<_>>(), 0.5)
+}
+
+/// Times from the SYN to the end of the handshake, in milliseconds.
+fn times(outcomes: &[Outcome]) -> Vec<f64> {
+    outcomes.iter().map(|outcome| outcome.handshake_ns as f64 / 1e6).collect()
+}
+
+fn played([hello, flight, finished]: [u32; 3]) -> Trace {
+    let step = |from, bytes, cpu_ns| Step { from, bytes, cpu_ns };
+    Trace {
+        steps: vec![
+            step(Side::Client, hello, 100_000),
+            step(Side::Server, flight, 300_000),
+            step(Side::Client, finished, 200_000),
+        ],
+        client_done: 2,
+        server_after_ns: 0,
+        hello_retry: false,
+        resumed: false,
+    }
+}
