@@ -151,3 +151,46 @@ impl Drop for Peer {
 
 /// Lines of standard error that are kept.
 const LINES: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Peer {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Peer::start("the peer", command).unwrap()
+    }
+
+    #[test]
+    fn what_it_said_last_is_told() {
+        let mut peer = shell("for i in 1 2 3 4 5 6 7 8 9 10; do echo line $i >&2; done; exit 3");
+        let stop = AtomicBool::new(false);
+        let error = peer.hear(Duration::from_secs(20), &stop, &mut || Ok(())).unwrap_err();
+        let said = error.to_string();
+        assert!(said.starts_with("the peer: ended (exit status: 3): line 3 / line 4"), "{said}");
+        assert!(said.ends_with("line 10"), "{said}");
+        assert!(peer.ended().is_some());
+    }
+
+    #[test]
+    fn silence_has_an_end_and_so_has_patience() {
+        let mut peer = shell("sleep 600");
+        let stop = AtomicBool::new(false);
+        let error = peer.hear(Duration::from_millis(100), &stop, &mut || Ok(())).unwrap_err();
+        assert!(error.to_string().contains("said nothing"), "{error}");
+        stop.store(true, Ordering::Relaxed);
+        let error = peer.hear(Duration::from_secs(20), &stop, &mut || Ok(())).unwrap_err();
+        assert!(matches!(error, LabError::Interrupted));
+        assert!(peer.ended().is_none());
+    }
+
+    #[test]
+    fn it_hears_what_is_told() {
+        let mut peer = shell("read line; echo $line");
+        peer.tell(&Line::Failed("told".into())).unwrap();
+        let stop = AtomicBool::new(false);
+        let heard = peer.hear(Duration::from_secs(20), &stop, &mut || Ok(())).unwrap();
+        assert!(matches!(heard, Line::Failed(text) if text == "told"));
+    }
+}

@@ -26,7 +26,7 @@ pub const CHECKS: &[Check] = &[
     },
     Check {
         name: "link: a rerun with the same seed pairs",
-        estimate: |short| Duration::from_secs(if short { 20 } else { 90 }),
+        estimate: |short| Duration::from_secs(if short { 30 } else { 150 }),
         run: pairing,
     },
     Check {
@@ -96,7 +96,7 @@ fn loss(settings: &Settings, short: bool) -> Result<Vec<Checked>, LabError> {
 fn pairing(settings: &Settings, short: bool) -> Result<Vec<Checked>, LabError> {
     let link = Link::new(Duration::from_millis(5), 0.05);
     let mut live = Live::open(settings, &link, settings.seed, &GO_ON)?;
-    let count = if short { 150 } else { 800 };
+    let count = if short { 50 } else { 300 };
     let trace = handshake();
     let nothing = Transfer { request: 0, body: 0 };
     let mut run = |first: u64| live.play(&trace, nothing, first, count);
