@@ -15,6 +15,7 @@ use outlast_lab::link::{Link, Outcome, Transfer};
 use outlast_lab::live::{Foreign, Live, Lost, available};
 use outlast_lab::run::Settings;
 use outlast_lab::subject::{Kind, Subject};
+use outlast_lab::tls::chain;
 use outlast_lab::trace::{Side, Step, Trace};
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
@@ -295,7 +296,7 @@ fn a_peer_that_dies_is_told_and_replaced() {
     let server = Foreign {
         address: live.server_address(4000),
         name: "localhost".into(),
-        roots: Vec::new(),
+        roots: vec![chain::server(subject.authentication, 2).unwrap().root.clone()],
         path: None,
     };
     assert!(live.wait_for(server.address, milliseconds(300)).is_err());
@@ -387,6 +388,18 @@ fn the_next_start_sweeps_what_a_dead_emulation_left() {
     other.kill().unwrap();
     other.wait().unwrap();
     assert_eq!(fs::read_to_string(ALLOWED).unwrap(), allowed);
+}
+
+/// The promises of `outlast lab selftest`, in their short form.
+#[test]
+#[ignore = "measures for a minute, and wants a machine that does nothing else: outlast lab selftest"]
+fn the_promises_of_the_link_hold() {
+    let Some(_turn) = turn() else { return };
+    for check in outlast_lab::live::selftest::CHECKS {
+        for one in (check.run)(&settings(), true).unwrap() {
+            println!("{}: {} (limit: {}) {}", check.name, one.measured, one.limit, one.met);
+        }
+    }
 }
 
 /// Children of this process with this word in their command line.

@@ -10,6 +10,7 @@ mod draw;
 mod flows;
 mod guard;
 mod kernel;
+mod netem;
 mod openssl;
 mod packet;
 mod peer;
@@ -51,7 +52,7 @@ use crate::trace::{Side, Trace};
 /// What the emulation did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
-    /// How it emulates: `tun` or `netem`.
+    /// How it emulates: `tun`. The kernel's netem can neither repeat losses nor tell its lateness.
     pub emulator: String,
     /// Whether its thread has real-time priority.
     pub real_time: bool,
@@ -180,6 +181,23 @@ impl<'a> Live<'a> {
         first: u64,
         count: u64,
     ) -> Result<Vec<Outcome>, LabError> {
+        let mut outcomes = Vec::new();
+        self.each_connection(stack, subject, transfer, first, count, &mut |outcome| {
+            outcomes.push(outcome);
+        })?;
+        Ok(outcomes)
+    }
+
+    /// The same, told in batches while it goes on: what was told before an error was measured.
+    pub fn each_connection(
+        &mut self,
+        stack: &str,
+        subject: &Subject,
+        transfer: Transfer,
+        first: u64,
+        count: u64,
+        told: &mut dyn FnMut(Outcome),
+    ) -> Result<(), LabError> {
         let index = match stack {
             "rustls" => self.pair(&Script::Rustls(Named::new(subject)))?,
             openssl::NAME => self.openssl(subject, transfer)?,
@@ -189,9 +207,7 @@ impl<'a> Live<'a> {
                 )));
             }
         };
-        let mut outcomes = Vec::new();
-        self.each(index, transfer, first, count, &mut |outcome, _| outcomes.push(outcome))?;
-        Ok(outcomes)
+        self.each(index, transfer, first, count, &mut |outcome, _| told(outcome))
     }
 
     /// The same with a server that somebody else has started at the server's end, as by [`Self::at`], and that listens by now. With a
@@ -216,7 +232,6 @@ impl<'a> Live<'a> {
     }
 
     /// Connections whose ends send as many bytes, after as much work, as in a handshake that was measured: TCP is real, TLS is not.
-    /// What was measured before an error is lost; take small counts.
     pub fn play(
         &mut self,
         trace: &Trace,
@@ -462,30 +477,7 @@ impl<'a> Live<'a> {
     /// So many times of TCP connects, in nanoseconds, the shortest first.
     fn connect_times(&self, count: usize) -> Result<Vec<u64>, LabError> {
         let address = self.server_address(LAST_SPARED);
-        let listener = self.place(Side::Server).within(|| TcpListener::bind(address))?;
-        let listener = listener.map_err(LabError::failed)?;
-        self.place(Side::Client).within(|| {
-            agents::prefer();
-            let mut times = Vec::with_capacity(count);
-            for round in 0..=count {
-                if self.stop.load(Ordering::Relaxed) {
-                    return Err(LabError::Interrupted);
-                }
-                let begun = now_ns();
-                let near = TcpStream::connect_timeout(&address, DEADLINE).map_err(|error| {
-                    LabError::failed(format!("nothing goes over the emulated link: {error}"))
-                })?;
-                let took = now_ns() - begun;
-                agents::cut(near)?;
-                let _ = listener.accept();
-                // The first one finds cold caches.
-                if round > 0 {
-                    times.push(took);
-                }
-            }
-            times.sort_unstable();
-            Ok(times)
-        })?
+        connects([self.place(Side::Client), self.place(Side::Server)], address, count, self.stop)
     }
 
     /// The numbers by which the kernel knows the two namespaces.
@@ -553,6 +545,38 @@ impl Times {
     }
 }
 
+/// So many times of TCP connects from a client's place to an address of a server's, in nanoseconds, the shortest first.
+fn connects(
+    [client, server]: [&Place; 2],
+    address: SocketAddr,
+    count: usize,
+    stop: &AtomicBool,
+) -> Result<Vec<u64>, LabError> {
+    let listener = server.within(|| TcpListener::bind(address))?.map_err(LabError::failed)?;
+    client.within(|| {
+        agents::prefer();
+        let mut times = Vec::with_capacity(count);
+        for round in 0..=count {
+            if stop.load(Ordering::Relaxed) {
+                return Err(LabError::Interrupted);
+            }
+            let begun = now_ns();
+            let near = TcpStream::connect_timeout(&address, CONNECT).map_err(|error| {
+                LabError::failed(format!("nothing goes over the emulated link: {error}"))
+            })?;
+            let took = now_ns() - begun;
+            agents::cut(near)?;
+            let _ = listener.accept();
+            // The first one finds cold caches.
+            if round > 0 {
+                times.push(took);
+            }
+        }
+        times.sort_unstable();
+        Ok(times)
+    })?
+}
+
 /// A device of the namespace of this thread.
 fn device(name: &str, address: Ipv4Addr) -> Result<SyncDevice, LabError> {
     kernel::pin()?;
@@ -598,6 +622,8 @@ const BATCH: u64 = 100;
 const PAIRS: usize = 8;
 /// How long one connection may take.
 const DEADLINE: Duration = Duration::from_secs(120);
+/// How long a connection may take that measures the link.
+const CONNECT: Duration = Duration::from_secs(30);
 /// How long a process may take to start.
 const START: Duration = Duration::from_secs(20);
 /// Rounds of calibration after the first.

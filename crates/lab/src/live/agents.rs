@@ -277,7 +277,7 @@ fn enter(path: &Path) -> Result<(), LabError> {
 
 /// Ahead of what else the machine does, if the system allows it: other work is no part of a measurement.
 pub(super) fn prefer() {
-    let _ = rustix::process::setpriority_process(None, -15);
+    let _ = rustix::process::setpriority_process(None, NICENESS);
 }
 
 /// A line to who started this process.
@@ -288,6 +288,8 @@ fn tell(line: &Line) -> Result<(), LabError> {
     out.write_all(&text).and_then(|()| out.flush()).map_err(LabError::failed)
 }
 
+/// The niceness of who connects and who serves.
+pub(super) const NICENESS: i32 = -15;
 /// Threads that wait for connections.
 const WAITERS: usize = 8;
 /// How long a server waits for a client that says nothing.

@@ -70,12 +70,14 @@ pub(super) fn pin() -> Result<(), LabError> {
 
 /// The settings of the namespace of this thread, by name.
 pub(super) fn told() -> Vec<(String, String)> {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let names = PINNED.iter().map(|(name, _)| *name).chain(TOLD.iter().copied());
-    names
-        .filter_map(|name| {
-            let value = fs::read_to_string(Path::new("/proc/sys/net").join(name)).ok()?;
-            let short = name.rsplit_once('/').map_or(name, |(_, last)| last);
-            Some((short.to_owned(), value.split_whitespace().collect::<Vec<_>>().join(" ")))
-        })
-        .collect()
+    let rows = names.filter_map(|name| {
+        let value = fs::read_to_string(Path::new("/proc/sys/net").join(name)).ok()?;
+        let short = name.rsplit_once('/').map_or(name, |(_, last)| last);
+        Some((short.to_owned(), value.split_whitespace().collect::<Vec<_>>().join(" ")))
+    });
+    let niceness =
+        ("niceness of client and server".to_owned(), super::agents::NICENESS.to_string());
+    [("kernel".to_owned(), release), niceness].into_iter().chain(rows).collect()
 }

@@ -126,6 +126,7 @@ impl Wire {
                     spare: Vec::new(),
                     allowance: ALLOWANCE_NS,
                     since: now_ns(),
+                    spin: spin_ns(),
                 };
                 work.run();
             })
@@ -225,6 +226,8 @@ struct Work {
     allowance: u64,
     /// Since when it runs.
     since: u64,
+    /// So long before a packet is due it stops sleeping.
+    spin: u64,
 }
 
 impl Work {
@@ -258,7 +261,7 @@ impl Work {
             match due {
                 None => self.sleep(now, None),
                 Some(due) if ran > self.allowance => self.sleep(now, Some(due)),
-                Some(due) if due > now + SPIN_NS => self.sleep(now, Some(due - SPIN_NS)),
+                Some(due) if due > now + self.spin => self.sleep(now, Some(due - self.spin)),
                 Some(_) => std::hint::spin_loop(),
             }
         }
@@ -379,7 +382,7 @@ impl Work {
             if written.is_err() {
                 self.counters.dropped[side] += 1;
             }
-            if self.spare.len() < WAITING {
+            if self.spare.len() < SPARE {
                 self.spare.push(first.buffer);
             }
             delivered += 1;
@@ -432,6 +435,12 @@ fn timespec(nanoseconds: u64) -> Timespec {
     Timespec { tv_sec: seconds, tv_nsec: (nanoseconds % 1_000_000_000).cast_signed() }
 }
 
+/// How long to spin: not at all where client and server have no other core to run on.
+fn spin_ns() -> u64 {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    if cores > 1 { SPIN_NS } else { 0 }
+}
+
 /// So long before a packet is due the thread stops sleeping.
 const SPIN_NS: u64 = 100_000;
 /// So long may it run without sleep: far below the second in which the kernel throttles at 95 %.
@@ -443,4 +452,6 @@ const REST_NS: u64 = 100_000;
 /// Packets at a time of one direction.
 const BATCH: usize = 64;
 /// Packets on their way in one direction, at most.
-const WAITING: usize = 1 << 17;
+const WAITING: usize = 1 << 16;
+/// Buffers that are kept for later.
+const SPARE: usize = 4096;
