@@ -66,14 +66,25 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Seconds for one request by the median cycle; for one connection where nothing is asked. A stall of the machine counts as one
-    /// cycle, however long it was.
-    pub fn typical(&self) -> f64 {
-        let cycles = if self.cycles_us.is_empty() { &self.times_us } else { &self.cycles_us };
-        let cycles_us: Vec<f64> = cycles.iter().copied().map(f64::from).collect();
-        #[expect(clippy::cast_precision_loss, reason = "counts")]
-        let requests = self.times_us.len().max(1) as f64 / cycles.len().max(1) as f64;
-        quantile_of(&cycles_us, 0.5) / requests / 1e6
+    /// Seconds for one request; for one connection where nothing is asked. Put together from this quantile of what a cycle consists of:
+    /// the first request with its connection, each of the others, and the end. A stall of the machine counts as one of them, however
+    /// long it was.
+    pub fn typical(&self, share: f64) -> f64 {
+        let quantile = |times_us: &mut dyn Iterator<Item = u32>| {
+            quantile_of(&times_us.map(f64::from).collect::<Vec<_>>(), share) / 1e6
+        };
+        let Some(count) = self.times_us.len().checked_div(self.cycles_us.len()) else {
+            return quantile(&mut self.times_us.iter().copied());
+        };
+        let count = count.max(1);
+        let first = quantile(&mut self.times_us.iter().copied().step_by(count));
+        let others = self.times_us.chunks(count).flat_map(|cycle| cycle.iter().skip(1));
+        let others = quantile(&mut others.copied());
+        let ends = self.cycles_us.iter().zip(self.times_us.chunks(count));
+        let end = quantile(&mut ends.map(|(all, cycle)| all.saturating_sub(cycle.iter().sum())));
+        #[expect(clippy::cast_precision_loss, reason = "requests of a connection")]
+        let count = count as f64;
+        (first + (count - 1.0) * others + end) / count
     }
 
     /// Seconds for one request on average.
@@ -183,19 +194,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stall_is_one_cycle() {
+    fn a_stall_is_one_of_many() {
+        // Three connections of two requests each; the end of each takes 100 microseconds, and the machine stood still twice.
         let slot = Slot {
-            nanos: 1_003_000_000,
+            nanos: 2_004_000_000,
             connections: 3,
-            times_us: vec![700, 300, 600, 400, 999_000, 1_000],
-            cycles_us: vec![1_000, 1_000, 1_000_000],
+            times_us: vec![700, 300, 600, 400, 999_000, 350],
+            cycles_us: vec![1_100, 1_100, 1_999_350],
             tcp_ns: 0,
             tls_ns: 0,
             bytes: [0; 2],
         };
-        assert!((slot.typical() - 0.000_5).abs() < 1e-12, "{}", slot.typical());
-        assert!((slot.seconds() - 1.003 / 6.0).abs() < 1e-9);
-        let kept = Slot { cycles_us: Vec::new(), ..slot };
-        assert!((kept.typical() - 0.000_85).abs() < 1e-12, "{}", kept.typical());
+        assert!((slot.typical(0.5) - 0.000_575).abs() < 1e-12, "{}", slot.typical(0.5));
+        assert!((slot.typical(0.0) - 0.000_5).abs() < 1e-12, "{}", slot.typical(0.0));
+        assert!((slot.seconds() - 2.004 / 6.0).abs() < 1e-9);
+        let kept = Slot { cycles_us: Vec::new(), ..slot.clone() };
+        assert!((kept.typical(0.5) - 0.000_5).abs() < 1e-12, "{}", kept.typical(0.5));
+        let alone = Slot { times_us: vec![900, 1_000, 1_100], ..slot };
+        assert!((alone.typical(0.5) - 0.001_1).abs() < 1e-12, "{}", alone.typical(0.5));
     }
 }

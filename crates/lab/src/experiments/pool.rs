@@ -92,7 +92,7 @@ fn run(run: &mut Run<'_>) -> Result<(), LabError> {
         run.point(&format!("{place}: a kept connection"), CAPACITY, || {
             site.call(Work::Turns(turns))
         })?;
-    let seconds: Vec<f64> = capacity.iter().flatten().map(Slot::typical).collect();
+    let seconds: Vec<f64> = capacity.iter().flatten().map(|slot| slot.typical(0.5)).collect();
     let kept = quantile_of(&seconds, 0.5);
     // In whole requests a second, so that the points of an interrupted run are of the same rate.
     let busy = (USE / kept.max(1e-6)).round();

@@ -163,7 +163,7 @@ fn estimate(settings: &Settings) -> Duration {
         places.push(Some(main_link()));
         places.extend(other_links(quick).into_iter().map(Some));
     }
-    let main = places.get(1).cloned().flatten();
+    let main = places.get(1).copied().flatten();
     let sweeps: Duration = places
         .iter()
         .map(|link| sweep_amount(quick, link.as_ref()).all(&ways, link.as_ref()) + SET_UP)
@@ -235,6 +235,12 @@ fn measure(
     Ok(Measured { ways: ways.to_vec(), processes, seed: run.seed(), slot: amount.slot })
 }
 
+/// Which quantile of a slot's requests is compared. The 10th percentile is what the machine does undisturbed; a median is needed where
+/// the work itself varies, as ML-DSA's signing does (FIPS 204, rejection sampling).
+fn share(who: &[Option<Who>]) -> f64 {
+    if who.contains(&Some(ML_DSA)) { 0.5 } else { 0.1 }
+}
+
 /// What was measured at a place.
 pub(crate) struct Measured {
     ways: Vec<Way>,
@@ -255,24 +261,27 @@ impl Measured {
         self.processes.iter().flatten().filter_map(move |round| round.get(index))
     }
 
-    /// Seconds of a request in each slot, by the slot's median cycle.
-    fn seconds(&self, index: usize) -> Vec<f64> {
-        self.slots(index).map(Slot::typical).collect()
+    /// Slots of each way.
+    fn count(&self) -> usize {
+        self.processes.iter().map(Vec::len).sum()
     }
 
-    /// Median of the slots, with its interval.
-    fn median(&self, index: usize) -> Estimate {
-        bootstrap(&self.seconds(index), self.seed, |values| quantile_of(values, 0.5))
+    /// Seconds of a request, median of the slots, with its interval.
+    fn time(&self, index: usize, share: f64) -> Estimate {
+        let seconds: Vec<f64> = self.slots(index).map(|slot| slot.typical(share)).collect();
+        bootstrap(&seconds, self.seed, |values| quantile_of(values, 0.5))
     }
 
     /// The second against the first, slots of the same round beside each other.
     fn compare(&self, first: usize, second: usize) -> Contrast {
+        let who = |index: usize| self.ways.get(index).map(|way| way.who);
+        let share = share(&[who(first), who(second)]);
         let rounds: Vec<Vec<[f64; 2]>> = self
             .processes
             .iter()
             .map(|rounds| {
                 let pair = |round: &Vec<Slot>| {
-                    Some([round.get(first)?.typical(), round.get(second)?.typical()])
+                    Some([round.get(first)?.typical(share), round.get(second)?.typical(share)])
                 };
                 rounds.iter().filter_map(pair).collect()
             })
