@@ -188,7 +188,7 @@ pub fn compare(a: &Path, b: &Path) -> Result<Comparison, LabError> {
     comparison
         .only_b
         .extend(second.told.iter().filter(missing).map(|told| told.experiment.clone()));
-    for (name, results) in [("the first", &first), ("the second", &second)] {
+    for (name, results) in [("A", &first), ("B", &second)] {
         for told in &results.told {
             for control in told.findings.controls.iter().filter(|control| !control.holds()) {
                 comparison.controls.push(format!(

@@ -24,6 +24,7 @@ use canvas::{Canvas, Role};
 
 pub use colour::{NEUTRALS, for_dark, series_colours};
 pub use scale::figure;
+pub(crate) use scale::rough;
 
 /// How a chart is drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]

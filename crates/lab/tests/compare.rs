@@ -69,7 +69,7 @@ fn what_differs_is_told_the_biggest_first() {
     let [first, second, third] = told.changes.as_slice() else { panic!("{:?}", told.changes) };
     assert_eq!((first.judgement, first.column.as_str()), (Judgement::Outside, "median (ms)"));
     assert_eq!(first.percent, Some(100.0));
-    assert_eq!(first.row, "X25519 + ECDSA P-256, RTT (ms) 1, loss (%) 0");
+    assert_eq!(first.row, "X25519 + ECDSA P-256, RTT 1 ms, loss 0 %");
     // The controls of this experiment are as far as 2.1 % apart.
     assert_eq!((second.judgement, second.column.as_str()), (Judgement::Outside, "p95 (ms)"));
     assert_eq!((third.judgement, third.column.as_str()), (Judgement::Within, "median (ms)"));

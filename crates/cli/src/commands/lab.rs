@@ -1,12 +1,14 @@
 //! `outlast lab`: what post-quantum costs, measured.
 
 mod agent;
+mod compare;
 mod list;
 mod progress;
+mod report;
 mod run;
 mod selftest;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -31,6 +33,10 @@ enum Action {
     Run(run::Arguments),
     /// List the experiments, what they reproduce and how long they take.
     List(list::Arguments),
+    /// Make the page of a results folder again: report.html, CSV, SVG and PNG.
+    Report(report::Arguments),
+    /// Compare two results folders: the machines, then what came out differently.
+    Compare(compare::Arguments),
     /// Check on this machine the accuracy that is promised; exits with 1 if a promise is not kept.
     Selftest(selftest::Arguments),
     /// A helper process of the lab itself.
@@ -42,6 +48,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     match &arguments.action {
         Action::Run(arguments) => run::run(arguments, output),
         Action::List(arguments) => list::run(arguments, output),
+        Action::Report(arguments) => report::run(arguments, output),
+        Action::Compare(arguments) => compare::run(arguments, output),
         Action::Selftest(arguments) => selftest::run(arguments, output),
         Action::Agent(arguments) => agent::run(arguments),
     }
@@ -81,6 +89,9 @@ fn failure(error: &LabError) -> Failure {
         }
         LabError::File { error, .. } if error.kind() == std::io::ErrorKind::StorageFull => failure
             .hint("what was measured is kept: make room, and the same command goes on from there"),
+        LabError::File { error, .. } if error.kind() == std::io::ErrorKind::InvalidData => {
+            failure.hint(RESULTS_HINT)
+        }
         LabError::Peer { .. } => {
             failure.hint("what was measured is kept, and the same command goes on from there")
         }
@@ -91,4 +102,19 @@ fn failure(error: &LabError) -> Failure {
 /// Where results go unless one says otherwise.
 fn default_folder() -> PathBuf {
     PathBuf::from("lab-results")
+}
+
+const RESULTS_HINT: &str = "name the folder that \"outlast lab run --out DIR\" wrote";
+
+/// The folder, if a run left it.
+fn results_folder(folder: &Path) -> Result<&Path, Failure> {
+    if !folder.is_dir() {
+        let what = if folder.exists() { "not a folder" } else { "no such folder" };
+        return Err(Failure::new(format!("{}: {what}", folder.display())).hint(RESULTS_HINT));
+    }
+    if !folder.join("run.json").is_file() {
+        let what = "has no run.json, so it is not a results folder";
+        return Err(Failure::new(format!("{} {what}", folder.display())).hint(RESULTS_HINT));
+    }
+    Ok(folder)
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Change, Comparison, Judgement, Word};
-use crate::plot::figure;
+use crate::plot::{figure, rough};
 use crate::result::{Table, Value};
 
 /// Rows that only one has are named up to so many.
@@ -212,7 +212,16 @@ fn named(table: &Table, places: impl Iterator<Item = usize>) -> BTreeMap<String,
         let cells = places.iter().filter_map(|place| Some((place, row.get(*place)?)));
         let words = cells.map(|(place, cell)| match cell {
             Value::Text(text) => text.clone(),
-            Value::Number(_) => format!("{} {}", titles(place), said(cell)),
+            Value::Number(_) => {
+                let title = titles(place);
+                match title
+                    .split_once(" (")
+                    .and_then(|(name, unit)| Some((name, unit.strip_suffix(')')?)))
+                {
+                    Some((name, unit)) => format!("{name} {} {unit}", short(cell)),
+                    None => format!("{title} {}", short(cell)),
+                }
+            }
         });
         let plain = words.collect::<Vec<_>>().join(", ");
         let mut name = plain.clone();
@@ -264,6 +273,14 @@ fn said(cell: &Value) -> String {
     match cell {
         Value::Text(text) => text.clone(),
         Value::Number(number) => figure(*number),
+    }
+}
+
+/// Figures that people chose, such as a loss of 0.5 %.
+fn short(cell: &Value) -> String {
+    match cell {
+        Value::Text(text) => text.clone(),
+        Value::Number(number) => rough(*number, 4.0),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Change, Comparison, Judgement, Side};
-use crate::plot::figure;
+use crate::plot::{figure, rough};
 use crate::report::{date, mode};
 use crate::result::Verdict;
 
@@ -24,10 +24,7 @@ pub(super) fn word(verdict: Verdict) -> &'static str {
 pub(super) fn percent(change: &Change) -> String {
     let Some(percent) = change.percent else { return "from 0".to_owned() };
     let sign = if percent > 0.0 { "+" } else { "" };
-    format!(
-        "{sign}{} %",
-        figure(if percent.abs() < 0.01 { percent } else { (percent * 100.0).round() / 100.0 })
-    )
+    format!("{sign}{} %", rough(percent, 3.0))
 }
 
 /// A judgement in words.

@@ -311,7 +311,7 @@ pub(super) fn short(value: f64) -> String {
 }
 
 /// The same with fewer digits, where there is little room.
-pub(super) fn rough(value: f64, digits: f64) -> String {
+pub(crate) fn rough(value: f64, digits: f64) -> String {
     let size = value.abs();
     if size == 0.0 || !(1e-4..1e7).contains(&size) {
         return short(value);

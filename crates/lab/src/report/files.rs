@@ -7,7 +7,12 @@ use crate::error::LabError;
 
 /// Writes a file by another one's name, so that a full disk or a kill leaves the old one.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), LabError> {
-    let folder = path.parent().unwrap_or(Path::new("."));
+    // A device or a pipe is written to; a file in its place would be a surprise.
+    if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
+        return std::fs::write(path, bytes).map_err(|error| LabError::file(path, error));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
     let write = || -> std::io::Result<()> {
         let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(folder)?;
         file.write_all(bytes)?;
@@ -50,6 +55,11 @@ mod tests {
         let missing = folder.path().join("missing").join("a.csv");
         assert!(
             matches!(write_whole(&missing, b"x"), Err(LabError::File { path, .. }) if path == missing)
+        );
+        // A full disk says so, and a device stays one.
+        let full = write_whole(Path::new("/dev/full"), b"x");
+        assert!(
+            matches!(full, Err(LabError::File { error, .. }) if error.kind() == std::io::ErrorKind::StorageFull)
         );
         // A folder in the way is not replaced, and the temporary file goes.
         std::fs::create_dir(folder.path().join("b.csv")).unwrap();
