@@ -388,9 +388,9 @@ pub(crate) fn model_cost(body: u32) -> Duration {
 /// A live connection: TCP, TLS, request, the answer's windows, a probe or a timeout for each packet lost, and the processor.
 pub(crate) fn live_cost(link: &Link, body: u32) -> Duration {
     let packets = 20 + body / 1448;
-    let windows = f64::from(32 - (packets / 10).leading_zeros()) + 3.0;
+    let windows = f64::from(32 - (packets / 12).leading_zeros()) + 2.0;
     let mut seconds = windows * link.rtt().as_secs_f64() + 0.004;
-    seconds += f64::from(packets.min(60)) * link.loss * (0.2 + 2.0 * link.rtt().as_secs_f64());
+    seconds += f64::from(packets.min(60)) * link.loss * (0.1 + link.rtt().as_secs_f64());
     if let Some(rate) = link.rate_bps {
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let rate = rate as f64;

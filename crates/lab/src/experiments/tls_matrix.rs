@@ -141,12 +141,12 @@ fn row<T>(rows: &'static [T], wanted: impl Fn(&T) -> bool) -> Option<&'static T>
     rows.iter().find(|row| wanted(row))
 }
 
-/// Whether a row is this algorithm of the study, however hyphens and cases are written.
+/// Whether a row is this algorithm of the study joined with P-256, however hyphens and cases are written.
 fn named(row: &str, wanted: &str) -> bool {
     let plain = |text: &str| {
         text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase()
     };
-    plain(row).contains(&plain(wanted))
+    plain(row).starts_with("p256") && plain(row).contains(&plain(wanted))
 }
 
 /// The classical handshake against itself: with the same losses it must be the same; with others, their means' interval must hold 1.

@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(verdict(&made_up(), 0.0), Verdict::Partly);
         assert_eq!(verdict(&[60.0; 100], 0.0), Verdict::Undecided);
         let mut odd = vec![60.0; 90];
-        odd.extend([160.0; 10]);
+        odd.extend([230.0; 10]);
         assert_eq!(verdict(&odd, 0.1), Verdict::Differs);
         assert_eq!(verdict(&[], 0.1), Verdict::Undecided);
     }

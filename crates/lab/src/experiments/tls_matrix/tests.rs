@@ -1,1 +1,140 @@
-//! Small grids.
+//! Small grids from made-up traces.
+
+use std::time::Duration;
+
+use super::{grid, named, pairs};
+use crate::experiments::play::{Contender, Place, Played, Seen, apart, interval, measure};
+use crate::experiments::show;
+use crate::link::{ClockStart, Link};
+use crate::result::Marks;
+use crate::trace::{Side, Step, Trace};
+
+fn contender(name: &str, hello: u32, flight: u32) -> Contender {
+    let step = |from, bytes| Step { from, bytes, cpu_ns: 100_000 };
+    let steps = vec![step(Side::Client, hello), step(Side::Server, flight), step(Side::Client, 80)];
+    let trace =
+        Trace { steps, client_done: 2, server_after_ns: 0, hello_retry: false, resumed: false };
+    Contender { name: name.to_owned(), trace }
+}
+
+fn place(rtt_ms: u64, loss: f64) -> Place<'static> {
+    Place {
+        part: "test",
+        profile: grid::kernel().unwrap(),
+        link: Link::new(Duration::from_millis(rtt_ms), loss),
+        transfer: grid::HANDSHAKE,
+        count: 400,
+        seed: None,
+        raw: true,
+        bytes: false,
+    }
+}
+
+fn played(rtt_ms: u64, loss: f64, seed: u64) -> Played {
+    let contenders = [
+        contender("small", 230, 1_200),
+        contender("the same", 230, 1_200),
+        contender("large", 1_416, 16_204),
+    ];
+    measure(&place(rtt_ms, loss), &contenders, seed, &|| false).unwrap()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_and_another_seed_does_not() {
+    assert_eq!(played(30, 0.05, 7), played(30, 0.05, 7));
+    assert_ne!(played(30, 0.05, 7), played(30, 0.05, 8));
+}
+
+#[test]
+fn who_is_the_same_costs_nothing_and_who_is_over_the_window_a_round_trip() {
+    let calm = played(30, 0.0, 7);
+    let row = |name: &str| calm.row(name).unwrap();
+    assert_eq!((row("the same").paired.low, row("the same").paired.high), (0.0, 0.0));
+    assert!((row("large").paired.value - 30.0).abs() < 1.5, "{:?}", row("large").paired);
+    assert_eq!(row("large").retransmitted, 0.0);
+    assert!((row("small").handshake(ClockStart::Connected).at(50) - 30.3).abs() < 0.5);
+}
+
+#[test]
+fn under_loss_pairing_tells_what_unpaired_runs_cannot() {
+    let lossy = played(30, 0.05, 7);
+    let (same, large) = (lossy.row("the same").unwrap(), lossy.row("large").unwrap());
+    assert_eq!(same.paired.value, 0.0, "flow by flow the same losses");
+    assert!(same.unpaired.high - same.unpaired.low > 10.0, "{:?}", same.unpaired);
+    assert!(large.retransmitted > same.retransmitted);
+    assert!(large.paired.low > 0.0);
+    assert_eq!(large.raw_us.as_ref().unwrap().len(), 400);
+}
+
+#[test]
+fn a_stop_leaves_nothing_half_done() {
+    let contenders = [contender("small", 230, 1_200)];
+    assert_eq!(measure(&place(30, 0.0), &contenders, 1, &|| true), None);
+}
+
+#[test]
+fn tables_and_charts_have_everybody() {
+    let seen: Vec<Seen> = [(1, 0.0), (1, 0.05), (30, 0.0), (30, 0.05)]
+        .into_iter()
+        .map(|(rtt_ms, loss)| Seen {
+            profile: "linux",
+            link: place(rtt_ms, loss).link,
+            transfer: grid::HANDSHAKE,
+            played: played(rtt_ms, loss, 7),
+        })
+        .collect();
+    let table = show::table("a", "b", "c", &seen);
+    assert_eq!(table.rows.len(), 4 * 3);
+    assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));
+    let fans = show::fans("a", "b", &seen, &["small", "large"], ClockStart::Syn);
+    let Marks::Fans { panels } = fans.marks else { panic!("no fans") };
+    assert_eq!(panels.len(), 2);
+    assert_eq!((panels[0].x.len(), panels[0].values.len()), (2, 2));
+    assert!(panels[0].values.iter().flatten().all(|list| list.is_sorted()));
+    let Marks::Heat { rows, columns, values } = show::heat("a", &seen, 0.05).marks else {
+        panic!("no heat map")
+    };
+    assert_eq!((rows.len(), columns.len(), values.len()), (2, 2, 2));
+    assert!(pairs::close_point(&seen).is_some());
+    let ecdf = show::difference_ecdf("a", &seen[3], &["large"]);
+    let Marks::Steps { series } = ecdf.marks else { panic!("no steps") };
+    assert!(series[0].points.is_sorted_by(|one, other| one[0] <= other[0]));
+}
+
+#[test]
+fn intervals_hold_what_they_should() {
+    let constant = interval(&[2.0; 50], 1);
+    assert_eq!((constant.value, constant.low, constant.high), (2.0, 2.0, 2.0));
+    let values: Vec<f64> = (0..100).map(f64::from).collect();
+    let around = interval(&values, 1);
+    assert!(around.low < 49.5 && 49.5 < around.high && around.high - around.low < 15.0);
+    let difference = apart(&values, &values);
+    assert_eq!(difference.value, 0.0);
+    assert!(difference.contains(0.0) && difference.high > 1.0);
+    assert_eq!(apart(&[], &[]).value, 0.0);
+}
+
+#[test]
+fn the_grids_are_what_was_published() {
+    for quick in [true, false] {
+        let study = grid::study(quick);
+        assert_eq!(study.rtt_us, [1_000, 2_500, 5_500, 30_000]);
+        assert_eq!(study.count, 6_000);
+        assert!(study.loss.contains(&0.0) && study.loss.contains(&0.1));
+        assert_eq!(grid::subjects(quick).unwrap()[0].name(), grid::name(grid::CLASSICAL));
+        let close = grid::pairs(quick);
+        assert!(close.rtt_us.contains(&grid::CLOSE_RTT_US));
+        assert!(close.loss.contains(&grid::CLOSE_LOSS));
+    }
+    assert!(grid::estimate(true) < Duration::from_secs(180), "{:?}", grid::estimate(true));
+    assert!(grid::estimate(false) < Duration::from_secs(2400), "{:?}", grid::estimate(false));
+}
+
+#[test]
+fn the_literatures_names_are_found_however_they_are_written() {
+    assert!(named("p256_kyber512_r2", "Kyber512"));
+    assert!(named("p256_ntru_hps2048509", "NTRU-hps2048509"));
+    assert!(named("p256_falcon512", "Falcon-512"));
+    assert!(!named("kyber512_r2", "Kyber512"), "the study joined it with P-256");
+    assert!(!named("p256_kyber768_r2", "Kyber512"));
+}
