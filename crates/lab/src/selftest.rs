@@ -30,6 +30,7 @@ pub struct Check {
 pub fn checks() -> Vec<&'static Check> {
     let engines = [
         crate::tls::selftest::CHECKS,
+        crate::model::selftest::CHECKS,
         crate::live::selftest::CHECKS,
         crate::quic::selftest::CHECKS,
     ];
