@@ -258,7 +258,7 @@ impl<'a> Live<'a> {
         let mut outcomes = Vec::new();
         let index = self.pair(&script)?;
         self.each(index, transfer, first, count, &mut |outcome, flow| {
-            outcomes.push((outcome, flow))
+            outcomes.push((outcome, flow));
         })?;
         Ok(outcomes)
     }
@@ -600,7 +600,7 @@ fn shape(link: &Link, seed: u64, less_ns: u64) -> Shape {
         delay_ns: [rtt / 2, rtt - rtt / 2],
         jitter_ns: link.jitter_us * 1000,
         chance: Chance { seed, loss: link.loss },
-        rate_bps: link.rate_bps.unwrap_or(0),
+        rate_bps: link.rate_bps,
         queue_packets: link.queue_packets as usize,
     }
 }

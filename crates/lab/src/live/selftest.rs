@@ -4,6 +4,7 @@ use std::net::UdpSocket;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use super::agents::prefer;
 use super::clock::nanos;
 use super::{Live, Proof, guard, micros, netem};
 use crate::error::LabError;
@@ -206,13 +207,16 @@ fn flood(
     const BURST: u32 = 64;
     let before = live.proof()?.packets[0];
     let address = live.server_address(7);
+    // It takes what its buffer holds, and nobody reads it: so nothing comes back.
+    let _taker =
+        live.within(Side::Server, || UdpSocket::bind(address))?.map_err(LabError::failed)?;
     let begun = Instant::now();
     let sent = live.within(Side::Client, || {
+        prefer();
         let socket = UdpSocket::bind((super::CLIENT, 0))?;
         socket.connect(address)?;
         for number in 0..count {
-            // Nobody listens: what the other end says to that comes as an error now and then.
-            let _ = socket.send(&[0; 64]);
+            socket.send(&[0; 64])?;
             if number % BURST == 0
                 && let Some(pause) = pause
             {

@@ -37,8 +37,8 @@ pub(super) struct Shape {
     pub jitter_ns: u64,
     /// Seed and loss.
     pub chance: Chance,
-    /// Bits a second; 0 is without limit.
-    pub rate_bps: u64,
+    /// Bits a second.
+    pub rate_bps: Option<u64>,
     /// Packets that may wait for the rate.
     pub queue_packets: usize,
 }
@@ -221,6 +221,7 @@ struct Work {
     ways: [Way; 2],
     flows: Flows,
     counters: Counters,
+    #[expect(clippy::vec_box, reason = "what moves between the queues and here is the box")]
     spare: Vec<Box<Buffer>>,
     /// How long the thread may still run without sleep.
     allowance: u64,
@@ -331,7 +332,7 @@ impl Work {
         let shape = &self.shape;
         let way = &mut self.ways[side];
         let mut leaves = now;
-        if shape.rate_bps > 0 {
+        if let Some(rate) = shape.rate_bps {
             while way.leaving.front().is_some_and(|leaves| *leaves <= now) {
                 way.leaving.pop_front();
             }
@@ -342,7 +343,7 @@ impl Work {
                 return;
             }
             let begins = way.leaving.back().copied().unwrap_or(now);
-            leaves = begins + length as u64 * 8_000_000_000 / shape.rate_bps;
+            leaves = begins + length as u64 * 8_000_000_000 / rate.max(1);
             way.leaving.push_back(leaves);
         } else if way.waiting.len() >= WAITING {
             self.counters.dropped[side] += 1;
