@@ -14,7 +14,7 @@ use rustls::{ClientConfig, ServerConfig};
 use s2n_quic::client::Connect;
 use s2n_quic::provider::event::events::PacketLost;
 use s2n_quic::provider::event::{ConnectionInfo, ConnectionMeta, Subscriber};
-use s2n_quic::provider::io::testing::{Executor, Handle, Io, primary, spawn, time};
+use s2n_quic::provider::io::testing::{Builder, Executor, Handle, Io, primary, spawn, time};
 use s2n_quic::provider::limits::Limits;
 use s2n_quic::provider::random;
 use s2n_quic::provider::tls::rustls as tls;
@@ -156,7 +156,7 @@ fn io(handle: &Handle) -> Result<Io, LabError> {
         .builder()
         .with_internal_recv_buffer_size(BUFFERS)
         .and_then(|builder| builder.with_internal_send_buffer_size(BUFFERS));
-    builder.and_then(|builder| builder.build()).map_err(LabError::failed)
+    builder.and_then(Builder::build).map_err(LabError::failed)
 }
 
 fn limits() -> Result<Limits, LabError> {

@@ -17,7 +17,7 @@ use crate::subject::{Kind, Subject};
 const RTTS_US: [u64; 4] = [1000, 5500, 30_000, 100_000];
 /// Link at which kinds of handshakes are compared.
 const KINDS_RTT_US: u64 = 30_000;
-const SHARES: [f64; 5] = [0.25, 0.5, 0.75, 0.95, 0.99];
+const SHARES: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];
 /// Without loss one connection is like the other.
 const WITHOUT_LOSS: u32 = 2;
 /// CPU time of a connection in virtual time.
@@ -254,7 +254,7 @@ fn fans(run: &mut Run<'_>, points: &[Point], subjects: &[Subject]) {
             y: Axis::log(format!("{what} (ms)")),
             marks: Marks::Fans { panels },
             rules: Vec::new(),
-            caption: "Quantiles at 25, 50, 75, 95 and 99 %; the median is the line. What jumps to about a second has lost everything that was under way before a round-trip time was known: the timer is then 999 ms (RFC 9002, section 6.2.2).".to_owned(),
+            caption: "Quantiles at 5, 25, 50, 75 and 95 %; the median is the line. What jumps to about a second has lost everything that was under way before a round-trip time was known: the timer is then 999 ms (RFC 9002, section 6.2.2).".to_owned(),
         });
     }
 }

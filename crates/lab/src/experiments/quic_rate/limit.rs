@@ -110,17 +110,19 @@ fn steps(run: &mut Run<'_>, rows: &[Row]) {
         let mut points: Vec<[f64; 2]> = rows
             .iter()
             .filter(|row| row.subject.key_exchange.name == group)
-            .map(|row| [row.chain / 1000.0, float(row.outcome.handshake_ns) / 1e6])
+            .map(|row| {
+                [f64::from(row.outcome.flight) / 1000.0, float(row.outcome.handshake_ns) / 1e6]
+            })
             .collect();
         points.sort_unstable_by(|one, other| one[0].total_cmp(&other[0]));
         Series { name: name.to_owned(), points, band: Vec::new() }
     };
     run.chart(Chart {
         name: "quic-chain-steps".to_owned(),
-        title: format!("QUIC handshake against the size of the chain, RTT {RTT_MS} ms"),
-        x: Axis::linear("certificates that the server sends (kB)"),
+        title: format!("QUIC handshake against what the server has to send, RTT {RTT_MS} ms"),
+        x: Axis::linear("server's flights, datagrams' contents (kB)"),
         y: Axis::linear("handshake (ms)"),
-        marks: Marks::Lines {
+        marks: Marks::Steps {
             series: vec![
                 series(CLASSICAL, "X25519: ClientHello in one datagram, credit 3,600 bytes"),
                 series(HYBRID, "X25519MLKEM768: ClientHello in two, credit 7,200 bytes"),
