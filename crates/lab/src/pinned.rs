@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use rustix::process::{
+    Signal, getppid, set_parent_process_death_signal, setpriority_process, setsid,
+};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +20,9 @@ use crate::error::LabError;
 pub const SERVER_CORE: usize = 0;
 /// The core of everything else.
 pub const CLIENT_CORE: usize = 1;
+
+/// The nice value of what is [`ahead`].
+const AHEAD: i32 = -15;
 
 /// A server process on a core of its own; ended when dropped.
 pub struct Pinned {
@@ -108,6 +113,7 @@ fn spawn(program: &Path, command: &Command, core: usize) -> Result<Child, LabErr
 struct Exec {
     parent: u32,
     core: Option<usize>,
+    ahead: bool,
     program: String,
     arguments: Vec<String>,
 }
@@ -117,6 +123,20 @@ struct Exec {
 /// `program` is `outlast` itself: its agent asks the kernel for the signal and becomes the command. What counts as this process's
 /// end is the end of the *thread* that starts the command, so that threads which end before their servers must not start them.
 pub fn tied(program: &Path, command: &Command, core: Option<usize>) -> Result<Command, LabError> {
+    by_agent(program, command, core, false)
+}
+
+/// The same, ahead of what else the machine does if the system allows it: other work is no part of a measurement.
+pub fn ahead(program: &Path, command: &Command) -> Result<Command, LabError> {
+    by_agent(program, command, None, true)
+}
+
+fn by_agent(
+    program: &Path,
+    command: &Command,
+    core: Option<usize>,
+    ahead: bool,
+) -> Result<Command, LabError> {
     let text = |value: &std::ffi::OsStr| {
         let text = value.to_str().map(str::to_owned);
         text.ok_or_else(|| LabError::Plan(format!("{} is not UTF-8", value.display())))
@@ -124,6 +144,7 @@ pub fn tied(program: &Path, command: &Command, core: Option<usize>) -> Result<Co
     let exec = Exec {
         parent: std::process::id(),
         core,
+        ahead,
         program: text(command.get_program())?,
         arguments: command.get_args().map(text).collect::<Result<_, _>>()?,
     };
@@ -140,7 +161,9 @@ pub fn tied(program: &Path, command: &Command, core: Option<usize>) -> Result<Co
         tied.current_dir(folder);
     }
     // Ctrl-C is for the program, which ends its helpers when it has kept what they measured.
-    tied.process_group(0);
+    if !ahead {
+        tied.process_group(0);
+    }
     Ok(tied)
 }
 
@@ -157,6 +180,13 @@ fn exec(argument: &str) -> Result<(), LabError> {
     }
     if let Some(core) = exec.core {
         stay_on(core)?;
+    }
+    if exec.ahead {
+        // A session of its own is out of the terminal's reach, too, and has a share of the processor of its own where the kernel
+        // schedules by sessions (sched(7), autogroup).
+        let _ = setsid();
+        let _ = setpriority_process(None, AHEAD);
+        let _ = std::fs::write("/proc/self/autogroup", AHEAD.to_string());
     }
     let error = Command::new(&exec.program).args(&exec.arguments).exec();
     Err(LabError::Peer { peer: exec.program, reason: error.to_string() })

@@ -1,7 +1,6 @@
 //! Where the experiments with a real server take place: servers at one end, callers at the other, loopback or an emulated link between.
 
 use std::io::{Read, Write};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +13,7 @@ use crate::client::{self, Job, Target, Work};
 use crate::error::LabError;
 use crate::link::Link;
 use crate::live::{self, Live, Proof};
-use crate::pinned::tied;
+use crate::pinned::ahead;
 use crate::run::{Run, Settings};
 use crate::server::{Folder, Options, Server, in_memory, outlast};
 use crate::trace::Side;
@@ -134,10 +133,11 @@ impl<'a> Site<'a> {
 impl Open<'_> {
     /// The command at this end of the link, ending with this program.
     fn at(&self, settings: &Settings, side: Side, command: &Command) -> Result<Command, LabError> {
-        match &self.live {
-            Some(live) => Ok(live.at(side, command)),
-            None => tied(&settings.executable, command, None),
-        }
+        let ahead = ahead(&settings.executable, command)?;
+        Ok(match &self.live {
+            Some(live) => live.at(side, &ahead),
+            None => ahead,
+        })
     }
 
     fn call<T: DeserializeOwned>(
@@ -152,7 +152,6 @@ impl Open<'_> {
         agent.args(["lab", "agent", client::AGENT.name, "-"]);
         let mut child = self
             .at(settings, Side::Client, &agent)?
-            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
