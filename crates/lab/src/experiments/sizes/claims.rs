@@ -2,7 +2,7 @@
 
 use super::flights::{self, Flights, packets};
 use super::keys::{Group, Mechanism, Signing};
-use super::published::{FIPS_203, FIPS_204, FIPS_205, PUBLISHED, Published, SHARES};
+use super::published::{FIPS_203, FIPS_204, FIPS_205, PUBLISHED, Published, RFC_8032, SHARES};
 use crate::error::LabError;
 use crate::result::{Finding, Verdict};
 use crate::run::Run;
@@ -42,7 +42,7 @@ pub fn check(
     }
     shares(run, groups);
     if cfg!(feature = "legacy") {
-        let standards = [FIPS_203, FIPS_204, FIPS_205];
+        let standards = [FIPS_203, FIPS_204, FIPS_205, RFC_8032];
         let rows: Vec<_> = PUBLISHED
             .iter()
             .filter(|row| !standards.contains(&row.source))
@@ -141,7 +141,7 @@ fn more_bytes(run: &mut Run<'_>, groups: &[Group]) {
         claim: "a handshake with Kyber beside the elliptic curve has 2,356 bytes more".to_owned(),
         published: "2,356 bytes".to_owned(),
         measured: format!(
-            "{more} bytes of TLS (client {}, server {}), {on_the_wire} with the headers of {more_packets} more packets",
+            "{more} bytes of TLS (client {}, server {}), {on_the_wire} with the headers of the packets beyond ({more_packets} more)",
             hybrid.client_hello.saturating_sub(classical.client_hello),
             hybrid.server_flight.saturating_sub(classical.server_flight),
         ),

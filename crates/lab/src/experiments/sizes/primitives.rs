@@ -18,7 +18,7 @@ use crate::subject::{Authentication, authentications, key_exchanges};
 use crate::trace::thread_cpu;
 
 /// As long as what CertificateVerify signs under SHA-384 (RFC 8446, section 4.4.3).
-const MESSAGE: [u8; 146] = [0x20; 146];
+const MESSAGE: usize = 146;
 /// Samples at most.
 const MOST: usize = 1000;
 /// Samples at least, of what does not take too long.
@@ -39,6 +39,21 @@ pub struct Timing {
     pub parts: Vec<String>,
     /// Nanoseconds of each part, by sample.
     pub samples: Vec<Vec<u32>>,
+}
+
+/// Messages, each another one: how often a deterministic algorithm tries again depends on what it signs.
+#[derive(Default)]
+struct Messages(u64);
+
+impl Messages {
+    fn next(&mut self) -> [u8; MESSAGE] {
+        self.0 += 1;
+        let mut message = [0x20; MESSAGE];
+        for (place, byte) in message.iter_mut().zip(self.0.to_be_bytes()) {
+            *place = byte;
+        }
+        message
+    }
 }
 
 type Measured = Result<Vec<Duration>, LabError>;
@@ -71,7 +86,7 @@ pub fn measure(
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     // Caches, and AWS-LC's entropy.
     for operation in &mut operations {
-        let first = timed(&mut operation.run)?;
+        let first = (operation.run)()?;
         operation.spent = first.iter().sum();
         // What takes longer than its time by itself is not repeated.
         if operation.spent > budget * 2 {
@@ -92,7 +107,7 @@ pub fn measure(
             if operation.spent == Duration::MAX {
                 continue;
             }
-            let times = timed(&mut operation.run)?;
+            let times = (operation.run)()?;
             operation.spent += times.iter().sum::<Duration>();
             operation.samples.push(nanos(&times));
         }
@@ -115,10 +130,6 @@ pub fn measure(
             samples: operation.samples,
         })
         .collect())
-}
-
-fn timed(run: &mut dyn FnMut() -> Measured) -> Measured {
-    run()
 }
 
 fn nanos(times: &[Duration]) -> Vec<u32> {
@@ -167,21 +178,26 @@ fn signatures() -> Result<Vec<Operation>, LabError> {
             GENERATE,
             Box::new(move || {
                 let begun = thread_cpu();
-                black_box(spec.generate().map_err(LabError::failed)?);
+                let stored = spec.generate().map_err(LabError::failed)?;
+                // What is stored may be a seed: only what is loaded is a key.
+                let key = spec.load(&stored).map_err(LabError::failed)?;
+                black_box(key.public_key().map(<[u8]>::len));
                 Ok(vec![thread_cpu() - begun])
             }),
         ));
         let made = Made::new(spec)?;
+        let mut messages = Messages::default();
         rows.push(operation(
             name,
             false,
             SIGN,
             Box::new(move || {
+                let message = messages.next();
                 let begun = thread_cpu();
                 let signature =
-                    made.key.sign(algorithm, Message::Raw(&MESSAGE)).map_err(LabError::failed)?;
+                    made.key.sign(algorithm, Message::Raw(&message)).map_err(LabError::failed)?;
                 let signed = thread_cpu();
-                let right = algorithm.verify(made.spki()?, Message::Raw(&MESSAGE), &signature);
+                let right = algorithm.verify(made.spki()?, Message::Raw(&message), &signature);
                 let done = thread_cpu();
                 right.map_err(LabError::failed)?;
                 Ok(vec![signed - begun, done - signed])
@@ -232,11 +248,13 @@ fn literature(row: &'static Authentication) -> Result<Box<dyn FnMut() -> Measure
     let verifier = verifiers
         .and_then(|(_, verifiers)| verifiers.first().copied())
         .ok_or_else(|| LabError::Failed(format!("{} has no verifier", row.name)))?;
+    let mut messages = Messages::default();
     Ok(Box::new(move || {
+        let message = messages.next();
         let begun = thread_cpu();
-        let signature = pair.sign(&MESSAGE)?;
+        let signature = pair.sign(&message)?;
         let signed = thread_cpu();
-        let right = verifier.verify_signature(&public_key, &MESSAGE, &signature);
+        let right = verifier.verify_signature(&public_key, &message, &signature);
         let done = thread_cpu();
         right.map_err(|error| LabError::Failed(format!("{}: {error:?}", row.name)))?;
         Ok(vec![signed - begun, done - signed])

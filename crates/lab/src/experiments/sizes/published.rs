@@ -42,7 +42,8 @@ pub const FIPS_203: &str = "FIPS 203, table 3";
 pub const FIPS_204: &str = "FIPS 204, table 2";
 /// Signatures from hashes.
 pub const FIPS_205: &str = "FIPS 205, table 2";
-const RFC_8032: &str = "RFC 8032, section 5.1";
+/// Ed25519.
+pub const RFC_8032: &str = "RFC 8032, section 5.1";
 const KYBER_2: &str = "NIST round 2 submission (2019)";
 const KYBER_3: &str = "NIST round 3 submission (2020)";
 const SABER: &str = "NIST round 3 submission (2020)";

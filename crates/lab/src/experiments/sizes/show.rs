@@ -7,6 +7,7 @@ use super::published::{Kind, PUBLISHED, Published, SHARES};
 use crate::result::{Axis, Chart, Control, Marks, Rule, Table, Value};
 use crate::run::Run;
 use crate::statistics::{mean, quantile_of, two_level};
+use crate::subject::Authentication;
 
 /// A figure of a table.
 #[expect(clippy::cast_precision_loss, reason = "bytes and counts")]
@@ -75,7 +76,7 @@ pub fn groups(run: &mut Run<'_>, groups: &[Group]) {
         rows: rows.collect(),
         note: format!(
             "ClientHello and the server's flight are records of a rustls handshake that offers this group alone, with one ECDSA P-256 \
-             certificate; packets carry {MSS} bytes."
+             certificate, to the name localhost; packets carry {MSS} bytes."
         ),
     });
     let served: Vec<_> = groups.iter().filter(|row| !row.legacy).collect();
@@ -83,7 +84,7 @@ pub fn groups(run: &mut Run<'_>, groups: &[Group]) {
         served.iter().filter(|row| row.client_hello > MSS).map(|row| row.name.as_str()).collect();
     if let Some(hybrid) = served.iter().find(|row| row.name == "X25519MLKEM768") {
         run.summary(format!(
-            "A ClientHello with X25519MLKEM768 alone has {} bytes and {} into one packet of {MSS}; over one packet are: {}.",
+            "A rustls ClientHello to localhost with X25519MLKEM768 alone has {} bytes and {} into one packet of {MSS}; over one packet are: {}.",
             hybrid.client_hello,
             if hybrid.client_hello <= MSS { "fits" } else { "does not fit" },
             if over.is_empty() { "none".to_owned() } else { over.join(", ") },
@@ -323,6 +324,11 @@ fn certificates(run: &mut Run<'_>, signatures: &[Signing]) {
     });
 }
 
+/// Whether Outlast serves it; the literature's are left to the tables.
+fn is_served(name: &str) -> bool {
+    Authentication::by_name(name).is_ok_and(|row| !row.legacy)
+}
+
 /// Flights of chains.
 pub fn flights(run: &mut Run<'_>, flights: &[Flights]) {
     let rows = flights.iter().map(|row| {
@@ -369,7 +375,7 @@ pub fn flights(run: &mut Run<'_>, flights: &[Flights]) {
     });
     let over: Vec<_> = flights
         .iter()
-        .filter(|row| row.server > IW10 && !row.authentication.contains('_'))
+        .filter(|row| row.server > IW10 && is_served(&row.authentication))
         .map(|row| format!("{} x{} ({} bytes)", row.authentication, row.certificates, row.server))
         .collect();
     if !over.is_empty() {
@@ -380,12 +386,14 @@ pub fn flights(run: &mut Run<'_>, flights: &[Flights]) {
     }
     let quic: Vec<_> = flights
         .iter()
-        .filter(|row| row.quic_round_trips > 0 && !row.authentication.contains('_'))
-        .map(|row| format!("{} x{}", row.authentication, row.certificates))
+        .filter(|row| row.quic_round_trips > 0 && is_served(&row.authentication))
+        .map(|row| {
+            format!("{} x{} ({})", row.authentication, row.certificates, row.quic_round_trips)
+        })
         .collect();
     if !quic.is_empty() {
         run.summary(format!(
-            "One more round trip over QUIC, by its limit of three times: {}.",
+            "Round trips that QUIC adds because a server may send three times what it has received: {}.",
             quic.join(", ")
         ));
     }
