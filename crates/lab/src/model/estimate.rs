@@ -17,7 +17,7 @@ pub(super) struct Estimate {
     least: Option<u64>,
 }
 
-const LEAST_VARIATION: i64 = RTO_MIN_US as i64;
+const LEAST_VARIATION: i64 = RTO_MIN_US.cast_signed();
 
 impl Estimate {
     pub(super) fn known(&self) -> bool {

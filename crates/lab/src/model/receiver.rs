@@ -1,6 +1,6 @@
 //! The receiving half of a TCP connection: what has arrived, and when to say so.
 
-use super::wire::{BLOCKS, Packet, Range};
+use super::wire::{Packet, Range};
 use super::{Clock, Profile};
 
 /// Acknowledgements that are sent at once at the beginning of a connection (`TCP_MAX_QUICKACKS`).
@@ -123,17 +123,13 @@ impl Receiver {
     pub(super) fn acknowledge(&mut self, packet: &mut Packet) {
         packet.ack = self.next;
         packet.echo = self.recent;
-        let mut count = 0;
-        if let Some(range) = self.duplicate.take() {
-            packet.blocks[0] = range;
-            packet.duplicate = true;
-            count = 1;
+        let duplicate = self.duplicate.take();
+        packet.duplicate = duplicate.is_some();
+        let told = duplicate.iter().chain(&self.blocks);
+        for (block, range) in packet.blocks.iter_mut().zip(told) {
+            *block = *range;
+            packet.block_count += 1;
         }
-        for range in self.blocks.iter().take(BLOCKS - count) {
-            packet.blocks[count] = *range;
-            count += 1;
-        }
-        packet.block_count = count as u8;
         if self.owed && self.quick > 0 {
             self.quick -= 1;
         }

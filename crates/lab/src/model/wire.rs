@@ -126,7 +126,7 @@ fn normal(draw: Draw, number: u32, again: u32) -> i64 {
     // Bit 30 keeps these draws apart from those of losses.
     let again = again | (1 << 30);
     let uniform = |bits: u64| {
-        (0..4).map(|index| i64::from((bits >> (16 * index)) as u16)).sum::<i64>() - 4 * 32_767
+        (0..4).map(|index| (bits >> (16 * index)).cast_signed() & 0xffff).sum::<i64>() - 4 * 32_767
     };
     let more = draw.bits(number, again);
     // Variance of 12 uniform numbers of width 65,536 is 65,536 squared.

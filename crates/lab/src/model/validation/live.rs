@@ -138,6 +138,7 @@ fn overhead(real: &[f64], model: &[f64], calm: f64) -> f64 {
 }
 
 /// Times from the SYN to the end of the handshake, in milliseconds.
+#[expect(clippy::cast_precision_loss, reason = "nanoseconds of an hour at most")]
 fn times(outcomes: &[Outcome]) -> Vec<f64> {
     outcomes.iter().map(|outcome| outcome.handshake_ns as f64 / 1e6).collect()
 }

@@ -144,6 +144,7 @@ fn against(
 
 impl Comparison {
     /// Whether so many are within limits that chance explains the rest.
+    #[expect(clippy::cast_precision_loss, reason = "hundreds of figures")]
     pub fn met_but_for_chance(&self) -> bool {
         let share = self.within as f64 / self.compared.max(1) as f64;
         share >= LEAST
@@ -151,6 +152,7 @@ impl Comparison {
 }
 
 /// Times of the model in milliseconds, in order.
+#[expect(clippy::cast_precision_loss, reason = "nanoseconds of an hour at most")]
 fn modelled(
     profile: &'static Profile,
     base: &PaquinPoint,
@@ -195,11 +197,13 @@ fn spread(base: &PaquinPoint, share: f64) -> f64 {
 }
 
 /// A number between 0 and 1 of this flow, independent of its losses.
+#[expect(clippy::cast_precision_loss, reason = "53 bits are exact")]
 fn uniform(flow: u64) -> f64 {
     (mix(flow ^ 0x5eed) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 /// Share of the sorted times that are below this one.
+#[expect(clippy::cast_precision_loss, reason = "counts of some 100,000")]
 fn below(times: &[f64], value: f64) -> f64 {
     times.partition_point(|time| *time < value) as f64 / times.len().max(1) as f64
 }
