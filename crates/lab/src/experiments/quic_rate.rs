@@ -81,3 +81,65 @@ fn change(ratio: Estimate) -> String {
 fn float(count: u64) -> f64 {
     count as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::result::{Findings, Marks, Verdict};
+    use crate::run::Progress;
+
+    struct Silent;
+
+    impl Progress for Silent {
+        fn begin(&self, _: &Experiment, _: Duration) {}
+        fn measuring(&self, _: &str) {}
+        fn done(&self, _: Duration, _: bool) {}
+        fn say(&self, _: &str) {}
+        fn end(&self, _: &Experiment, _: &Result<(), LabError>) {}
+    }
+
+    fn told(part: fn(&mut Run<'_>) -> Result<(), LabError>) -> Findings {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings {
+            quick: true,
+            seed: 1,
+            plan: None,
+            version: String::new(),
+            executable: PathBuf::new(),
+        };
+        let never = AtomicBool::new(false);
+        let mut run = Run::open(folder.path(), &EXPERIMENT, &settings, &Silent, &never).unwrap();
+        part(&mut run).unwrap();
+        run.into_findings()
+    }
+
+    #[test]
+    fn chains_pass_the_limit_in_steps_and_the_hybrid_later() {
+        let findings = told(limit::run);
+        assert_eq!(findings.findings[0].verdict, Verdict::Holds);
+        assert!(findings.summary[0].contains("(60 ms instead of 30"), "{:?}", findings.summary);
+        let chart = |name: &str| findings.charts.iter().find(|chart| chart.name == name).unwrap();
+        let Marks::Steps { series } = &chart("quic-chain-steps").marks else { panic!("no steps") };
+        // Where the first step is: the server's credit.
+        let steps: Vec<f64> = series
+            .iter()
+            .map(|series| {
+                assert!(
+                    series
+                        .points
+                        .is_sorted_by(|one, other| one[0] <= other[0] && one[1] <= other[1] + 8.0)
+                );
+                series.points.iter().find(|point| point[1] > 30.0).unwrap()[0]
+            })
+            .collect();
+        assert!(3.6 < steps[0] && steps[0] < 7.2 && 7.2 < steps[1], "{steps:?}");
+        let Marks::Bars { categories, parts, .. } = &chart("quic-flights").marks else {
+            panic!("no bars")
+        };
+        assert_eq!(categories.len(), 16);
+        assert!(parts.iter().all(|(_, values)| values.len() == 16));
+    }
+}

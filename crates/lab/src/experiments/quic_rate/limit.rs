@@ -28,7 +28,12 @@ const SHOWN: [(&str, u8); 8] = [
 ];
 const LONGEST: u8 = 4;
 
-pub(super) const ESTIMATE: Duration = Duration::from_secs(1);
+pub(super) const ESTIMATE: Duration = Duration::from_secs(2);
+
+/// RSA with longer keys is left out: to make them takes longer than all the rest.
+fn is_shown(name: &str, legacy: bool) -> bool {
+    !legacy && (name == "RSA 2048" || !name.starts_with("RSA"))
+}
 
 /// A chain over a link without loss.
 struct Row {
@@ -48,7 +53,8 @@ pub(super) fn run(run: &mut Run<'_>) -> Result<(), LabError> {
     let link = Link::new(Duration::from_millis(RTT_MS), 0.0);
     let mut rows = Vec::new();
     for group in [CLASSICAL, HYBRID] {
-        for authentication in authentications().iter().filter(|row| !row.legacy) {
+        for authentication in authentications().iter().filter(|row| is_shown(row.name, row.legacy))
+        {
             for certificates in 1..=LONGEST {
                 let subject = Subject::new(group, authentication.name, certificates)?;
                 let chain = chain::server(authentication, certificates)?;
@@ -101,7 +107,7 @@ fn table(run: &mut Run<'_>, rows: &[Row]) {
                 ]
             })
             .collect(),
-        note: "In virtual time without loss, so exact. Flights are contents of datagrams, padding and acknowledgements included.".to_owned(),
+        note: "In virtual time without loss, so exact. RSA with more than 2048 bits is left out, since its keys take long to make. Flights are contents of datagrams, padding and acknowledgements included.".to_owned(),
     });
 }
 
