@@ -17,7 +17,10 @@ fn results(root: &Path, name: &str, median_ms: f64, kernel: &str) -> PathBuf {
         "at_ms": 1_795_275_420_000_u64, "facts": [["kernel", kernel]],
         "cpu_pressure": 3.5, "steal_seconds": null, "load": 0.7
     });
-    write("run.json", json!({ "quick": true, "seed": 7, "plan": null, "version": "0.1.0" }));
+    write(
+        "run.json",
+        json!({ "begun_ms": 1, "settings": { "quick": true, "seed": 7, "plan": null, "version": "0.1.0" } }),
+    );
     write("state.json", state.clone());
     write(
         "sizes/result.json",

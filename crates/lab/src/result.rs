@@ -95,7 +95,7 @@ pub struct Fan {
     /// Positions on the x axis.
     #[serde(deserialize_with = "numbers::read")]
     pub x: Vec<f64>,
-    /// Shares of the quantiles, rising, the middle one drawn as the line.
+    /// Shares of the quantiles, rising; the median, or else the middle one, is drawn as the line.
     pub shares: Vec<f64>,
     /// For each name, for each x, the quantiles.
     #[serde(deserialize_with = "numbers::read")]

@@ -117,9 +117,14 @@ fn other_versions_and_broken_files_are_told() {
     std::fs::create_dir(path.join("newer")).unwrap();
     std::fs::write(path.join("newer/result.json"), "{\"experiment\": \"newer\", \"shape\": 7}")
         .unwrap();
-    std::fs::write(path.join("run.json"), "{\"version\": \"9.9\", \"surprise\": [1]}").unwrap();
+    std::fs::write(
+        path.join("run.json"),
+        "{\"settings\": {\"version\": \"9.9\", \"surprise\": [1]}}",
+    )
+    .unwrap();
     std::fs::remove_file(path.join("state.json")).unwrap();
     let page = read(&report::write(&path).unwrap());
+    assert!(!page.contains("without optimisation"));
     assert!(page.contains("<b>newer</b>: missing field"), "what cannot be read is named");
     assert!(page.contains("version 9.9") && page.contains("id=\"tls-matrix\""));
 

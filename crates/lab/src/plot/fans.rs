@@ -71,6 +71,18 @@ fn figures(panel: &Fan) -> impl Iterator<Item = f64> {
     panel.values.iter().flatten().flatten().copied()
 }
 
+/// Which quantile is the line: the median, or the middle one; and the pairs of the bands, the widest first. Where one side has fewer,
+/// the line ends the band.
+fn pairs(shares: &[f64]) -> (usize, Vec<(usize, usize)>) {
+    let median = shares.iter().position(|share| (share - 0.5).abs() < 1e-9);
+    let line = median.unwrap_or(shares.len() / 2);
+    let above = shares.len().saturating_sub(line + 1);
+    let bands = (0..line.max(above))
+        .map(|place| (place.min(line), (shares.len() - 1).saturating_sub(place).max(line)))
+        .collect();
+    (line, bands)
+}
+
 /// What line and bands are.
 fn bands(panels: &[Fan]) -> String {
     let Some(shares) =
@@ -78,17 +90,20 @@ fn bands(panels: &[Fan]) -> String {
     else {
         return String::new();
     };
-    let name = |share: f64| format!("p{}", short((share * 1000.0).round() / 10.0));
-    let middle = shares.get(shares.len() / 2).copied().unwrap_or(0.5);
-    let line = if (middle - 0.5).abs() < 1e-9 { "median".to_owned() } else { name(middle) };
-    let pairs: Vec<String> = (0..shares.len() / 2)
-        .filter_map(|n| Some((shares.get(n)?, shares.get(shares.len() - 1 - n)?)))
-        .map(|(low, high)| format!("{} to {}", name(*low), name(*high)))
-        .collect();
+    let name = |place: usize| {
+        let share = shares.get(place).copied().unwrap_or(0.5);
+        if (share - 0.5).abs() < 1e-9 {
+            return "median".to_owned();
+        }
+        format!("p{}", short((share * 1000.0).round() / 10.0))
+    };
+    let (line, pairs) = pairs(shares);
+    let pairs: Vec<String> =
+        pairs.into_iter().map(|(low, high)| format!("{} to {}", name(low), name(high))).collect();
     if pairs.is_empty() {
-        format!("Line: {line}")
+        format!("Line: {}", name(line))
     } else {
-        format!("Line: {line}; bands: {}", pairs.join(", "))
+        format!("Line: {}; bands: {}", name(line), pairs.join(", "))
     }
 }
 
@@ -120,14 +135,12 @@ fn one(
     let bottom = axes::horizontal(canvas, plot, &x, &chart.x.label, false);
 
     let quantile = |value: &[f64], n: usize| value.get(n).and_then(|value| y.place(*value));
-    let middle = panel.shares.len() / 2;
-    let pairs = middle;
+    let (middle, pairs) = pairs(&panel.shares);
     let mut left_out = 0;
     let mut drawn = false;
     for (name, values) in panel.names.iter().zip(&panel.values) {
         let (colour, _) = look(name);
-        for pair in 0..pairs {
-            let opposite = panel.shares.len() - 1 - pair;
+        for (pair, opposite) in pairs.iter().copied() {
             let edge = |n: usize| -> Vec<Point> {
                 panel
                     .x
@@ -174,4 +187,18 @@ fn one(
         axes::nothing(canvas, plot);
     }
     (bottom, left_out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_line_and_bands_go_around_it() {
+        assert_eq!(pairs(&[0.05, 0.25, 0.5, 0.75, 0.95]), (2, vec![(0, 4), (1, 3)]));
+        assert_eq!(pairs(&[0.25, 0.5, 0.75, 0.95, 0.99]), (1, vec![(0, 4), (1, 3), (1, 2)]));
+        assert_eq!(pairs(&[0.1, 0.4, 0.9]), (1, vec![(0, 2)]));
+        assert_eq!(pairs(&[0.5]), (0, vec![]));
+        assert_eq!(pairs(&[]), (0, vec![]));
+    }
 }

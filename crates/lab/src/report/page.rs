@@ -122,6 +122,7 @@ pub(super) fn page(folder: &Path, results: &Results) -> Result<String, LabError>
             mode => mode(results.asked.quick),
             took => duration(seconds),
             machine => machine(&state),
+            debug => state.facts.iter().any(|(name, value)| name == "build" && value.starts_with("debug")),
             facts => state.facts,
             pressure => percent(state.cpu_pressure),
             load => state.load.map_or("unknown".to_owned(), |load| format!("{load:.2}")),
@@ -357,18 +358,12 @@ fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "unknown".to_owned(), |share| format!("{share:.1} %"))
 }
 
-/// The processor, if the facts say which.
+/// The processor and the kernel, if the facts say which.
 fn machine(state: &State) -> String {
-    let fact = |words: &[&str]| {
-        let has = |name: &str| words.iter().any(|word| name.to_lowercase().contains(word));
-        state.facts.iter().find(|(name, _)| has(name)).map(|(_, value)| value.clone())
+    let fact = |name: &str| {
+        state.facts.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone())
     };
-    let parts =
-        [fact(&["processor", "cpu model", "model name"]), fact(&["cores"]), fact(&["kernel"])];
-    let names = ["", " cores", ""];
-    let parts = parts.into_iter().zip(names).filter_map(|(part, unit)| {
-        let part = part?;
-        Some(if part.chars().all(|c| c.is_ascii_digit()) { format!("{part}{unit}") } else { part })
-    });
-    parts.collect::<Vec<_>>().join(" · ")
+    let count = fact("processors").map(|count| format!("{count} processors"));
+    let parts = [fact("processor"), count, fact("kernel")];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }

@@ -48,11 +48,12 @@ impl Results {
         if !run.is_object() {
             return Err(foreign(&path, "not an object"));
         }
+        let settings = &run["settings"];
         let asked = Asked {
-            quick: run["quick"].as_bool(),
-            seed: run["seed"].as_u64(),
-            version: run["version"].as_str().map(str::to_owned),
-            plan: run["plan"]["title"].as_str().map(str::to_owned),
+            quick: settings["quick"].as_bool(),
+            seed: settings["seed"].as_u64(),
+            version: settings["version"].as_str().map(str::to_owned),
+            plan: settings["plan"]["title"].as_str().map(str::to_owned),
         };
         let state = self::text(&folder.join("state.json"));
         let state = state.ok().and_then(|text| serde_json::from_str(&text).ok());

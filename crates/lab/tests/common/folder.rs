@@ -4,14 +4,15 @@ use std::path::Path;
 
 use outlast_lab::result::{Chart, Control, Finding, Findings, Table, Told, Value, Verdict};
 use outlast_lab::run::Settings;
+use outlast_lab::run::folder::Asked;
 use outlast_lab::state::State;
 
 use super::{SUBJECTS, usual};
 
 fn state(pressure: f64) -> State {
     let facts = [
-        ("processor", "AMD EPYC 9R14 (Zen 4), 2 cores of a guest"),
-        ("cores", "2"),
+        ("processor", "AMD EPYC 9R14 (Zen 4)"),
+        ("processors", "2"),
         ("processor flags", "aes avx avx2 avx512f avx512vl bmi2 adx sha_ni vaes vpclmulqdq"),
         ("kernel", "Linux 6.12.8"),
         ("congestion control", "cubic (default: bbr)"),
@@ -190,7 +191,8 @@ pub fn write(folder: &Path, results: &[Told]) {
     };
     let json = |path: &str, text: String| std::fs::write(folder.join(path), text).unwrap();
     std::fs::create_dir_all(folder).unwrap();
-    json("run.json", serde_json::to_string(&settings).unwrap());
+    let asked = Asked { begun_ms: 1_795_275_420_000, settings };
+    json("run.json", serde_json::to_string(&asked).unwrap());
     json("state.json", serde_json::to_string(&state(9.3)).unwrap());
     for told in results {
         std::fs::create_dir_all(folder.join(&told.experiment)).unwrap();
