@@ -2,6 +2,7 @@
 
 pub mod chain;
 mod exchange;
+mod helper;
 pub mod openssl;
 pub mod profile;
 pub mod rounds;

@@ -1,19 +1,23 @@
 //! OpenSSL 3.5 or later, if its libraries are found.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use outlast_native::openssl::{Connection, Context, OpenSsl, Session, Setup, Side, load};
 
 use super::chain::{self, SERVER_NAMES};
 use super::exchange::{Peer, shake};
-use super::{Handshaker, Stack, wrong_group};
+use super::{Handshaker, Stack, helper, wrong_group};
 use crate::error::LabError;
 use crate::subject::{Kind, Subject};
 use crate::trace::Trace;
 
 /// The variable that names the folder with `libssl.so.3` and `libcrypto.so.3`.
 pub const FOLDER_VARIABLE: &str = "OUTLAST_OPENSSL_LIB";
+/// Set where the program was started by a loader that is not the system's, so that it does not start itself once more.
+const UNDER_LOADER: &str = "OUTLAST_LAB_UNDER_LOADER";
 /// Where `cargo xtask peers` puts it.
 const PEERS: &str = "target/peers/openssl/tree/usr/lib";
 
@@ -42,10 +46,17 @@ pub fn command(executable: &Path) -> Command {
             folders().into_iter().find_map(|folder| loader(&folder).map(|found| (folder, found)))
     {
         let mut command = Command::new(loader.path());
-        command.arg("--library-path").arg(folder).arg(executable);
+        command.arg("--library-path").arg(folder).arg(executable).env(UNDER_LOADER, "1");
         return command;
     }
     Command::new(executable)
+}
+
+/// This program, if it has to be started by another loader to have OpenSSL, and was not.
+fn elsewhere() -> Option<PathBuf> {
+    let this = std::env::current_exe().ok()?;
+    let helps = std::env::var_os(UNDER_LOADER).is_none() && command(&this).get_program() != this;
+    helps.then_some(this)
 }
 
 fn library() -> Result<&'static OpenSsl, LabError> {
@@ -65,7 +76,10 @@ impl Stack for OpenSslStack {
     }
 
     fn version(&self) -> Result<String, LabError> {
-        library().map(|found| found.version().to_owned())
+        library().map(|found| found.version().to_owned()).or_else(|unavailable| {
+            let offer = elsewhere().and_then(|this| helper::offer(&this, self.name(), &[]).ok());
+            offer.map(|offer| offer.version).ok_or(unavailable)
+        })
     }
 
     fn command(&self, executable: &Path) -> Command {
@@ -73,16 +87,20 @@ impl Stack for OpenSslStack {
     }
 
     fn supports(&self, subject: &Subject) -> bool {
-        let Ok(openssl) = library() else { return false };
-        let groups = subject.key_exchange.name;
-        let setup = Setup { side: Side::Client, groups, identity: None, roots: None };
-        !subject.key_exchange.legacy
-            && !subject.authentication.legacy
-            && Context::new(openssl, &setup).is_ok()
+        static KNOWN: Mutex<BTreeMap<&'static str, bool>> = Mutex::new(BTreeMap::new());
+        if subject.key_exchange.legacy || subject.authentication.legacy {
+            return false;
+        }
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        *known.entry(subject.key_exchange.name).or_insert_with(|| has_group(subject))
     }
 
     fn prepare(&self, subject: &Subject) -> Result<Box<dyn Handshaker>, LabError> {
-        let openssl = library()?;
+        let openssl = match (library(), elsewhere()) {
+            (Ok(openssl), _) => openssl,
+            (Err(_), Some(this)) => return helper::remote(&this, self.name(), subject),
+            (Err(error), None) => return Err(error),
+        };
         let server_chain = chain::server(subject.authentication, subject.certificates)?;
         let client_chain = match subject.kind {
             Kind::Mutual => Some(chain::client(subject.authentication, subject.certificates)?),
@@ -119,6 +137,17 @@ impl Stack for OpenSslStack {
             ready.session = Some(ready.shake()?.1);
         }
         Ok(Box::new(ready))
+    }
+}
+
+fn has_group(subject: &Subject) -> bool {
+    let groups = subject.key_exchange.name;
+    let setup = Setup { side: Side::Client, groups, identity: None, roots: None };
+    match (library(), elsewhere()) {
+        (Ok(openssl), _) => Context::new(openssl, &setup).is_ok(),
+        (Err(_), Some(this)) => helper::offer(&this, OpenSslStack.name(), &[*subject])
+            .is_ok_and(|offer| offer.supported == [true]),
+        (Err(_), None) => false,
     }
 }
 

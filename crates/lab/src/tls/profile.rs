@@ -15,7 +15,7 @@ use inferno::collapse::Collapse;
 use inferno::collapse::perf::{Folder, Options as FoldOptions};
 use inferno::{differential, flamegraph};
 
-use super::rounds;
+use super::helper;
 use crate::error::LabError;
 use crate::run::Settings;
 use crate::subject::Subject;
@@ -80,14 +80,14 @@ pub fn instructions(
     found("valgrind", "callgrind", needs)?;
     let folder = tempfile::tempdir().map_err(LabError::failed)?;
     let out = folder.path().join("out");
-    let inner = rounds::between_marks(settings, stack, subjects, count)?;
+    let inner = helper::between_marks(settings, stack, subjects, count)?;
     let mut command = Command::new("valgrind");
     command
         .args(["--tool=callgrind", "--dump-before=*outlast_profile_mark*", "--quiet"])
         .arg(format!("--callgrind-out-file={}", out.display()))
         .arg(inner.get_program())
         .args(inner.get_args());
-    rounds::lines(command, stop, |_| Ok(()))?;
+    helper::lines(command, stop, |_| Ok(()))?;
     // The first dump is what comes before the first mark.
     (0..subjects.len())
         .map(|index| {
@@ -159,7 +159,7 @@ fn ticks_by_perf(
     stop: &AtomicBool,
 ) -> Result<f64, LabError> {
     let out = tempfile::NamedTempFile::new().map_err(LabError::failed)?;
-    let inner = rounds::repeating(settings, "rustls", subject, 300)?;
+    let inner = helper::repeating(settings, "rustls", subject, 300)?;
     let mut command = Command::new("perf");
     command
         .args(["stat", "-x", ",", "-e", "msr/tsc/,task-clock", "-o"])
@@ -167,7 +167,7 @@ fn ticks_by_perf(
         .arg("--")
         .arg(inner.get_program())
         .args(inner.get_args());
-    rounds::lines(command, stop, |_| Ok(()))?;
+    helper::lines(command, stop, |_| Ok(()))?;
     let text = std::fs::read_to_string(out.path()).map_err(LabError::failed)?;
     ticks_a_second(&text).ok_or_else(|| LabError::failed("perf counted no ticks"))
 }
@@ -202,7 +202,7 @@ pub fn sample(
     let folder = tempfile::tempdir().map_err(LabError::failed)?;
     let data = folder.path().join("perf.data");
     let script = folder.path().join("stacks");
-    let inner = rounds::named(settings, stack, subject, count)?;
+    let inner = helper::named(settings, stack, subject, count)?;
     let mut record = Command::new("perf");
     record
         .args(["record", "-q", "-e", "cpu-clock", "-F", FREQUENCY, "--call-graph", STACK, "-o"])
@@ -210,7 +210,7 @@ pub fn sample(
         .arg("--")
         .arg(inner.get_program())
         .args(inner.get_args());
-    rounds::lines(record, stop, |_| Ok(())).map_err(|error| match error {
+    helper::lines(record, stop, |_| Ok(())).map_err(|error| match error {
         LabError::Peer { reason, .. } => {
             LabError::unavailable("flame graphs", format!("{needs} ({reason})"))
         }

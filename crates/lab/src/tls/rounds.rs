@@ -5,17 +5,16 @@
 //! not vary by themselves are compared by their 10th percentile, those that do (ML-DSA's rejection sampling) by the mean of all
 //! that were not interrupted; intervals come from a bootstrap of processes and of rounds within.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 
-use super::{Handshaker, WARM_UP, profile, stack};
-use crate::agent::Agent;
+pub use super::helper::{AGENT, Offer, ask, repeating, typical_trace};
+use super::helper::{Line, Order, ask_process, unexpected};
+use super::{Handshaker, WARM_UP, stack};
 use crate::error::LabError;
 use crate::result::Control;
 use crate::run::Settings;
@@ -65,154 +64,13 @@ pub struct Cold {
     pub first: Vec<Times>,
 }
 
-/// What a process is asked for.
+/// What a process of [`measure`] does.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Order {
-    /// Which of these it can do.
-    Ask { stack: String, subjects: Vec<SubjectNames> },
-    /// Rounds of handshakes.
-    Rounds(Rounds),
-    /// What [`typical`] says.
-    Typical { stack: String, subject: SubjectNames, rounds: usize },
-    /// So many handshakes of each in turn, for others to look at: without a word, with a mark before each and at the end.
-    Repeat { stack: String, subjects: Vec<SubjectNames>, count: u64, named: bool },
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Rounds {
-    stack: String,
-    subjects: Vec<SubjectNames>,
-    rounds: usize,
-    seed: u64,
-}
-
-/// A line of what a process answers.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Line {
-    Unavailable { what: String, needs: String },
-    Offer(Offer),
-    Cold(Cold),
-    Round(Vec<Times>),
-    Trace(Trace),
-}
-
-/// What a TLS implementation can do on this machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Offer {
-    /// Its version.
-    pub version: String,
-    /// Whether it supports each of what was asked for.
-    pub supported: Vec<bool>,
-}
-
-/// The process's end.
-pub const AGENT: Agent = Agent { name: "cpu", run: answer };
-
-/// A helper process for a stack: the command, with what it is asked for.
-fn command(settings: &Settings, stack_name: &str, order: &Order) -> Result<Command, LabError> {
-    let mut command = stack(stack_name)?.command(&settings.executable);
-    let argument = serde_json::to_string(order).map_err(LabError::failed)?;
-    command.args(["lab", "agent", AGENT.name, &argument]);
-    Ok(command)
-}
-
-/// Runs a helper process, and gives its answers.
-fn ask_process(
-    settings: &Settings,
-    stack: &str,
-    order: &Order,
-    stop: &AtomicBool,
-    mut each: impl FnMut(Line) -> Result<(), LabError>,
-) -> Result<(), LabError> {
-    lines(command(settings, stack, order)?, stop, |line| {
-        match serde_json::from_str(line).map_err(LabError::failed)? {
-            Line::Unavailable { what, needs } => Err(LabError::Unavailable { what, needs }),
-            line => each(line),
-        }
-    })
-}
-
-fn unexpected() -> LabError {
-    LabError::failed("a helper process answered something else")
-}
-
-/// Whether the implementation is there, and what of this it supports.
-pub fn ask(settings: &Settings, stack: &str, subjects: &[Subject]) -> Result<Offer, LabError> {
-    let subjects = subjects.iter().map(SubjectNames::from).collect();
-    let order = Order::Ask { stack: stack.to_owned(), subjects };
-    let mut offer = None;
-    ask_process(settings, stack, &order, &AtomicBool::new(false), |line| match line {
-        Line::Offer(found) => {
-            offer = Some(found);
-            Ok(())
-        }
-        _ => Err(unexpected()),
-    })?;
-    offer.ok_or_else(unexpected)
-}
-
-/// [`typical`] in a helper process: OpenSSL may need one.
-pub fn typical_trace(
-    settings: &Settings,
-    stack: &str,
-    subject: &Subject,
-    rounds: usize,
-    stop: &AtomicBool,
-) -> Result<Trace, LabError> {
-    let order = Order::Typical { stack: stack.to_owned(), subject: subject.into(), rounds };
-    let mut trace = None;
-    ask_process(settings, stack, &order, stop, |line| match line {
-        Line::Trace(found) => {
-            trace = Some(found);
-            Ok(())
-        }
-        _ => Err(unexpected()),
-    })?;
-    trace.ok_or_else(unexpected)
-}
-
-/// A helper process that shakes hands so often and says nothing: for profilers.
-pub fn repeating(
-    settings: &Settings,
-    stack: &str,
-    subject: &Subject,
-    count: u64,
-) -> Result<Command, LabError> {
-    repeat(settings, stack, std::slice::from_ref(subject), count, false)
-}
-
-/// The same with a thread that changes its name with whose turn it is.
-pub(super) fn named(
-    settings: &Settings,
-    stack: &str,
-    subject: &Subject,
-    count: u64,
-) -> Result<Command, LabError> {
-    repeat(settings, stack, std::slice::from_ref(subject), count, true)
-}
-
-/// The same with each of these, one after the other, and marks around each.
-pub(super) fn between_marks(
-    settings: &Settings,
-    stack: &str,
-    subjects: &[Subject],
-    count: u32,
-) -> Result<Command, LabError> {
-    repeat(settings, stack, subjects, count.into(), false)
-}
-
-fn repeat(
-    settings: &Settings,
-    stack: &str,
-    subjects: &[Subject],
-    count: u64,
-    named: bool,
-) -> Result<Command, LabError> {
-    let subjects = subjects.iter().map(SubjectNames::from).collect();
-    let order = Order::Repeat { stack: stack.to_owned(), subjects, count, named };
-    command(settings, stack, &order)
+pub(super) struct Rounds {
+    pub(super) stack: String,
+    pub(super) subjects: Vec<SubjectNames>,
+    pub(super) rounds: usize,
+    pub(super) seed: u64,
 }
 
 /// Measures in this many processes. A subject that stands twice in the list is its own control: see [`Measured::control`].
@@ -235,7 +93,7 @@ pub fn measure(
             seed,
         });
         let mut samples = Vec::with_capacity(rounds);
-        ask_process(settings, stack, &order, stop, |line| {
+        ask_process(&settings.executable, stack, &order, stop, |line| {
             match line {
                 Line::Cold(cold) => measured.cold.push(cold),
                 Line::Round(round) if round.len() == subjects.len() => samples.push(round),
@@ -274,107 +132,7 @@ pub fn in_process(
     Ok(measured)
 }
 
-/// Runs a helper process and gives each line that it writes; ends it when told to stop. What it says on standard error becomes the
-/// error's text.
-pub(super) fn lines(
-    mut command: Command,
-    stop: &AtomicBool,
-    mut each: impl FnMut(&str) -> Result<(), LabError>,
-) -> Result<(), LabError> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let died = |reason: String| LabError::Peer { peer: name.clone(), reason };
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut helper = Helper(command.spawn().map_err(|error| died(error.to_string()))?);
-    // A helper that complains a lot must not wait for somebody to read it.
-    let stderr = helper.0.stderr.take();
-    let complaints = std::thread::spawn(move || {
-        stderr.and_then(|stderr| std::io::read_to_string(stderr).ok()).unwrap_or_default()
-    });
-    if let Some(stdout) = helper.0.stdout.take() {
-        for line in BufReader::new(stdout).lines() {
-            if stop.load(Ordering::Relaxed) {
-                return Err(LabError::Interrupted);
-            }
-            each(&line.map_err(|error| died(error.to_string()))?)?;
-        }
-    }
-    let status = helper.0.wait().map_err(|error| died(error.to_string()))?;
-    if status.success() {
-        return Ok(());
-    }
-    if stop.load(Ordering::Relaxed) {
-        return Err(LabError::Interrupted);
-    }
-    let complaints = complaints.join().unwrap_or_default();
-    Err(died(format!("{status}: {}", complaints.trim())))
-}
-
-/// A process that does not outlive its use.
-struct Helper(Child);
-
-impl Drop for Helper {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn answer(argument: &str) -> Result<(), LabError> {
-    let order: Order = serde_json::from_str(argument).map_err(LabError::failed)?;
-    let mut out = std::io::stdout().lock();
-    let mut tell = |line: Line| {
-        let mut text = serde_json::to_vec(&line).map_err(LabError::failed)?;
-        text.push(b'\n');
-        out.write_all(&text).and_then(|()| out.flush()).map_err(LabError::failed)
-    };
-    match obey(&order, &mut tell) {
-        Err(LabError::Unavailable { what, needs }) => tell(Line::Unavailable { what, needs }),
-        other => other,
-    }
-}
-
-fn obey(order: &Order, tell: &mut dyn FnMut(Line) -> Result<(), LabError>) -> Result<(), LabError> {
-    match order {
-        Order::Ask { stack: name, subjects } => {
-            let stack = stack(name)?;
-            let version = stack.version()?;
-            let supports = |names| Subject::try_from(names).map(|subject| stack.supports(&subject));
-            let supported = subjects.iter().map(supports).collect::<Result<_, LabError>>()?;
-            tell(Line::Offer(Offer { version, supported }))
-        }
-        Order::Rounds(rounds) => perform(rounds, tell),
-        Order::Typical { stack: name, subject, rounds } => {
-            let trace = super::typical(stack(name)?, &Subject::try_from(subject)?, *rounds)?;
-            tell(Line::Trace(trace))
-        }
-        Order::Repeat { stack: name, subjects, count, named } => {
-            profile::take_no_times();
-            let stack = stack(name)?;
-            let mut ready = subjects
-                .iter()
-                .map(|names| stack.prepare(&Subject::try_from(names)?))
-                .collect::<Result<Vec<_>, LabError>>()?;
-            for handshaker in &mut ready {
-                for _ in 0..3 {
-                    handshaker.handshake()?;
-                }
-            }
-            if *named {
-                profile::name_turns();
-            }
-            for handshaker in &mut ready {
-                profile::outlast_profile_mark();
-                for _ in 0..*count {
-                    handshaker.handshake()?;
-                }
-            }
-            profile::outlast_profile_mark();
-            Ok(())
-        }
-    }
-}
-
-fn perform(
+pub(super) fn perform(
     order: &Rounds,
     tell: &mut dyn FnMut(Line) -> Result<(), LabError>,
 ) -> Result<(), LabError> {
