@@ -13,6 +13,7 @@ mod kernel;
 mod netem;
 mod openssl;
 mod packet;
+mod pair;
 mod peer;
 mod place;
 mod script;
@@ -28,14 +29,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use tempfile::TempDir;
 use tun_rs::{DeviceBuilder, SyncDevice};
 
-use self::agents::{Ends, Exec, Line, Order, Times};
+use self::agents::{Ends, Exec, Line};
 use self::clock::{nanos, now_ns};
 use self::flows::{Chance, LAST_SPARED};
 pub use self::flows::{Flow, Lost};
 use self::guard::Guard;
+use self::pair::{Pair, START};
 use self::peer::Peer;
 use self::place::Place;
 use self::script::Script;
@@ -90,15 +91,6 @@ pub struct Live<'a> {
     calibrated_us: f64,
     kernel: Vec<(String, String)>,
     next_port: u16,
-}
-
-/// A client and a server that are at work.
-struct Pair {
-    script: Script,
-    ends: Peer,
-    /// A server in a process of its own, and its folder.
-    server: Option<(Peer, TempDir)>,
-    address: SocketAddr,
 }
 
 /// A client and a server at the ends of the link.
@@ -486,65 +478,6 @@ impl<'a> Live<'a> {
     }
 }
 
-impl Pair {
-    /// Some connections: the times of those that were done, and why there are no more.
-    fn batch(
-        &mut self,
-        transfer: Transfer,
-        count: u64,
-        deadline: Duration,
-        stop: &AtomicBool,
-    ) -> (Vec<Times>, Option<LabError>) {
-        let deadline_ms = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
-        let order = Order { address: self.address, transfer, count, deadline_ms };
-        let mut times = Vec::new();
-        if let Err(error) = self.ends.tell(&order) {
-            return (times, Some(error));
-        }
-        while (times.len() as u64) < count {
-            let server = &mut self.server;
-            let mut dead = || server.as_mut().and_then(|(server, _)| server.ended());
-            let alive = &mut || dead().map_or(Ok(()), Err);
-            let error = match self.ends.hear(deadline * 4 + START, stop, alive) {
-                Ok(Line::Times(one)) => {
-                    times.push(one);
-                    continue;
-                }
-                Ok(Line::Failed(reason)) => LabError::Peer {
-                    peer: format!("connection {} over the emulated link", times.len() + 1),
-                    reason,
-                },
-                Ok(Line::Ready(_)) => LabError::failed("the client speaks out of turn"),
-                Err(error) => error,
-            };
-            // A connection that failed because the server died is the server's fault.
-            std::thread::sleep(Duration::from_millis(20));
-            return (times, Some(dead().unwrap_or(error)));
-        }
-        (times, None)
-    }
-}
-
-impl Times {
-    /// With what the link saw.
-    fn outcome(&self, flow: &Flow) -> Outcome {
-        let since = |time: u64| time.saturating_sub(self.begun_ns);
-        let until = |time: u64| {
-            let count = flow.resent_ns.iter().filter(|resent| **resent <= time).count();
-            u16::try_from(count).unwrap_or(u16::MAX)
-        };
-        Outcome {
-            connected_ns: since(self.connected_ns),
-            handshake_ns: since(self.handshake_ns),
-            first_byte_ns: since(self.first_byte_ns),
-            last_byte_ns: since(self.last_byte_ns),
-            retransmissions: until(self.last_byte_ns),
-            handshake_retransmissions: until(self.handshake_ns),
-            late: flow.late,
-        }
-    }
-}
-
 /// So many times of TCP connects from a client's place to an address of a server's, in nanoseconds, the shortest first.
 fn connects(
     [client, server]: [&Place; 2],
@@ -624,8 +557,6 @@ const PAIRS: usize = 8;
 const DEADLINE: Duration = Duration::from_secs(120);
 /// How long a connection may take that measures the link.
 const CONNECT: Duration = Duration::from_secs(30);
-/// How long a process may take to start.
-const START: Duration = Duration::from_secs(20);
 /// Rounds of calibration after the first.
 const ROUNDS: u32 = 3;
 /// An error that needs no further round.
