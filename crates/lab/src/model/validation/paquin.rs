@@ -52,15 +52,15 @@ pub fn paquin_trace(experiment: &str, algorithm: &str, cpu_ns: u64) -> Trace {
 pub fn against_paquin(short: bool, stop: &AtomicBool) -> Result<Comparison, LabError> {
     let profile = Profile::by_name(PROFILE)
         .ok_or_else(|| LabError::failed(format!("no profile {PROFILE}")))?;
-    against(profile, short, stop)
+    against(profile, if short { 20_000 } else { 50_000 }, short, stop)
 }
 
 fn against(
     profile: &'static Profile,
+    count: u64,
     short: bool,
     stop: &AtomicBool,
 ) -> Result<Comparison, LabError> {
-    let count = if short { 20_000 } else { 200_000 };
     let points = paquin()?;
     let mut rows = Vec::new();
     let (mut within, mut typical) = (0, 0.0_f64);
@@ -214,7 +214,9 @@ mod tests {
 
     #[test]
     fn the_model_agrees_with_published_percentiles() {
-        let comparison = against_paquin(true, &AtomicBool::new(false)).unwrap();
+        let comparison =
+            against(Profile::by_name(PROFILE).unwrap(), 5_000, true, &AtomicBool::new(false))
+                .unwrap();
         assert_eq!(comparison.compared, 4 * 3 * 15 * 2);
         let beyond: Vec<_> =
             comparison.table.rows.iter().filter(|row| row[8] == "beyond".into()).collect();
@@ -225,7 +227,7 @@ mod tests {
     fn the_kernel_matters() {
         // The same with today's kernel on an honest link: so the comparison can fail.
         let today = &crate::model::PROFILES[0];
-        let comparison = against(today, true, &AtomicBool::new(false)).unwrap();
+        let comparison = against(today, 5_000, true, &AtomicBool::new(false)).unwrap();
         assert!(!comparison.met_but_for_chance(), "{}", comparison.sentence());
     }
 }
