@@ -53,7 +53,7 @@ pub fn run(
                 break;
             }
             Err(error @ LabError::Unavailable { .. }) => {
-                outcomes.skipped.push((experiment.name, error))
+                outcomes.skipped.push((experiment.name, error));
             }
             // There is no sense in going on to write to a full disk.
             Err(error @ LabError::File { .. }) => return Err(error),
