@@ -1,4 +1,11 @@
 //! The lab's QUIC: virtual time repeats across processes, and a real client reaches the real endpoint.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::Child;

@@ -1,4 +1,11 @@
 //! `outlast lab report` and `outlast lab compare`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
 
 mod common;
 

@@ -1,5 +1,11 @@
 //! The lab's callers of a real server: what they measure, and what becomes of them when somebody dies.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;

@@ -1,4 +1,11 @@
 //! Two results folders side by side.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
 
 mod common;
 

@@ -1,5 +1,11 @@
 //! Handshakes in memory: every algorithm, every kind, and the bytes of their flights.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
 
 use outlast_lab::subject::{KeyExchange, Kind, Subject, authentications, key_exchanges};
 use outlast_lab::tls::rounds::{self, Part};

@@ -1,4 +1,11 @@
 //! The literature's algorithms: their sizes as published, that they work, and that two libraries agree where there are two.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
 #![cfg(feature = "legacy")]
 
 use std::collections::HashSet;

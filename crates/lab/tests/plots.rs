@@ -1,4 +1,11 @@
 //! Charts of every kind: drawn, with text, and never a panic.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
 
 mod common;
 

@@ -1,4 +1,11 @@
 //! The page of a results folder: everything in it, nothing from elsewhere, no text that becomes markup.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
 
 mod common;
 

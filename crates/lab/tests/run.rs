@@ -1,4 +1,11 @@
 //! Runs: what is measured is kept, and an interrupted run goes on where it was.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
 
 use std::cell::Cell;
 use std::fs;

@@ -1,4 +1,11 @@
 //! The experiment `sizes`: sizes agree with what is published, whatever is built in.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;

@@ -1,6 +1,12 @@
 //! PQMagic's algorithms against its published known answers. Needs the library, which `cargo xtask peers` installs, and the vectors,
 //! which live outside the repository, next to the checkout as `../shared/vectors`.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may fail and print")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
 
 use std::path::PathBuf;
 

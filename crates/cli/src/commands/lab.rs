@@ -45,6 +45,8 @@ enum Action {
 }
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    #[cfg(feature = "lab-legacy")]
+    look_for_pqmagic();
     match &arguments.action {
         Action::Run(arguments) => run::run(arguments, output),
         Action::List(arguments) => list::run(arguments, output),
@@ -53,6 +55,21 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         Action::Selftest(arguments) => selftest::run(arguments, output),
         Action::Agent(arguments) => agent::run(arguments),
     }
+}
+
+/// PQMagic's library is where `OUTLAST_PQMAGIC` says, where pip puts it, or where `cargo xtask peers` does.
+#[cfg(feature = "lab-legacy")]
+fn look_for_pqmagic() {
+    use outlast_lab::legacy::pqmagic::{look_in, usual_places};
+    let from = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let of_pip: Vec<PathBuf> = from("VIRTUAL_ENV")
+        .into_iter()
+        .chain(from("HOME").map(|home| home.join(".local")))
+        .collect();
+    let mut places: Vec<PathBuf> = from("OUTLAST_PQMAGIC").into_iter().collect();
+    places.push(PathBuf::from("target/peers/pqmagic/lib"));
+    places.extend(usual_places(&of_pip));
+    look_in(places);
 }
 
 /// Exit code of what Ctrl-C ended, as shells know it.
