@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::error::LabError;
 use crate::experiment::{Engine, Experiment};
-use crate::plan::Plan;
+use crate::plan::{Plan, PlanEngine};
 use crate::run::{Run, Settings};
 
 /// The row.
@@ -47,7 +47,15 @@ fn run(run: &mut Run<'_>) -> Result<(), LabError> {
 fn told(plan: &Plan) -> String {
     let mut words = Vec::new();
     if !plan.rtt_us.is_empty() {
-        words.push(format!("a grid of {}, {} connections a point", plan.shape(), plan.count));
+        let counts: Vec<String> = plan
+            .engines
+            .iter()
+            .map(|engine| match engine {
+                PlanEngine::Model => format!("{} connections a point in the model", plan.count),
+                PlanEngine::Live => format!("{} live", plan.live_count),
+            })
+            .collect();
+        words.push(format!("a grid of {}, {}", plan.shape(), counts.join(", ")));
     }
     if let Some(endpoint) = &plan.endpoint {
         words.push(format!("the endpoint {}", endpoint.server_name));

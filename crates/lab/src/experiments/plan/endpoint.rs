@@ -351,7 +351,7 @@ fn tell(run: &mut Run<'_>, asks: &[Ask], rounds: &Rounds, name: &str, place: &st
         series.push(Series { name: ask.name.clone(), points, band: Vec::new() });
         if index > 0 {
             run.summary(format!(
-                "{place}: {} takes {} than {} for a handshake (median of paired differences in {} rounds, TCP not counted).",
+                "{place}: {} takes {} more than {} for a handshake (median of paired differences in {} rounds, TCP not counted).",
                 ask.name,
                 interval_words(&difference, "ms"),
                 asks[0].name,
