@@ -139,7 +139,12 @@ fn sizes_of_the_rows_are_those_of_real_keys() {
         let key = spki::SubjectPublicKeyInfoRef::from_der(pair.public_key()).unwrap();
         assert_eq!(key.subject_public_key.raw_bytes().len(), row.public_key_len, "{}", row.name);
         let longest = (0..60).map(|_| pair.sign(b"message").unwrap().len()).max();
-        assert_eq!(longest, Some(row.signature_len), "{}", row.name);
+        // Falcon's signatures have many lengths, of which the longest hardly ever comes.
+        if row.legacy {
+            assert!(longest <= Some(row.signature_len), "{}", row.name);
+        } else {
+            assert_eq!(longest, Some(row.signature_len), "{}", row.name);
+        }
     }
 }
 

@@ -1,20 +1,23 @@
 #!/usr/bin/env bash
 # pqmagic.sh DEST: the library of the Python package pqmagic, DEST/lib/libpqmagic_std.so, which the lab takes Aigis from.
-# The package has no binary form: it is compiled with cmake, in an environment that is removed afterwards.
+# The package has no binary form: it is compiled in an environment that has cmake and ninja and is removed afterwards.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 here=$(dirname "$(readlink -f "$0")")
 version=1.0.7
 
-need python3 cc cmake make
+need python3 cc
 begin "${1:-}" "$here/lib.sh"
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 run_logged "$log" python3 -m venv "$dest/venv" &&
     run_logged "$log" "$dest/venv/bin/python" -m pip --disable-pip-version-check --no-input \
+        install --quiet "cmake<4" ninja &&
+    PATH="$dest/venv/bin:$PATH" CMAKE_GENERATOR=Ninja run_logged "$log" \
+        "$dest/venv/bin/python" -m pip --disable-pip-version-check --no-input \
         install --quiet --no-binary pqmagic "pqmagic==$version" ||
-    die "cannot install pqmagic $version (are python3-venv and cmake installed?)"
+    die "cannot install pqmagic $version (is python3-venv installed?)"
 mkdir "$dest/lib"
 find "$dest/venv" -name libpqmagic_std.so -exec cp {} "$dest/lib/" \;
 [ -f "$dest/lib/libpqmagic_std.so" ] || die "pqmagic $version has no libpqmagic_std.so"
