@@ -403,7 +403,7 @@ fn the_next_start_sweeps_what_a_dead_emulation_left() {
 fn the_promises_of_the_link_hold() {
     let Some(_turn) = turn() else { return };
     for check in outlast_lab::live::selftest::CHECKS {
-        for one in (check.run)(&settings(), true).unwrap() {
+        for one in (check.run)(&settings(), true, &GO_ON).unwrap() {
             println!("{}: {} (limit: {}) {}", check.name, one.measured, one.limit, one.met);
         }
     }

@@ -50,7 +50,7 @@ fn what_is_promised_of_virtual_time_holds() {
         executable: program(),
     };
     for check in selftest::CHECKS {
-        for checked in (check.run)(&settings, true).unwrap() {
+        for checked in (check.run)(&settings, true, &AtomicBool::new(false)).unwrap() {
             assert!(checked.met, "{}: {checked:?}", check.name);
         }
     }

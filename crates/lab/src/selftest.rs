@@ -1,5 +1,6 @@
 //! `outlast lab selftest`: the accuracy that is promised, checked on this machine.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::error::LabError;
@@ -22,8 +23,10 @@ pub struct Check {
     pub name: &'static str,
     /// How long it takes; the short form takes less.
     pub estimate: fn(short: bool) -> Duration,
-    /// Measures, in a short form if asked. `Unavailable` is reported as not checked.
-    pub run: fn(&Settings, short: bool) -> Result<Vec<Checked>, LabError>,
+    /// Whether it measures times, so that other work on the machine may make it miss: then a second try is fair.
+    pub timed: bool,
+    /// Measures, in a short form if asked, until the flag is raised. `Unavailable` is reported as not checked.
+    pub run: fn(&Settings, short: bool, stop: &AtomicBool) -> Result<Vec<Checked>, LabError>,
 }
 
 /// Every check, engine by engine.

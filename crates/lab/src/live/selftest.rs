@@ -18,40 +18,52 @@ pub const CHECKS: &[Check] = &[
     Check {
         name: "link: error of the TCP connect's median at RTT 1 ms",
         estimate: |short| Duration::from_secs(if short { 3 } else { 8 }),
+        timed: true,
         run: connect,
     },
     Check {
         name: "link: loss as asked",
         estimate: |short| Duration::from_secs(if short { 3 } else { 8 }),
+        timed: false,
         run: loss,
     },
     Check {
         name: "link: a rerun with the same seed pairs",
         estimate: |short| Duration::from_secs(if short { 30 } else { 150 }),
+        timed: true,
         run: pairing,
     },
     Check {
         name: "link: throughput",
         estimate: |short| Duration::from_secs(if short { 3 } else { 8 }),
+        timed: true,
         run: throughput,
     },
-    Check { name: "link: nothing is left of it", estimate: |_| Duration::from_secs(1), run: clean },
+    Check {
+        name: "link: nothing is left of it",
+        estimate: |_| Duration::from_secs(1),
+        timed: false,
+        run: clean,
+    },
 ];
 
-static GO_ON: AtomicBool = AtomicBool::new(false);
-
-fn open(settings: &Settings, rtt: Duration, loss: f64) -> Result<Live<'static>, LabError> {
-    Live::open(settings, &Link::new(rtt, loss), settings.seed, &GO_ON)
+fn open<'a>(
+    settings: &Settings,
+    rtt: Duration,
+    loss: f64,
+    stop: &'a AtomicBool,
+) -> Result<Live<'a>, LabError> {
+    Live::open(settings, &Link::new(rtt, loss), settings.seed, stop)
 }
 
-fn connect(settings: &Settings, short: bool) -> Result<Vec<Checked>, LabError> {
+fn connect(settings: &Settings, short: bool, stop: &AtomicBool) -> Result<Vec<Checked>, LabError> {
     let rtt = Duration::from_millis(1);
     let count = if short { 500 } else { 3000 };
-    let live = open(settings, rtt, 0.0)?;
+    let live = open(settings, rtt, 0.0, stop)?;
     let times = live.connect_times(count)?;
     let proof = live.proof()?;
     drop(live);
-    let beside = match netem::connect_times(rtt, count, &GO_ON) {
+    let beside = match netem::connect_times(rtt, count, stop) {
         Ok(times) => spread(&times, rtt),
         Err(error) => error.to_string(),
     };
@@ -91,8 +103,8 @@ fn spread(times: &[u64], rtt: Duration) -> String {
     )
 }
 
-fn loss(settings: &Settings, short: bool) -> Result<Vec<Checked>, LabError> {
-    let mut live = open(settings, Duration::from_millis(1), 0.0)?;
+fn loss(settings: &Settings, short: bool, stop: &AtomicBool) -> Result<Vec<Checked>, LabError> {
+    let mut live = open(settings, Duration::from_millis(1), 0.0, stop)?;
     let mut checked = Vec::new();
     for asked in [0.01, 0.05] {
         live.set_link(&Link::new(Duration::from_millis(1), asked), settings.seed)?;
@@ -115,9 +127,9 @@ fn loss(settings: &Settings, short: bool) -> Result<Vec<Checked>, LabError> {
     Ok(checked)
 }
 
-fn pairing(settings: &Settings, short: bool) -> Result<Vec<Checked>, LabError> {
+fn pairing(settings: &Settings, short: bool, stop: &AtomicBool) -> Result<Vec<Checked>, LabError> {
     let link = Link::new(Duration::from_millis(5), 0.05);
-    let mut live = Live::open(settings, &link, settings.seed, &GO_ON)?;
+    let mut live = Live::open(settings, &link, settings.seed, stop)?;
     let count = if short { 50 } else { 300 };
     let trace = handshake();
     let nothing = Transfer { request: 0, body: 0 };
@@ -138,8 +150,12 @@ fn pairing(settings: &Settings, short: bool) -> Result<Vec<Checked>, LabError> {
     }])
 }
 
-fn throughput(settings: &Settings, short: bool) -> Result<Vec<Checked>, LabError> {
-    let mut live = open(settings, Duration::from_micros(200), 0.0)?;
+fn throughput(
+    settings: &Settings,
+    short: bool,
+    stop: &AtomicBool,
+) -> Result<Vec<Checked>, LabError> {
+    let mut live = open(settings, Duration::from_micros(200), 0.0, stop)?;
     let (packets, took) = flood(&live, if short { 200_000 } else { 1_000_000 }, None)?;
     let rate = float(packets) / took.as_secs_f64();
     let body = if short { 200_000_000 } else { 1_000_000_000 };
@@ -163,8 +179,8 @@ fn throughput(settings: &Settings, short: bool) -> Result<Vec<Checked>, LabError
     ])
 }
 
-fn clean(settings: &Settings, _: bool) -> Result<Vec<Checked>, LabError> {
-    let mut live = open(settings, Duration::from_millis(1), 0.0)?;
+fn clean(settings: &Settings, _: bool, stop: &AtomicBool) -> Result<Vec<Checked>, LabError> {
+    let mut live = open(settings, Duration::from_millis(1), 0.0, stop)?;
     live.play(&handshake(), Transfer { request: 0, body: 0 }, 0, 2)?;
     let token = live.guard.token().to_owned();
     let namespaces = live.namespaces();

@@ -22,24 +22,26 @@ pub const CHECKS: &[Check] = &[
     Check {
         name: "model: handshakes a second on one core",
         estimate: |_| Duration::from_secs(2),
+        timed: true,
         run: rate,
     },
     Check {
         name: "model: the same seed gives the same bytes",
         estimate: |_| Duration::from_secs(2),
+        timed: false,
         run: repeats,
     },
     Check {
         name: "model: against the percentiles of Paquin et al.",
         estimate: |short| Duration::from_secs(if short { 5 } else { 60 }),
-        run: |_, short| compared(&against_paquin(short, &AtomicBool::new(false))?, true),
+        timed: false,
+        run: |_, short, stop| compared(&against_paquin(short, stop)?, true),
     },
     Check {
         name: "model: against real TCP over the emulated link",
         estimate: |short| Duration::from_secs(if short { 150 } else { 1200 }),
-        run: |settings, short| {
-            compared(&against_live(settings, &AtomicBool::new(false), short)?, false)
-        },
+        timed: true,
+        run: |settings, short, stop| compared(&against_live(settings, stop, short)?, false),
     },
 ];
 
@@ -51,7 +53,7 @@ fn some(seed: u64, count: u64) -> Vec<Outcome> {
     connections(profile, &link, &trace, NOTHING, seed, count)
 }
 
-fn rate(_: &Settings, _: bool) -> Result<Vec<Checked>, LabError> {
+fn rate(_: &Settings, _: bool, _: &AtomicBool) -> Result<Vec<Checked>, LabError> {
     // Fewer than are spread over two threads.
     const AT_ONCE: u64 = 1_000;
     some(0, AT_ONCE);
@@ -70,7 +72,7 @@ fn rate(_: &Settings, _: bool) -> Result<Vec<Checked>, LabError> {
     }])
 }
 
-fn repeats(settings: &Settings, _: bool) -> Result<Vec<Checked>, LabError> {
+fn repeats(settings: &Settings, _: bool, _: &AtomicBool) -> Result<Vec<Checked>, LabError> {
     let digest = |seed: u64| -> Result<String, LabError> {
         let bytes = serde_json::to_vec(&some(seed, 20_000)).map_err(LabError::failed)?;
         Ok(hex::encode(&Sha3_256::digest(&bytes)[..8]))

@@ -1,8 +1,9 @@
 //! What is promised of QUIC in virtual time.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::{agent, in_virtual_time};
+use super::{Ready, agent};
 use crate::error::LabError;
 use crate::link::Link;
 use crate::run::Settings;
@@ -14,25 +15,31 @@ pub const CHECKS: &[Check] = &[
     Check {
         name: "QUIC: ML-DSA-65 with two certificates costs one more round trip",
         estimate: |_| Duration::from_secs(1),
+        timed: false,
         run: one_more_round_trip,
     },
     Check {
         name: "QUIC: the trace of virtual time repeats",
         estimate: |short| Duration::from_secs(if short { 2 } else { 10 }),
+        timed: false,
         run: repeats,
     },
 ];
 
 const HYBRID: &str = "X25519MLKEM768";
 
-fn one_more_round_trip(settings: &Settings, short: bool) -> Result<Vec<Checked>, LabError> {
+fn one_more_round_trip(
+    settings: &Settings,
+    short: bool,
+    stop: &AtomicBool,
+) -> Result<Vec<Checked>, LabError> {
     let rtts: &[u64] = if short { &[30] } else { &[1, 30, 100] };
     let mut checked = Vec::new();
     for rtt_ms in rtts {
         let link = Link::new(Duration::from_millis(*rtt_ms), 0.0);
         let time = |authentication: &str| -> Result<Option<u64>, LabError> {
             let subject = Subject::new(HYBRID, authentication, 2)?;
-            let run = in_virtual_time(&subject, &link, settings.seed, 1)?;
+            let run = Ready::new(&subject)?.run_until(&link, settings.seed, 0, 1, stop)?;
             Ok(run.outcomes.first().map(|outcome| outcome.handshake_ns))
         };
         let times = (time("ECDSA P-256")?, time("ML-DSA-65")?);
@@ -53,14 +60,14 @@ fn one_more_round_trip(settings: &Settings, short: bool) -> Result<Vec<Checked>,
     Ok(checked)
 }
 
-fn repeats(settings: &Settings, short: bool) -> Result<Vec<Checked>, LabError> {
+fn repeats(settings: &Settings, short: bool, stop: &AtomicBool) -> Result<Vec<Checked>, LabError> {
     let count = if short { 100 } else { 500 };
     let link = Link::new(Duration::from_micros(5500), 0.05);
     let mut checked = Vec::new();
     for (authentication, certificates) in [("ECDSA P-256", 2), ("ML-DSA-65", 2)] {
         let subject = Subject::new(HYBRID, authentication, certificates)?;
-        let first = in_virtual_time(&subject, &link, settings.seed, count)?;
-        let again = in_virtual_time(&subject, &link, settings.seed, count)?;
+        let here = || Ready::new(&subject)?.run_until(&link, settings.seed, 0, count, stop);
+        let (first, again) = (here()?, here()?);
         let program = &settings.executable;
         let apart = agent::in_another_process(program, &subject, &link, settings.seed, count)?;
         let start = |hash: &str| hash.chars().take(12).collect::<String>();

@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let (mut missed, mut unchecked) = (0, 0);
     for check in checks {
         let spinner = output::spinner(check.name);
-        let outcome = (check.run)(&settings, arguments.short);
+        let outcome = (check.run)(&settings, arguments.short, &stop);
         spinner.finish_and_clear();
         if stop.load(std::sync::atomic::Ordering::Relaxed) {
             return Err(super::failure(&LabError::Interrupted));
