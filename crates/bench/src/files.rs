@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use outlast_lab::pinned::peer;
 use outlast_lab::server::status_kib;
 
 use crate::Figure;
@@ -125,8 +126,7 @@ fn compare(file: &Path, quickstart: &Path, rounds: usize) -> Result<Outcome, Str
 
 /// OpenSSL 3.5 if the peers are installed, the system's otherwise.
 fn openssl() -> PathBuf {
-    let peer = PathBuf::from("target/peers/openssl/bin/openssl");
-    if peer.exists() { peer } else { PathBuf::from("openssl") }
+    peer("openssl/bin/openssl").unwrap_or_else(|_| PathBuf::from("openssl"))
 }
 
 fn run(command: &mut Command) -> Result<(), String> {

@@ -30,3 +30,4 @@ pub mod statistics;
 pub mod subject;
 pub mod tls;
 pub mod trace;
+pub mod trusted;

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::Agent;
 use crate::error::LabError;
+use crate::trusted::{own_peers, trusted};
 
 /// The core of what is measured.
 pub const SERVER_CORE: usize = 0;
@@ -242,14 +243,13 @@ pub fn free_address() -> Result<SocketAddr, LabError> {
         .map_err(LabError::failed)
 }
 
-/// A program of the peers: `cargo xtask peers` installs them.
+/// A program of the peers: `cargo xtask peers` installs them beside the build of this program.
 pub fn peer(path: &str) -> Result<PathBuf, LabError> {
-    let place = Path::new("target/peers").join(path);
-    if place.exists() {
-        return Ok(place);
-    }
-    Err(LabError::unavailable(
-        place.display().to_string(),
-        "run cargo xtask peers, then this in the checkout",
-    ))
+    let what = format!("target/peers/{path}");
+    let Some(place) = own_peers().map(|peers| peers.join(path)).filter(|place| place.exists())
+    else {
+        return Err(LabError::unavailable(what, "run cargo xtask peers, then cargo xtask bench"));
+    };
+    trusted(&place).map_err(|error| LabError::unavailable(what, error.to_string()))?;
+    Ok(place)
 }

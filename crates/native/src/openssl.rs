@@ -1,6 +1,7 @@
 //! OpenSSL 3.5 or later: handshakes in memory through libssl's own interface.
 //!
-//! Only functions that are in libssl's and libcrypto's headers as functions are looked up; what the headers have as macros
+//! Only functions that are in libssl's and libcrypto's headers as functions are looked up, all through libssl, so that two
+//! libcryptos cannot be mixed; what the headers have as macros
 //! goes through `SSL_CTX_ctrl` and `SSL_ctrl` with the numbers of `ssl.h`, which are part of the stable interface of 3.x.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_ulong, c_void};
@@ -30,84 +31,77 @@ const OPENSSL_INIT_NO_LOAD_CONFIG: u64 = 0x80;
 
 /// Declares the functions that are looked up.
 macro_rules! functions {
-    ($($library:ident { $($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)* })*) => {
+    ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
         #[allow(non_snake_case, reason = "C's names")]
         struct Functions {
-            $($($name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*)*
+            $($name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
         }
 
         impl Functions {
+            /// All through libssl: the loader looks into what a library depends on, too (dlsym(3)), so that libcrypto's functions
+            /// are those of the one that this libssl works with.
+            ///
             /// # Safety
-            /// The libraries must be OpenSSL's libcrypto and libssl of version 3, and must stay loaded.
-            unsafe fn find(crypto: &Library, ssl: &Library) -> Result<Self, libloading::Error> {
-                let libraries = Libraries { crypto, ssl };
+            /// The library must be OpenSSL's libssl of version 3, and must stay loaded.
+            unsafe fn find(ssl: &Library) -> Result<Self, libloading::Error> {
                 Ok(Self {
                     // SAFETY: the types are those of the declarations in OpenSSL 3's headers.
-                    $($($name: unsafe {
-                        *libraries.$library.get(concat!(stringify!($name), "\0").as_bytes())?
-                    },)*)*
+                    $($name: unsafe { *ssl.get(concat!(stringify!($name), "\0").as_bytes())? },)*
                 })
             }
         }
     };
 }
 
-struct Libraries<'a> {
-    crypto: &'a Library,
-    ssl: &'a Library,
-}
-
 type Pointer = *mut c_void;
 
 functions! {
-    crypto {
-        OpenSSL_version: fn(c_int) -> *const c_char;
-        BIO_s_mem: fn() -> Pointer;
-        BIO_new: fn(Pointer) -> Pointer;
-        BIO_new_mem_buf: fn(*const c_void, c_int) -> Pointer;
-        BIO_free: fn(Pointer) -> c_int;
-        BIO_read: fn(Pointer, Pointer, c_int) -> c_int;
-        BIO_write: fn(Pointer, *const c_void, c_int) -> c_int;
-        BIO_ctrl_pending: fn(Pointer) -> usize;
-        PEM_read_bio_X509: fn(Pointer, *mut Pointer, Pointer, Pointer) -> Pointer;
-        PEM_read_bio_PrivateKey: fn(Pointer, *mut Pointer, Pointer, Pointer) -> Pointer;
-        X509_free: fn(Pointer);
-        EVP_PKEY_free: fn(Pointer);
-        X509_STORE_add_cert: fn(Pointer, Pointer) -> c_int;
-        ERR_get_error: fn() -> c_ulong;
-        ERR_error_string_n: fn(c_ulong, *mut c_char, usize);
-        ERR_clear_error: fn();
-    }
-    ssl {
-        OPENSSL_init_ssl: fn(u64, *const c_void) -> c_int;
-        TLS_method: fn() -> Pointer;
-        SSL_CTX_new: fn(Pointer) -> Pointer;
-        SSL_CTX_free: fn(Pointer);
-        SSL_CTX_ctrl: fn(Pointer, c_int, c_long, Pointer) -> c_long;
-        SSL_CTX_use_certificate: fn(Pointer, Pointer) -> c_int;
-        SSL_CTX_use_PrivateKey: fn(Pointer, Pointer) -> c_int;
-        SSL_CTX_check_private_key: fn(Pointer) -> c_int;
-        SSL_CTX_get_cert_store: fn(Pointer) -> Pointer;
-        SSL_CTX_set_verify: fn(Pointer, c_int, Pointer);
-        SSL_CTX_set_session_id_context: fn(Pointer, *const u8, u32) -> c_int;
-        SSL_new: fn(Pointer) -> Pointer;
-        SSL_free: fn(Pointer);
-        SSL_ctrl: fn(Pointer, c_int, c_long, Pointer) -> c_long;
-        SSL_set1_host: fn(Pointer, *const c_char) -> c_int;
-        SSL_set_bio: fn(Pointer, Pointer, Pointer);
-        SSL_set_connect_state: fn(Pointer);
-        SSL_set_accept_state: fn(Pointer);
-        SSL_do_handshake: fn(Pointer) -> c_int;
-        SSL_read: fn(Pointer, Pointer, c_int) -> c_int;
-        SSL_get_error: fn(Pointer, c_int) -> c_int;
-        SSL_get_verify_result: fn(Pointer) -> c_long;
-        SSL_get0_group_name: fn(Pointer) -> *const c_char;
-        SSL_session_reused: fn(Pointer) -> c_int;
-        SSL_set_shutdown: fn(Pointer, c_int);
-        SSL_get1_session: fn(Pointer) -> Pointer;
-        SSL_set_session: fn(Pointer, Pointer) -> c_int;
-        SSL_SESSION_free: fn(Pointer);
-    }
+    // libcrypto's.
+    OpenSSL_version: fn(c_int) -> *const c_char;
+    BIO_s_mem: fn() -> Pointer;
+    BIO_new: fn(Pointer) -> Pointer;
+    BIO_new_mem_buf: fn(*const c_void, c_int) -> Pointer;
+    BIO_free: fn(Pointer) -> c_int;
+    BIO_read: fn(Pointer, Pointer, c_int) -> c_int;
+    BIO_write: fn(Pointer, *const c_void, c_int) -> c_int;
+    BIO_ctrl_pending: fn(Pointer) -> usize;
+    PEM_read_bio_X509: fn(Pointer, *mut Pointer, Pointer, Pointer) -> Pointer;
+    PEM_read_bio_PrivateKey: fn(Pointer, *mut Pointer, Pointer, Pointer) -> Pointer;
+    X509_free: fn(Pointer);
+    EVP_PKEY_free: fn(Pointer);
+    X509_STORE_add_cert: fn(Pointer, Pointer) -> c_int;
+    ERR_get_error: fn() -> c_ulong;
+    ERR_error_string_n: fn(c_ulong, *mut c_char, usize);
+    ERR_clear_error: fn();
+    // libssl's.
+    OPENSSL_init_ssl: fn(u64, *const c_void) -> c_int;
+    TLS_method: fn() -> Pointer;
+    SSL_CTX_new: fn(Pointer) -> Pointer;
+    SSL_CTX_free: fn(Pointer);
+    SSL_CTX_ctrl: fn(Pointer, c_int, c_long, Pointer) -> c_long;
+    SSL_CTX_use_certificate: fn(Pointer, Pointer) -> c_int;
+    SSL_CTX_use_PrivateKey: fn(Pointer, Pointer) -> c_int;
+    SSL_CTX_check_private_key: fn(Pointer) -> c_int;
+    SSL_CTX_get_cert_store: fn(Pointer) -> Pointer;
+    SSL_CTX_set_verify: fn(Pointer, c_int, Pointer);
+    SSL_CTX_set_session_id_context: fn(Pointer, *const u8, u32) -> c_int;
+    SSL_new: fn(Pointer) -> Pointer;
+    SSL_free: fn(Pointer);
+    SSL_ctrl: fn(Pointer, c_int, c_long, Pointer) -> c_long;
+    SSL_set1_host: fn(Pointer, *const c_char) -> c_int;
+    SSL_set_bio: fn(Pointer, Pointer, Pointer);
+    SSL_set_connect_state: fn(Pointer);
+    SSL_set_accept_state: fn(Pointer);
+    SSL_do_handshake: fn(Pointer) -> c_int;
+    SSL_read: fn(Pointer, Pointer, c_int) -> c_int;
+    SSL_get_error: fn(Pointer, c_int) -> c_int;
+    SSL_get_verify_result: fn(Pointer) -> c_long;
+    SSL_get0_group_name: fn(Pointer) -> *const c_char;
+    SSL_session_reused: fn(Pointer) -> c_int;
+    SSL_set_shutdown: fn(Pointer, c_int);
+    SSL_get1_session: fn(Pointer) -> Pointer;
+    SSL_set_session: fn(Pointer, Pointer) -> c_int;
+    SSL_SESSION_free: fn(Pointer);
 }
 
 /// OpenSSL, loaded; it stays so until the process ends.
@@ -124,7 +118,7 @@ pub struct Failure {
     reason: String,
 }
 
-/// Finds OpenSSL in one of these folders, else where the system's loader looks; once in a process.
+/// Finds OpenSSL in one of these folders, which the caller must trust, else where the system's loader looks; once in a process.
 pub fn load(folders: &[PathBuf]) -> Result<&'static OpenSsl, Missing> {
     static LOADED: OnceLock<OpenSsl> = OnceLock::new();
     if let Some(loaded) = LOADED.get() {
@@ -152,26 +146,25 @@ impl OpenSsl {
             Some(source) => source.to_string(),
             None => error.to_string(),
         };
-        // SAFETY: what these libraries run when they are loaded is OpenSSL's own; a file by this name in a folder that the user or
-        // the system names is trusted to be that.
+        // libssl's dependency on libcrypto.so.3 is met by what is loaded already under that name: by the one beside it.
+        // SAFETY: what these libraries run when they are loaded is OpenSSL's own. The caller says in which folders a file by this
+        // name may be trusted to be that (the lab: such as nobody but root, the user and the program's owner may write); without a
+        // folder the system's loader does.
         let crypto = unsafe { Library::new(place("libcrypto.so.3")) }.map_err(failed)?;
-        let version = {
-            // SAFETY: the function has this type in every version of OpenSSL since 1.1.
-            let number = unsafe {
-                crypto.get::<unsafe extern "C" fn() -> c_ulong>(b"OpenSSL_version_num\0")
-            };
-            // SAFETY: it has no conditions.
-            unsafe { number.map_err(failed)?() }
-        };
+        // SAFETY: as above.
+        let ssl = unsafe { Library::new(place("libssl.so.3")) }.map_err(failed)?;
+        let (used, beside) = (version_of(&ssl).map_err(failed)?, version_of(&crypto));
+        if beside.is_ok_and(|beside| !std::ptr::fn_addr_eq(beside, used)) {
+            return Err("another libcrypto.so.3 is loaded already".to_owned());
+        }
+        // SAFETY: it has no conditions.
+        let version = unsafe { used() };
         if version < OLDEST {
             let (major, minor) = (version >> 28, version >> 20 & 0xff);
             return Err(format!("OpenSSL {major}.{minor} is older than 3.5"));
         }
-        // libssl's own dependency on libcrypto.so.3 is met by the one that is loaded already, by its name.
-        // SAFETY: as above.
-        let ssl = unsafe { Library::new(place("libssl.so.3")) }.map_err(failed)?;
-        // SAFETY: they are OpenSSL's by name and version, and both are leaked below before anything is called.
-        let functions = unsafe { Functions::find(&crypto, &ssl) }.map_err(failed)?;
+        // SAFETY: it is OpenSSL's by name and version, and is leaked below, with what it depends on, before anything is called.
+        let functions = unsafe { Functions::find(&ssl) }.map_err(failed)?;
         std::mem::forget((crypto, ssl));
         // SAFETY: no settings are passed. The machine's openssl.cnf is not read, so that it cannot change what is measured.
         if unsafe { (functions.OPENSSL_init_ssl)(OPENSSL_INIT_NO_LOAD_CONFIG, std::ptr::null()) }
@@ -245,6 +238,14 @@ impl OpenSsl {
         unsafe { (self.functions.ERR_clear_error)() };
         Ok(found)
     }
+}
+
+type VersionNumber = unsafe extern "C" fn() -> c_ulong;
+
+/// The function that tells the version of the libcrypto that this library is, or works with.
+fn version_of(library: &Library) -> Result<VersionNumber, libloading::Error> {
+    // SAFETY: the function has this type in every version of OpenSSL since 1.1.
+    unsafe { library.get::<VersionNumber>(b"OpenSSL_version_num\0") }.map(|found| *found)
 }
 
 /// # Safety

@@ -189,7 +189,8 @@ impl PqMagic {
             .find(|path| path.is_file())
             .ok_or_else(|| missing(format!("not installed; get it by `{HOW_TO_GET}`")))?;
         // SAFETY: loading runs the library's initialisers. PQMagic has none of its own: it is plain C, and depends on the C
-        // library only. Whoever put the file there is trusted as whoever put the program there.
+        // library only. The caller says which files may be trusted: the lab, only such as nobody but root, the user and the
+        // program's owner may write.
         let library = unsafe { Library::new(&path) }.map_err(|error| Missing {
             library: path.display().to_string(),
             reason: because(&error),

@@ -67,7 +67,7 @@ fn look_for_pqmagic() {
         .chain(from("HOME").map(|home| home.join(".local")))
         .collect();
     let mut places: Vec<PathBuf> = from("OUTLAST_PQMAGIC").into_iter().collect();
-    places.push(PathBuf::from("target/peers/pqmagic/lib"));
+    places.extend(outlast_lab::trusted::own_peers().map(|peers| peers.join("pqmagic/lib")));
     places.extend(usual_places(&of_pip));
     look_in(places);
 }

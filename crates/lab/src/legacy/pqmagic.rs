@@ -5,11 +5,12 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use outlast_native::Missing;
 use outlast_native::pqmagic as native;
-use outlast_native::pqmagic::PqMagic;
+use outlast_native::pqmagic::{FILE_NAME, PqMagic};
 
 use super::kem::{Kem, Mechanism};
 use super::signature::{Algorithm, Secret, Signature};
 use crate::error::LabError;
+use crate::trusted::trusted;
 
 /// Where to look, before the usual places.
 static PLACES: OnceLock<Vec<PathBuf>> = OnceLock::new();
@@ -52,9 +53,23 @@ pub fn library() -> Result<&'static PqMagic, &'static Missing> {
     static LIBRARY: LazyLock<Result<PqMagic, Missing>> = LazyLock::new(|| {
         let mut places = PLACES.get().cloned().unwrap_or_default();
         places.extend(usual_places(&[]));
-        PqMagic::load(&places)
+        PqMagic::load(&safe(&places)?)
     });
     LIBRARY.as_ref()
+}
+
+/// The files that are there; one that others may write is an error, since it was meant.
+fn safe(places: &[PathBuf]) -> Result<Vec<PathBuf>, Missing> {
+    let file = |place: &PathBuf| if place.is_dir() { place.join(FILE_NAME) } else { place.clone() };
+    let files = places.iter().map(file).filter(|file| file.is_file());
+    files
+        .map(|file| {
+            trusted(&file).map_err(|error| Missing {
+                library: FILE_NAME.to_owned(),
+                reason: error.to_string(),
+            })
+        })
+        .collect()
 }
 
 const SOURCE: &str = "PQMagic, portable C";

@@ -9,6 +9,7 @@ use super::tls::Foreign;
 use crate::error::LabError;
 use crate::subject::{Kind, Subject};
 use crate::tls::chain::{self, SERVER_NAMES};
+use crate::trusted;
 
 /// Its name among the stacks.
 pub(super) const NAME: &str = "openssl";
@@ -66,18 +67,25 @@ pub(super) fn body(folder: &Path, bytes: u32) -> Result<(), LabError> {
 }
 
 /// The program: what `OUTLAST_OPENSSL` names, the one that `cargo xtask peers` has put beside the build of `executable`, or the path's.
+/// It runs as root: what others may write is not taken.
 fn program(executable: &Path) -> Result<PathBuf, LabError> {
     let chosen = std::env::var_os("OUTLAST_OPENSSL").map(PathBuf::from);
     let ours = || {
-        let built = executable.ancestors().map(|folder| folder.join("peers/openssl/bin/openssl"));
-        built.into_iter().find(|path| path.exists())
+        let path = trusted::peers(executable)?.join("openssl/bin/openssl");
+        path.exists().then_some(path)
     };
-    let program = chosen.or_else(ours).unwrap_or_else(|| "openssl".into());
     let lacks = |found: String| {
         let needs = format!(
             "openssl of version 3.5 or later in the path or named by OUTLAST_OPENSSL ({found})"
         );
         LabError::unavailable("openssl s_server", needs)
+    };
+    let program = match chosen.or_else(ours) {
+        Some(program) => {
+            trusted::trusted(&program).map_err(|error| lacks(error.to_string()))?;
+            program
+        }
+        None => "openssl".into(),
     };
     let output = Command::new(&program)
         .arg("version")

@@ -13,25 +13,38 @@ use super::{Handshaker, Stack, helper, wrong_group};
 use crate::error::LabError;
 use crate::subject::{Kind, Subject};
 use crate::trace::Trace;
+use crate::trusted::{own_peers, trusted};
 
 /// The variable that names the folder with `libssl.so.3` and `libcrypto.so.3`.
 pub const FOLDER_VARIABLE: &str = "OUTLAST_OPENSSL_LIB";
 /// Set where the program was started by a loader that is not the system's, so that it does not start itself once more.
 const UNDER_LOADER: &str = "OUTLAST_LAB_UNDER_LOADER";
-/// Where `cargo xtask peers` puts it.
-const PEERS: &str = "target/peers/openssl/tree/usr/lib";
+/// Where `cargo xtask peers` puts it, below its folder.
+const PEERS: &str = "openssl/tree/usr/lib";
+const LIBRARIES: [&str; 2] = ["libcrypto.so.3", "libssl.so.3"];
 
 /// The row.
 #[derive(Debug)]
 pub struct OpenSslStack;
 
-/// Folders in which to look before the system's.
-fn folders() -> Vec<PathBuf> {
+/// Folders in which to look before the system's, and why others are not used.
+fn folders() -> (Vec<PathBuf>, Vec<String>) {
     let chosen = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from);
-    let ours = std::fs::read_dir(PEERS).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut folders: Vec<PathBuf> = chosen.into_iter().chain(ours).collect();
-    folders.retain(|folder| folder.join("libssl.so.3").exists());
-    folders
+    let ours = own_peers().and_then(|peers| std::fs::read_dir(peers.join(PEERS)).ok());
+    let ours = ours.into_iter().flatten().flatten().map(|entry| entry.path());
+    let (mut folders, mut refused) = (Vec::new(), Vec::new());
+    for folder in chosen.into_iter().chain(ours) {
+        let files = LIBRARIES.map(|name| folder.join(name));
+        if !files.iter().all(|file| file.exists()) {
+            continue;
+        }
+        let found = files.iter().try_for_each(|file| trusted(file).map(drop));
+        match found.and_then(|()| trusted(&folder)) {
+            Ok(folder) => folders.push(folder),
+            Err(error) => refused.push(error.to_string()),
+        }
+    }
+    (folders, refused)
 }
 
 /// The program as a command. What is unpacked in the checkout may be made for a newer C library than the system's, which it
@@ -39,13 +52,15 @@ fn folders() -> Vec<PathBuf> {
 pub fn command(executable: &Path) -> Command {
     let loader = |folder: &PathBuf| {
         let mut entries = std::fs::read_dir(folder).ok()?.flatten();
-        entries.find(|entry| entry.file_name().to_string_lossy().starts_with("ld-linux"))
+        let found =
+            entries.find(|entry| entry.file_name().to_string_lossy().starts_with("ld-linux"))?;
+        trusted(&found.path()).ok()
     };
     if library().is_err()
         && let Some((folder, loader)) =
-            folders().into_iter().find_map(|folder| loader(&folder).map(|found| (folder, found)))
+            folders().0.into_iter().find_map(|folder| loader(&folder).map(|found| (folder, found)))
     {
-        let mut command = Command::new(loader.path());
+        let mut command = Command::new(loader);
         command.arg("--library-path").arg(folder).arg(executable).env(UNDER_LOADER, "1");
         return command;
     }
@@ -60,11 +75,14 @@ fn elsewhere() -> Option<PathBuf> {
 }
 
 fn library() -> Result<&'static OpenSsl, LabError> {
-    load(&folders()).map_err(|missing| {
+    let (folders, refused) = folders();
+    load(&folders).map_err(|missing| {
+        let reasons: Vec<String> = refused.into_iter().chain([missing.to_string()]).collect();
         LabError::unavailable(
             "OpenSSL 3.5 or later",
             format!(
-                "its libraries, by the system, by cargo xtask peers in the checkout, or in the folder that {FOLDER_VARIABLE} names ({missing})"
+                "its libraries, by the system, by cargo xtask peers beside the build, or in the folder that {FOLDER_VARIABLE} names ({})",
+                reasons.join("; ")
             ),
         )
     })
