@@ -185,9 +185,27 @@ pub enum Verdict {
     Undecided,
 }
 
-/// A published claim beside what was measured.
+/// Whose claim it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClaimKind {
+    /// Somebody else's, of something that was measured.
+    #[default]
+    Published,
+    /// The project's own, of earlier trials.
+    Earlier,
+    /// A standard's: parameters of FIPS or RFC.
+    Standard,
+    /// The lab's own: what it expects, or reads from others' figures.
+    Own,
+}
+
+/// A claim beside what was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
+    /// Whose claim it is; only published ones are counted as such.
+    #[serde(default)]
+    pub kind: ClaimKind,
     /// Where it was published: authors, title, year, table or figure.
     pub source: String,
     /// The claim.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::experiment::{Engine, Experiment};
-use crate::result::{Axis, Chart, Finding, Marks, Rule, Series, Table, Value, Verdict};
+use crate::result::{Axis, Chart, ClaimKind, Finding, Marks, Rule, Series, Table, Value, Verdict};
 use crate::run::{Run, Settings};
 use crate::statistics::{Estimate, quantile, sorted};
 use crate::subject::{Subject, authentications, key_exchanges};
@@ -503,6 +503,7 @@ fn published(run: &mut Run<'_>, outcomes: &[Outcome], ticks: &Ticks) {
         let more = outcome.measured.difference(hybrid, FIRST, Part::Both, seed);
         let cycles = |micros: f64| micros * ticks.hertz / 1e6;
         run.finding(Finding {
+            kind: ClaimKind::Published,
             source: "AWS, hybrid post-quantum TLS 1.2 with s2n-tls: perf and flame graphs of a handshake".to_owned(),
             claim: "A hybrid key exchange adds little to a handshake's cycles".to_owned(),
             published: "+554,059 cycles of 75,069,418 (0.7 %), about 200 µs".to_owned(),
@@ -529,6 +530,7 @@ fn published(run: &mut Run<'_>, outcomes: &[Outcome], ticks: &Ticks) {
         let noise = control.high - control.low;
         let believable = control.holds() && noise < (ratio.value - 1.0).abs();
         run.finding(Finding {
+            kind: ClaimKind::Published,
             source: "Outlast's own earlier trials, 2026, rustls 0.23.46 and OpenSSL 3.5.5".to_owned(),
             claim: format!("{stack}: {} + {} against x25519 + ECDSA P-256", pair.0, pair.1),
             published: if low == high { format!("{low} times") } else { format!("{low} to {high} times") },

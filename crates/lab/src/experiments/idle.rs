@@ -8,7 +8,7 @@ use crate::error::LabError;
 use crate::experiment::{Engine, Experiment};
 use crate::experiments::served::{CLASSICAL, HYBRID, Who, distribution, seed};
 use crate::link::Link;
-use crate::result::{Axis, Chart, Control, Finding, Marks, Table, Value, Verdict};
+use crate::result::{Axis, Chart, Control, ClaimKind, Finding, Marks, Table, Value, Verdict};
 use crate::run::{Run, Settings};
 use crate::site::{Site, links, note_proof, place_name};
 use crate::statistics::{Estimate, mean, quantile, quantile_of, sorted, two_level};
@@ -305,6 +305,7 @@ fn finding(run: &mut Run<'_>, measured: &Measured) {
         _ => Verdict::Undecided,
     };
     run.finding(Finding {
+        kind: ClaimKind::Published,
         source: SOURCE.into(),
         claim: "An idle timeout shorter than the pause between bursts makes ten times as many hybrid connections and a median several times as long".into(),
         published: "1 s: 100 connections, 20.3 ms; 10 s: 10 connections, 5.9 ms (3.4 times)".into(),

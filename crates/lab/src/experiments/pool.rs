@@ -9,7 +9,7 @@ use crate::error::LabError;
 use crate::experiment::{Engine, Experiment};
 use crate::experiments::served::{CLASSICAL, HYBRID, Who, seed};
 use crate::link::Link;
-use crate::result::{Axis, Chart, Control, Finding, Marks, Rule, Series, Table, Value, Verdict};
+use crate::result::{Axis, Chart, Control, ClaimKind, Finding, Marks, Rule, Series, Table, Value, Verdict};
 use crate::run::{Run, Settings};
 use crate::site::{Site, links, note_proof, place_name};
 use crate::statistics::{Estimate, mean, quantile, quantile_of, sorted, two_level};
@@ -264,6 +264,7 @@ fn finding(run: &mut Run<'_>, measured: &Measured) {
         _ => Verdict::Partly,
     };
     run.finding(Finding {
+        kind: ClaimKind::Published,
         source: SOURCE.into(),
         claim: "At about 200 requests a second the largest gain of a pool is from one connection to two; more change little".into(),
         published: "largest gain from 1 to 2, then flat".into(),

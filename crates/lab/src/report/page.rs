@@ -15,7 +15,7 @@ use super::results::Results;
 use super::{files, tables};
 use crate::error::LabError;
 use crate::plot::{self, Look};
-use crate::result::{Chart, Control, Finding, Marks, Told, Verdict};
+use crate::result::{Chart, ClaimKind, Control, Finding, Marks, Told, Verdict};
 use crate::state::State;
 
 /// The largest picture that goes into the page; larger ones are links.
@@ -66,6 +66,8 @@ struct Claim {
     published: String,
     measured: String,
     why: String,
+    /// Whose claim it is, if it was not published elsewhere.
+    kind: &'static str,
     verdict: &'static str,
     word: &'static str,
     sign: &'static str,
@@ -100,7 +102,10 @@ pub(super) fn page(folder: &Path, results: &Results) -> Result<String, LabError>
     let tally: Vec<_> = VERDICTS
         .iter()
         .map(|(_, class, word, sign)| {
-            let count = findings.iter().filter(|claim| claim.verdict == *class).count();
+            let count = findings
+                .iter()
+                .filter(|claim| claim.kind.is_empty() && claim.verdict == *class)
+                .count();
             context! { class, word, sign, count }
         })
         .collect();
@@ -213,11 +218,19 @@ fn experiment(folder: &Path, told: &Told) -> Result<Experiment, LabError> {
         pictures: pictures.collect(),
         tables: findings.tables.iter().map(|table| tables::shown(name, table)).collect(),
         controls: controls(&findings.controls),
-        findings: findings.findings.iter().map(|finding| claim(name, finding)).collect(),
+        findings: claims(name, &findings.findings),
         notes: findings.notes.clone(),
         data: data(told)?,
         has_points: folder.join(name).join("points.ndjson").is_file(),
     })
+}
+
+/// Published claims first, the others after them.
+fn claims(experiment: &str, findings: &[Finding]) -> Vec<Claim> {
+    let mut claims: Vec<Claim> =
+        findings.iter().map(|finding| claim(experiment, finding)).collect();
+    claims.sort_by_key(|claim| !claim.kind.is_empty());
+    claims
 }
 
 fn claim(experiment: &str, finding: &Finding) -> Claim {
@@ -230,6 +243,12 @@ fn claim(experiment: &str, finding: &Finding) -> Claim {
         published: finding.published.clone(),
         measured: finding.measured.clone(),
         why: finding.why.clone(),
+        kind: match finding.kind {
+            ClaimKind::Published => "",
+            ClaimKind::Earlier => "earlier trial of the project",
+            ClaimKind::Standard => "parameter of a standard",
+            ClaimKind::Own => "the lab's own",
+        },
         verdict: class,
         word,
         sign,

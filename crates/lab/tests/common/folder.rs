@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use outlast_lab::result::{Chart, Control, Finding, Findings, Table, Told, Value, Verdict};
+use outlast_lab::result::{Chart, Control, ClaimKind, Finding, Findings, Table, Told, Value, Verdict};
 use outlast_lab::run::Settings;
 use outlast_lab::run::folder::Asked;
 use outlast_lab::state::State;
@@ -38,6 +38,7 @@ fn charts(names: &[&str]) -> Vec<Chart> {
 
 fn finding(claim: &str, published: &str, measured: &str, verdict: Verdict, why: &str) -> Finding {
     Finding {
+        kind: ClaimKind::Published,
         source: "D. Sikeridis, P. Kampanakis, M. Devetsikiotis, Post-Quantum Authentication in TLS 1.3: A Performance Study, NDSS 2020, figure 4 (https://eprint.iacr.org/2020/071)".into(),
         claim: claim.into(),
         published: published.into(),

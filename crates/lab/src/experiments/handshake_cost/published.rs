@@ -6,7 +6,7 @@ use super::flights::{AMPLIFICATION, FIRST_WINDOW, Flights, HEADERS, INITIAL, MSS
 use super::show::signed;
 use super::{Costs, PAIRS};
 use crate::experiments::show::{interval_words, short};
-use crate::result::{Finding, Table, Verdict};
+use crate::result::{ClaimKind, Finding, Table, Verdict};
 use crate::run::Run;
 use crate::statistics::Estimate;
 use crate::tls::rounds::Part;
@@ -100,6 +100,7 @@ fn bytes(classical: &Flights, hybrid: &Flights) -> Finding {
     let tls = total(hybrid).saturating_sub(total(classical));
     let ip = hybrid.ip_bytes().saturating_sub(classical.ip_bytes());
     Finding {
+        kind: ClaimKind::Published,
         source: KYBER.to_owned(),
         claim: "A hybrid handshake with Kyber has 2,356 bytes more.".to_owned(),
         published: "+2,356 bytes".to_owned(),
@@ -138,6 +139,7 @@ fn words(differences: Option<[Estimate; 2]>) -> String {
 
 fn split(differences: Option<[Estimate; 2]>) -> Finding {
     Finding {
+        kind: ClaimKind::Published,
         source: KYBER.to_owned(),
         claim: "A hybrid handshake with Kyber takes the client 0.25 ms and the server 0.23 ms more.".to_owned(),
         published: "client +250 us, server +230 us".to_owned(),
@@ -168,6 +170,7 @@ fn judge_split(differences: Option<[Estimate; 2]>) -> Verdict {
 fn smaller(differences: Option<[Estimate; 2]>) -> Finding {
     let both = differences.map(|[client, server]| client.value + server.value);
     Finding {
+        kind: ClaimKind::Published,
         source: SMALLER.to_owned(),
         claim: "A hybrid handshake has about 1600 bytes and 80 to 150 microseconds more.".to_owned(),
         published: "about 1600 bytes, 80 to 150 us".to_owned(),
@@ -204,6 +207,7 @@ fn hello(costs: &[Costs]) -> Finding {
         })
         .collect();
     Finding {
+        kind: ClaimKind::Published,
         source: "trials with rustls 0.23 and OpenSSL 3.5".to_owned(),
         claim: "OpenSSL's hybrid ClientHello with two shares does not fit one packet, rustls's does.".to_owned(),
         published: format!("OpenSSL 1465, rustls 1402; MSS {MSS}"),
@@ -235,6 +239,7 @@ fn window(hybrid: Option<&Flights>, large: Option<&Flights>) -> Finding {
         .zip(large.and_then(|flights| flights.over(rtt)));
     let flight = large.map(|flights| flights.server_flight);
     Finding {
+        kind: ClaimKind::Published,
         source: "trials on a real link; RFC 6928".to_owned(),
         claim: "ML-DSA-65 with two certificates passes TCP's first window and costs a round trip.".to_owned(),
         published: format!("15.6 kB against {FIRST_WINDOW}; 60 ms become 91 ms at RTT 30 ms"),
@@ -272,6 +277,7 @@ fn quic(costs: &[Costs]) -> Finding {
         None => Verdict::Undecided,
     };
     Finding {
+        kind: ClaimKind::Published,
         source: "RFC 9000, section 8.1; trials with s2n-quic".to_owned(),
         claim: "In QUIC, ML-DSA-65 with two certificates passes the 3x limit and costs a round trip.".to_owned(),
         published: format!("3 x {INITIAL} = {}; 30 ms become 60 ms", AMPLIFICATION * INITIAL),

@@ -9,7 +9,7 @@ use super::{CLASSICAL, ECDSA, HYBRID, float, rounded, subjects};
 use crate::error::LabError;
 use crate::link::Link;
 use crate::quic::{QuicOutcome, Ready, VirtualRun};
-use crate::result::{Axis, Chart, Fan, Finding, Marks, Table, Value, Verdict};
+use crate::result::{Axis, Chart, Fan, ClaimKind, Finding, Marks, Table, Value, Verdict};
 use crate::run::Run;
 use crate::statistics::{bootstrap, mean, quantile, sorted};
 use crate::subject::{Kind, Subject};
@@ -279,6 +279,7 @@ fn hello(run: &mut Run<'_>, points: &[Point]) {
     };
     let (classical, hybrid) = (percent(CLASSICAL), percent(HYBRID));
     run.finding(Finding {
+        kind: ClaimKind::Published,
         source: "RFC 9002, sections 6.1 and 6.2.2".to_owned(),
         claim: "Before a round trip is known, a loss costs a timer of three times 333 ms; later packets that are acknowledged show it at once".to_owned(),
         published: "999 ms for whoever loses all that is under way".to_owned(),

@@ -7,7 +7,7 @@ use super::{CLASSICAL, ECDSA, HYBRID, float, rounded};
 use crate::error::LabError;
 use crate::link::Link;
 use crate::quic::{QuicOutcome, in_virtual_time};
-use crate::result::{Axis, Chart, Finding, Marks, Rule, Series, Table, Verdict};
+use crate::result::{Axis, Chart, ClaimKind, Finding, Marks, Rule, Series, Table, Verdict};
 use crate::run::Run;
 use crate::subject::{Subject, authentications};
 use crate::tls::chain;
@@ -194,6 +194,7 @@ fn findings(run: &mut Run<'_>, rows: &[Row]) {
     };
     let ms = |row: &Row| float(row.outcome.handshake_ns) / 1e6;
     run.finding(Finding {
+        kind: ClaimKind::Published,
         source: "RFC 9000, section 8.1".to_owned(),
         claim: "A server that has not validated the client's address sends at most three times what it got: a long chain waits for a round trip".to_owned(),
         published: "one more round trip beyond 3 x 1200 bytes for each datagram of the ClientHello".to_owned(),

@@ -13,7 +13,7 @@ use super::{CLASSICAL, ECDSA, HYBRID, change, float, rounded};
 use crate::error::LabError;
 use crate::pinned::{CLIENT_CORE, Pinned, SERVER_CORE, free_address, has_two_cores, stay_on};
 use crate::quic::client::{Client, Done, endpoint, listens};
-use crate::result::{Axis, Chart, Control, Finding, Marks, Table, Verdict};
+use crate::result::{Axis, Chart, Control, ClaimKind, Finding, Marks, Table, Verdict};
 use crate::run::{Run, Settings};
 use crate::statistics::{Estimate, quantile_of, two_level};
 use crate::subject::Subject;
@@ -280,6 +280,7 @@ fn published(run: &mut Run<'_>, ratios: &[Vec<Estimate>], controls: &[Control]) 
     let verdict = verdict(both, &controls[BOTH_CLOCK]);
     let of_the_wall = ratios[WALL_CLOCK][HYBRID_AT];
     run.finding(Finding {
+        kind: ClaimKind::Published,
         source: SOURCE.to_owned(),
         claim: "A hybrid with Kyber makes fewer connections a second, one after the other with a byte each way".to_owned(),
         published: "-8 %".to_owned(),
@@ -299,6 +300,7 @@ fn published(run: &mut Run<'_>, ratios: &[Vec<Estimate>], controls: &[Control]) 
         ),
     });
     run.finding(Finding {
+        kind: ClaimKind::Published,
         source: SOURCE.to_owned(),
         claim: "Hybrids with BIKE and SIKE make far fewer connections a second".to_owned(),
         published: "BIKE -37 %, SIKE -95 %".to_owned(),

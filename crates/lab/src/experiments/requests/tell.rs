@@ -5,7 +5,7 @@ use crate::client::turns::{Cycle, Slot};
 use crate::experiments::served::{
     CLASSICAL, HYBRID, ML_DSA, Who, X25519, added_us, change, distribution,
 };
-use crate::result::{Axis, Chart, Control, Finding, Marks, Rule, Series, Table, Value, Verdict};
+use crate::result::{Axis, Chart, Control, ClaimKind, Finding, Marks, Rule, Series, Table, Value, Verdict};
 use crate::run::Run;
 use crate::statistics::{Estimate, mean, quantile, sorted};
 
@@ -29,6 +29,7 @@ pub(super) fn samples(run: &mut Run<'_>, place: &str, measured: &Measured) {
     let theirs = 1.0 / PUBLISHED[0];
     let scaled = -new.added.value / (theirs + new.added.value) * 100.0;
     run.finding(Finding {
+        kind: ClaimKind::Published,
         source: SOURCE.into(),
         claim: "Without connection reuse hybrid key exchange costs 2.3 % of the requests a second".into(),
         published: format!("{} to {} a second, -2.3 %: 216 µs more for each connection", PUBLISHED[0], PUBLISHED[1]),
@@ -52,6 +53,7 @@ pub(super) fn samples(run: &mut Run<'_>, place: &str, measured: &Measured) {
         ),
     });
     run.finding(Finding {
+        kind: ClaimKind::Published,
         source: SOURCE.into(),
         claim: "With connection reuse hybrid key exchange costs nothing that matters".into(),
         published: format!("{} to {} a second, -0.05 %", PUBLISHED[2], PUBLISHED[3]),
@@ -481,6 +483,7 @@ fn formula_finding(run: &mut Run<'_>, place: &str, measured: &Measured) {
     };
     let rest = parts(measured, HYBRID)[3];
     run.finding(Finding {
+        kind: ClaimKind::Published,
         source: SOURCE.into(),
         claim: "Requests a second are 1 / (time of a request + time of a connection / requests of a connection)".into(),
         published: "read from its four rates: 4.6 ms for each of the two, and 0.216 ms more for a hybrid connection".into(),
@@ -517,6 +520,7 @@ fn resumption(run: &mut Run<'_>, place: &str, measured: &Measured) {
         Verdict::Holds
     };
     run.finding(Finding {
+        kind: ClaimKind::Published,
         source: "AWS Security Blog's posts on post-quantum TLS; reports in the rustls project".into(),
         claim: "Session resumption makes up for what hybrid key exchange costs".into(),
         published: "no figure; in rustls' reports hybrid resumption takes 1.5 to 2.1 times the CPU time of a classical one".into(),

@@ -4,7 +4,7 @@ use super::flights::{self, Flights, packets};
 use super::keys::{Group, Mechanism, Signing};
 use super::published::{FIPS_203, FIPS_204, FIPS_205, PUBLISHED, Published, RFC_8032, SHARES};
 use crate::error::LabError;
-use crate::result::{Finding, Verdict};
+use crate::result::{ClaimKind, Finding, Verdict};
 use crate::run::Run;
 
 /// Where the 2,356 bytes are.
@@ -84,6 +84,7 @@ fn agreement(
         .map(|row| format!("{} {} and {}", row.name, row.public_key, row.output))
         .collect();
     run.finding(Finding {
+        kind: ClaimKind::Published,
         source: source.to_owned(),
         claim: format!("{what}, of {} algorithms", rows.len()),
         published: published.join("; "),
@@ -107,6 +108,7 @@ fn shares(run: &mut Run<'_>, groups: &[Group]) {
         }
     }
     run.finding(Finding {
+        kind: ClaimKind::Published,
         source: "RFC 10024, RFC 8446, RFC 7748, FIPS 203".to_owned(),
         claim: "bytes of the shares of the groups that Outlast serves".to_owned(),
         published: SHARES
@@ -137,6 +139,7 @@ fn more_bytes(run: &mut Run<'_>, groups: &[Group]) {
     let on_the_wire = more + more_packets * HEADERS;
     let holds = more == 1184 + 1088;
     run.finding(Finding {
+        kind: ClaimKind::Published,
         source: KYBER.to_owned(),
         claim: "a handshake with Kyber beside the elliptic curve has 2,356 bytes more".to_owned(),
         published: "2,356 bytes".to_owned(),
@@ -163,6 +166,7 @@ fn fewer_bytes(run: &mut Run<'_>, mechanisms: &[Mechanism]) {
     let sum = small.public_key + small.ciphertext;
     let usual = found("ML-KEM-768").map_or(0, |row| row.public_key + row.ciphertext);
     run.finding(Finding {
+        kind: ClaimKind::Published,
         source: SMALLER.to_owned(),
         claim: "a hybrid key exchange adds about 1,600 bytes, and 80 to 150 microseconds".to_owned(),
         published: "about 1,600 bytes".to_owned(),
@@ -215,6 +219,7 @@ fn packets_of_chains(run: &mut Run<'_>, flights: &[Flights]) -> Result<(), LabEr
     };
     let (eight, five) = (packets(dilithium), packets(falcon));
     run.finding(Finding {
+        kind: ClaimKind::Published,
         source: STUDY.to_owned(),
         claim: "Dilithium2 takes 8 packets and Falcon-512 takes 5, which is why they change places at about 10 % loss".to_owned(),
         published: "8 against 5 packets".to_owned(),

@@ -9,7 +9,7 @@ use crate::experiments::play::{self, Contender, Place, Played};
 use crate::experiments::show::{self, above, megabits, place_words, rtt_ms, short};
 use crate::link::{Link, Transfer};
 use crate::model::Profile;
-use crate::result::{Axis, Chart, Finding, Marks, Series, Verdict};
+use crate::result::{Axis, Chart, ClaimKind, Finding, Marks, Series, Verdict};
 use crate::run::Run;
 
 /// Bytes of the request: headers and a small body.
@@ -160,6 +160,7 @@ fn finding(seen: &[Seen]) -> Finding {
         None => ("not measured".to_owned(), Verdict::Undecided),
     };
     Finding {
+        kind: ClaimKind::Published,
         source: SOURCE.to_owned(),
         claim: "The increase of the handshake shrinks to less than half of it in the time to the last byte.".to_owned(),
         published: "+32 % of the handshake becomes less than 15 % at 50 KiB and less than 10 % at 200 KiB (1 Mbit/s, RTT 200 ms)"

@@ -2,7 +2,7 @@
 
 use crate::experiments::play::share;
 use crate::experiments::show::short;
-use crate::result::{Axis, Chart, Finding, Marks, Rule, Series, Table, Verdict};
+use crate::result::{Axis, Chart, ClaimKind, Finding, Marks, Rule, Series, Table, Verdict};
 
 /// A step of the sorted times: handshakes that took about the same.
 #[derive(Debug, Clone, PartialEq)]
@@ -184,6 +184,7 @@ pub(super) fn finding(levels: &[Level], retransmitted: f64, source: &str, place:
         })
         .collect();
     Finding {
+        kind: ClaimKind::Published,
         source: source.to_owned(),
         claim: "Sorted handshake times jump where a packet was lost.".to_owned(),
         published: "plots of 6000 sorted times with steps; no figures".to_owned(),

@@ -10,7 +10,7 @@ use crate::experiments::show::{hundred, rtt_ms, short};
 use crate::link::Link;
 use crate::model::Profile;
 use crate::published::{self, PaquinPoint};
-use crate::result::{Axis, Chart, Finding, Marks, Rule, Series, Table, Verdict};
+use crate::result::{Axis, Chart, ClaimKind, Finding, Marks, Rule, Series, Table, Verdict};
 use crate::run::Run;
 use crate::subject::Subject;
 use crate::trace::Trace;
@@ -237,6 +237,7 @@ fn finding(rows: &[Beside], packets: [u64; 2]) -> Finding {
         parts.join(", ")
     };
     Finding {
+        kind: ClaimKind::Published,
         source: published::PAQUIN_PAPER.to_owned(),
         claim: "Loss beyond 3 to 5 % hurts what needs many packets.".to_owned(),
         published: format!(

@@ -9,7 +9,7 @@ use crate::experiments::show::{self, interval_words, place_words, rtt_ms, short}
 use crate::link::ClockStart;
 use crate::model::Profile;
 use crate::published;
-use crate::result::{Axis, Chart, Finding, Marks, Series, Table, Verdict};
+use crate::result::{Axis, Chart, ClaimKind, Finding, Marks, Series, Table, Verdict};
 use crate::run::Run;
 use crate::subject::Subject;
 
@@ -357,6 +357,7 @@ fn kems(study: &Study) -> Finding {
         share.map_or("not measured".to_owned(), |share| format!("{} %", short(100.0 * share)))
     };
     Finding {
+        kind: ClaimKind::Published,
         source: SOURCE.to_owned(),
         claim: "The KEMs cannot be told apart, except NTRU.".to_owned(),
         published: format!(
@@ -406,6 +407,7 @@ fn signatures(study: &Study) -> Finding {
     };
     let decided = !study.shapes.is_empty();
     Finding {
+        kind: ClaimKind::Published,
         source: SOURCE.to_owned(),
         claim: "Dilithium2 is faster than Falcon-512 until about 10 % loss, then slower: 8 packets against 5.".to_owned(),
         published: format!(
@@ -466,6 +468,7 @@ fn pairing(point: &Seen) -> Finding {
         None => ("not measured".to_owned(), Verdict::Undecided),
     };
     Finding {
+        kind: ClaimKind::Published,
         source: SOURCE.to_owned(),
         claim: "6000 handshakes a point, each with losses of its own, tell a hybrid from its classical part by the mean.".to_owned(),
         published: "6000 a point without pairing; an earlier trial on a real link: 4.95 ms +- 1.88 paired, +- 13.2 unpaired at 5 % loss"
