@@ -66,26 +66,71 @@ impl Contrast {
         }
     }
 
-    /// What came of a claim that rates fall by `published` (a share): it holds if ours is within `tolerance` of it.
+    /// What came of a claim that rates fall by `published` (a share): it holds if ours is within `tolerance` of it, and differs if it is
+    /// known well enough and is of another sign, or not within a factor of five.
     pub fn verdict(&self, control: &Control, published: f64, tolerance: f64) -> Verdict {
-        let effect = self.rate.value - 1.0;
+        let fall = |rate: f64| 1.0 - rate;
+        let [least, most] = [fall(self.rate.high), fall(self.rate.low)];
         if !self.is_beyond(control) {
-            return Verdict::Undecided;
+            // No effect that can be told, but one as large as that would have been.
+            let excluded = control.holds() && most + noise(control) < published / 5.0;
+            return if excluded { Verdict::Differs } else { Verdict::Undecided };
         }
-        if effect > 0.0 {
-            Verdict::Differs
-        } else if (effect + published).abs() <= tolerance {
+        let value = fall(self.rate.value);
+        if (value - published).abs() <= tolerance {
             Verdict::Holds
+        } else if most < published / 5.0 || least > published * 5.0 {
+            Verdict::Differs
         } else {
             Verdict::Partly
         }
     }
 
+    /// The rate's change in words: what cannot be told from nothing is not called a change.
+    pub fn told(&self, control: &Control) -> String {
+        told(&self.rate, control)
+    }
+
     /// Whether there is an effect, and it is larger than what noise alone makes of nothing.
     pub fn is_beyond(&self, control: &Control) -> bool {
-        let noise = (control.high - 1.0).abs().max((1.0 - control.low).abs());
-        !self.rate.contains(1.0) && control.holds() && (self.rate.value - 1.0).abs() > noise
+        is_beyond(&self.rate, control)
     }
+}
+
+/// How far from 1 the control's interval goes.
+fn noise(control: &Control) -> f64 {
+    (control.high - 1.0).abs().max((1.0 - control.low).abs())
+}
+
+/// Whether a ratio is other than 1 by more than what noise alone makes of nothing.
+pub fn is_beyond(ratio: &Estimate, control: &Control) -> bool {
+    !ratio.contains(1.0) && control.holds() && (ratio.value - 1.0).abs() > noise(control)
+}
+
+/// A ratio's change in words, as far as it can be told from nothing.
+pub fn told(ratio: &Estimate, control: &Control) -> String {
+    let change = change(ratio);
+    if is_beyond(ratio, control) {
+        change
+    } else if !control.holds() {
+        format!("a change that cannot be judged, since the control does not hold ({change})")
+    } else {
+        format!("no difference that could be told ({change})")
+    }
+}
+
+/// A difference in words, where its interval contains zero.
+pub fn told_us(added: &Estimate) -> String {
+    if added.contains(0.0) {
+        format!("nothing that could be told ({})", added_us(added))
+    } else {
+        added_us(added)
+    }
+}
+
+/// What to say where a control does not hold, to put after a sentence.
+pub fn warning(control: &Control) -> &'static str {
+    if control.holds() { "" } else { " The control does not hold, so small differences here are not to be believed." }
 }
 
 /// A rate's ratio as a change in per cent, with its interval.
@@ -152,11 +197,18 @@ mod tests {
         assert!((slower.rate.value - 0.8).abs() < 0.01, "{slower:?}");
         assert!((slower.added.value - 0.25).abs() < 0.01);
         assert_eq!(slower.verdict(&control, 0.2, 0.01), Verdict::Holds);
-        assert_eq!(slower.verdict(&control, 0.02, 0.01), Verdict::Partly);
+        assert_eq!(slower.verdict(&control, 0.1, 0.01), Verdict::Partly);
+        assert_eq!(slower.verdict(&control, 0.02, 0.01), Verdict::Differs, "ten times as much");
+        assert_eq!(nothing.verdict(&control, 0.2, 0.01), Verdict::Differs, "that would be seen");
+        assert!(slower.told(&control).starts_with("-20"));
+        assert!(nothing.told(&control).starts_with("no difference"));
         assert_eq!(contrast(&rounds(1.25, 1.0), 1).verdict(&control, 0.2, 0.01), Verdict::Differs);
         // Noise as large as the effect decides nothing.
         let loud = Control { low: 0.7, high: 1.3, ..control };
         assert_eq!(slower.verdict(&loud, 0.2, 0.01), Verdict::Undecided);
+        let broken = Control { low: 1.1, ..loud };
+        assert!(slower.told(&broken).contains("cannot be judged"));
+        assert!(!warning(&broken).is_empty() && warning(&control).is_empty());
     }
 
     #[test]

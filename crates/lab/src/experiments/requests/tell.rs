@@ -3,7 +3,7 @@
 use super::{COUNTS, Measured, Way, share};
 use crate::client::turns::{Cycle, Slot};
 use crate::experiments::served::{
-    CLASSICAL, HYBRID, ML_DSA, Who, X25519, added_us, change, distribution,
+    CLASSICAL, HYBRID, ML_DSA, Who, X25519, added_us, change, distribution, told_us, warning,
 };
 use crate::result::{Axis, Chart, Control, ClaimKind, Finding, Marks, Rule, Series, Table, Value, Verdict};
 use crate::run::Run;
@@ -69,10 +69,11 @@ pub(super) fn samples(run: &mut Run<'_>, place: &str, measured: &Measured) {
         why: "Once the handshake is done the connections are the same, with the same cipher; what differs is noise. It holds here if the whole interval is within 2 % of no change.".into(),
     });
     run.summary(format!(
-        "{place}: a client that connects for each request makes {} requests a second with hybrid key exchange, because each connection takes {}; one that keeps its connection makes {}.",
-        change(&new.rate),
-        added_us(&new.added),
-        change(&kept.rate),
+        "{place}: hybrid key exchange changes the requests a second of a client that connects for each by {} ({} for each connection), and of one that keeps its connection by {}.{}",
+        new.told(&control),
+        told_us(&new.added),
+        kept.told(&control),
+        warning(&control),
     ));
     sample_table(run, place, measured);
 }
@@ -151,7 +152,7 @@ fn sample_table(run: &mut Run<'_>, place: &str, measured: &Measured) {
     });
     run.chart(Chart {
         name: "requests-samples".into(),
-        title: format!("Reuse decides, not the key exchange: requests a second, {place}"),
+        title: format!("Requests a second with and without reuse of connections, {place}"),
         x: Axis::linear("requests a second in a sample"),
         y: Axis::linear("share of samples"),
         marks: Marks::Steps { series },
@@ -178,8 +179,8 @@ pub(super) fn sweeps(run: &mut Run<'_>, sweeps: &[(String, Measured)], samples: 
             .compare(measured.index(X25519, false, ONCE), measured.index(HYBRID, false, ONCE));
         run.summary(format!(
             "{place}: an ML-DSA-65 certificate adds {} to a connection that is hybrid already; hybrid adds {} against X25519 instead of P-256.",
-            added_us(&ml_dsa.added),
-            added_us(&group.added),
+            told_us(&ml_dsa.added),
+            told_us(&group.added),
         ));
         bytes(run, measured);
     }
@@ -270,7 +271,7 @@ fn loss_chart(run: &mut Run<'_>, place: &str, measured: &Measured) {
     }
     run.chart(Chart {
         name: format!("requests-cost-{}", name_of(place)),
-        title: format!("What it costs shrinks with every request of a connection, {place}"),
+        title: format!("Change of requests a second against requests of a connection, {place}"),
         x: Axis::log("requests of a connection"),
         y: Axis::linear("change of requests a second against P-256 (%)"),
         marks: Marks::Lines { series },
@@ -483,10 +484,10 @@ fn formula_finding(run: &mut Run<'_>, place: &str, measured: &Measured) {
     };
     let rest = parts(measured, HYBRID)[3];
     run.finding(Finding {
-        kind: ClaimKind::Published,
+        kind: ClaimKind::Own,
         source: SOURCE.into(),
-        claim: "Requests a second are 1 / (time of a request + time of a connection / requests of a connection)".into(),
-        published: "read from its four rates: 4.6 ms for each of the two, and 0.216 ms more for a hybrid connection".into(),
+        claim: "Read from the published rates: requests a second are 1 / (time of a request + time of a connection / requests of a connection)".into(),
+        published: "the formula is the lab's reading of the four published rates: 4.6 ms for each of the two, and 0.216 ms more for a hybrid connection".into(),
         measured: format!(
             "{place}: of {} predictions the worst is {:+.1} % off with the connection measured apart ({}, {} requests a connection), and {:+.1} % off with it read from reuse and none ({}, {} requests a connection)",
             all.len(),
@@ -510,29 +511,44 @@ fn resumption(run: &mut Run<'_>, place: &str, measured: &Measured) {
     let full = measured.compare(at(CLASSICAL, false), at(HYBRID, false));
     let resumed = measured.compare(at(CLASSICAL, true), at(HYBRID, true));
     let control = control(place, measured);
-    let verdict = if !saved.is_beyond(&control) {
-        if saved.rate.contains(1.0) { Verdict::Undecided } else { Verdict::Partly }
-    } else if saved.rate.value < 1.0 {
-        Verdict::Differs
-    } else if resumed.added.low > 0.0 {
-        Verdict::Partly
-    } else {
-        Verdict::Holds
-    };
+    let verdict = judge_resumption(saved.is_beyond(&control), &saved.rate, &full.added, &resumed.added);
     run.finding(Finding {
         kind: ClaimKind::Published,
         source: "AWS Security Blog's posts on post-quantum TLS; reports in the rustls project".into(),
         claim: "Session resumption makes up for what hybrid key exchange costs".into(),
         published: "no figure; in rustls' reports hybrid resumption takes 1.5 to 2.1 times the CPU time of a classical one".into(),
         measured: format!(
-            "{place}: resuming makes {} requests a second of hybrid connections; hybrid adds {} to a full handshake and {} to a resumed one",
-            change(&saved.rate),
-            added_us(&full.added),
-            added_us(&resumed.added),
+            "{place}: resuming changes the requests a second of hybrid connections by {}; hybrid adds {} to a full handshake and {} to a resumed one",
+            saved.told(&control),
+            told_us(&full.added),
+            told_us(&resumed.added),
         ),
         verdict,
-        why: "Resumption in TLS 1.3 (RFC 8446, section 2.2) leaves out certificate and signature, but exchanges keys anew (psk_dhe_ke), so that the hybrid's part stays and is a larger share of less. It makes up for it only in the sense that a resumed hybrid connection is cheaper than a full one.".into(),
+        why: "Resumption in TLS 1.3 (RFC 8446, section 2.2) leaves out certificate and signature, but exchanges keys anew (psk_dhe_ke), so that the hybrid's part stays and is a larger share of less. It is decided only where the hybrid adds something to a full handshake that can be told: the claim holds if resuming makes hybrid connections faster and the interval of what is added to a resumed one excludes half of that, and differs if that half is exceeded, or resuming makes nothing faster.".into(),
     });
+}
+
+/// Whether resumption (`saved`: rate against full handshakes, `faster` if beyond the control) takes away what the hybrid adds.
+fn judge_resumption(
+    is_beyond: bool,
+    saved: &Estimate,
+    full: &Estimate,
+    resumed: &Estimate,
+) -> Verdict {
+    let half = full.value / 2.0;
+    if is_beyond && saved.value < 1.0 {
+        Verdict::Differs
+    } else if full.low <= 0.0 {
+        Verdict::Undecided
+    } else if resumed.low > half {
+        Verdict::Differs
+    } else if resumed.high >= half {
+        Verdict::Undecided
+    } else if is_beyond && resumed.contains(0.0) {
+        Verdict::Holds
+    } else {
+        Verdict::Partly
+    }
 }
 
 /// Bytes of the handshakes.
@@ -571,4 +587,25 @@ fn bytes(run: &mut Run<'_>, measured: &Measured) {
         rows,
         note: "As sent until the client has the server's Finished; ECDSA signatures vary by a few bytes.".into(),
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resumption_reaches_each_verdict() {
+        let around = |value: f64, half: f64| Estimate { value, low: value - half, high: value + half };
+        let judge = |saved: f64, is_beyond, full, resumed| {
+            judge_resumption(is_beyond, &around(saved, 0.01), &full, &resumed)
+        };
+        let full = around(100.0, 10.0);
+        assert_eq!(judge(1.05, true, full, around(5.0, 20.0)), Verdict::Holds);
+        assert_eq!(judge(1.0, false, full, around(5.0, 20.0)), Verdict::Partly);
+        assert_eq!(judge(1.05, true, full, around(30.0, 10.0)), Verdict::Partly);
+        assert_eq!(judge(1.05, true, full, around(90.0, 10.0)), Verdict::Differs);
+        assert_eq!(judge(0.9, true, full, around(5.0, 20.0)), Verdict::Differs);
+        assert_eq!(judge(1.05, true, full, around(5.0, 120.0)), Verdict::Undecided);
+        assert_eq!(judge(1.05, true, around(23.0, 100.0), around(17.0, 120.0)), Verdict::Undecided);
+    }
 }

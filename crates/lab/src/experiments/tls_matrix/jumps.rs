@@ -102,7 +102,7 @@ pub(super) fn chart(times: &[(String, Vec<f64>)], rtt_ms: f64, place: &str) -> C
         .collect();
     Chart {
         name: "jumps".to_owned(),
-        title: format!("Sorted handshake times jump where a packet was lost ({place})"),
+        title: format!("Sorted handshake times ({place})"),
         x: Axis::linear("handshakes, sorted (%)"),
         y: Axis::log("handshake since the SYN (ms)"),
         marks: Marks::Steps { series },

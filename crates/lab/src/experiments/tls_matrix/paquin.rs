@@ -253,16 +253,18 @@ fn finding(rows: &[Beside], packets: [u64; 2]) -> Finding {
     }
 }
 
-/// It holds if 75th and 85th percentile suffer first between 2 and 7 % in both; in part if only where differs.
+/// It holds if the 75th and the 85th percentile suffer first between 2 and 7 % of loss in the model, in part if one of them does.
+/// Without their own thresholds there is nothing to stand beside.
 fn judge(thresholds: &[(&str, Option<f64>, Option<f64>)]) -> Verdict {
     let find = |wanted: &str| thresholds.iter().find(|(name, _, _)| *name == wanted);
-    let (Some((_, _, seventy)), Some((_, _, eighty))) = (find("p75"), find("p85")) else {
+    let (Some((_, Some(_), seventy)), Some((_, Some(_), eighty))) = (find("p75"), find("p85"))
+    else {
         return Verdict::Undecided;
     };
     let near = |loss: &Option<f64>| loss.is_some_and(|loss| (2.0..=7.0).contains(&loss));
-    match (seventy, eighty) {
-        (one, other) if near(one) && near(other) => Verdict::Holds,
-        (None, None) => Verdict::Differs,
+    match (near(seventy), near(eighty)) {
+        (true, true) => Verdict::Holds,
+        (false, false) => Verdict::Differs,
         _ => Verdict::Partly,
     }
 }
@@ -273,10 +275,13 @@ mod tests {
 
     #[test]
     fn the_finding_reaches_each_verdict() {
-        let judge = |one, other| judge(&[("p75", None, one), ("p85", None, other)]);
+        let judge = |one, other| judge(&[("p75", Some(5.0), one), ("p85", Some(3.0), other)]);
         assert_eq!(judge(Some(5.0), Some(3.0)), Verdict::Holds);
         assert_eq!(judge(Some(10.0), Some(3.0)), Verdict::Partly);
         assert_eq!(judge(None, None), Verdict::Differs);
+        assert_eq!(judge(Some(12.0), Some(1.0)), Verdict::Differs);
+        let nothing = [("p75", None, Some(5.0)), ("p85", None, Some(3.0))];
+        assert_eq!(super::judge(&nothing), Verdict::Undecided);
         assert_eq!(super::judge(&[]), Verdict::Undecided);
     }
 
