@@ -6,7 +6,7 @@ use crate::client::Work;
 use crate::client::bursts::{Bursts, Idling, Served};
 use crate::error::LabError;
 use crate::experiment::{Engine, Experiment};
-use crate::experiments::served::{CLASSICAL, HYBRID, Who, distribution, seed};
+use crate::experiments::served::{CLASSICAL, HYBRID, Who, distribution, seed, warning};
 use crate::link::Link;
 use crate::result::{Axis, Chart, Control, ClaimKind, Finding, Marks, Table, Value, Verdict};
 use crate::run::{Run, Settings};
@@ -195,17 +195,18 @@ fn name(who: Who, timeout: u32) -> String {
 }
 
 fn tell(run: &mut Run<'_>, measured: &Measured) {
-    let control = measured.ratio(measured.index(CONTROL.0, CONTROL.1), POOLS.len() - 1);
-    run.control(Control {
+    let same = measured.ratio(measured.index(CONTROL.0, CONTROL.1), POOLS.len() - 1);
+    let control = Control {
         what: format!(
             "{}: {} with a timeout of {} s, twice, median time of a burst",
             measured.place, CONTROL.0.name, CONTROL.1
         ),
-        ratio: control.value,
-        low: control.low,
-        high: control.high,
-    });
-    finding(run, measured);
+        ratio: same.value,
+        low: same.low,
+        high: same.high,
+    };
+    run.control(control.clone());
+    finding(run, measured, &control);
     let rows = POOLS
         .iter()
         .enumerate()
@@ -257,7 +258,7 @@ fn charts(run: &mut Run<'_>, measured: &Measured) {
     };
     run.chart(Chart {
         name: "idle-connections".into(),
-        title: format!("A short timeout makes every burst connect anew, {}", measured.place),
+        title: format!("Connections in a minute by idle timeout, {}", measured.place),
         x: Axis::linear("key exchange, idle timeout"),
         y: Axis::linear("connections in a minute"),
         marks: bars("connections", &|index| measured.handshakes(index)),
@@ -266,7 +267,7 @@ fn charts(run: &mut Run<'_>, measured: &Measured) {
     });
     run.chart(Chart {
         name: "idle-median".into(),
-        title: format!("What the new connections cost, {}", measured.place),
+        title: format!("Median time of a request by idle timeout, {}", measured.place),
         x: Axis::linear("key exchange, idle timeout"),
         y: Axis::linear("median time of a request (ms)"),
         marks: bars("median", &|index| measured.median(index)),
@@ -287,23 +288,18 @@ fn charts(run: &mut Run<'_>, measured: &Measured) {
                 .collect(),
         },
         rules: Vec::new(),
-        caption: "All requests of all bursts; with the long timeout only the first burst connects."
+        caption: "All requests of all bursts. A timeout longer than the pause keeps the connections of the first."
             .into(),
     });
 }
 
-fn finding(run: &mut Run<'_>, measured: &Measured) {
+fn finding(run: &mut Run<'_>, measured: &Measured, control: &Control) {
     let (short, long) = (measured.index(HYBRID, SHORT), measured.index(HYBRID, LONG));
     let ratio = measured.ratio(long, short);
     let (many, few) = (measured.handshakes(short), measured.handshakes(long));
     let threads = f64::from(u32::try_from(THREADS).unwrap_or(u32::MAX));
     let counts = few <= threads && many >= threads * f64::from(BURSTS) * 0.8;
-    let verdict = match (counts, ratio.low > 1.0) {
-        (true, true) => Verdict::Holds,
-        (_, true) => Verdict::Partly,
-        (true, false) if ratio.high < 1.0 => Verdict::Differs,
-        _ => Verdict::Undecided,
-    };
+    let verdict = judge(counts, &ratio, control);
     run.finding(Finding {
         kind: ClaimKind::Published,
         source: SOURCE.into(),
@@ -327,15 +323,60 @@ fn finding(run: &mut Run<'_>, measured: &Measured) {
     let classical = measured.difference(measured.index(CLASSICAL, SHORT), short);
     let kept = measured.difference(measured.index(CLASSICAL, LONG), long);
     run.summary(format!(
-        "{}: connections that survive the pause between bursts take the median request from {:.1} to {:.1} ms; hybrid key exchange adds {:+.2} ms [{:+.2}, {:+.2}] to bursts that connect anew and {:+.2} ms [{:+.2}, {:+.2}] to those that do not.",
+        "{}: with connections that survive the pause between bursts the median request takes {:.1} ms, with a timeout shorter than the pause {:.1} ms; hybrid key exchange adds {} to bursts that connect anew and {} to those that do not.{}",
         measured.place,
-        measured.median(short),
         measured.median(long),
-        classical.value,
-        classical.low,
-        classical.high,
-        kept.value,
-        kept.low,
-        kept.high,
+        measured.median(short),
+        added(&classical, measured.median(short), control),
+        added(&kept, measured.median(long), control),
+        warning(control),
     ));
+}
+
+/// What is added, in milliseconds, to a burst of `median` ms: what is within the control's interval is not called a difference.
+fn added(more: &Estimate, median: f64, control: &Control) -> String {
+    let noise = (control.high - 1.0).abs().max((1.0 - control.low).abs()) * median;
+    let words = format!("{:+.2} ms [{:+.2}, {:+.2}]", more.value, more.low, more.high);
+    if more.contains(0.0) || more.value.abs() <= noise {
+        format!("nothing that could be told ({words})")
+    } else {
+        words
+    }
+}
+
+/// Ten times the connections (`counts`), and a median several times as long: twice at least, with the interval; how far noise goes is taken
+/// off, so that a control that does not hold can still not turn three times into none.
+fn judge(counts: bool, ratio: &Estimate, control: &Control) -> Verdict {
+    let noise = (control.high - 1.0).abs().max((1.0 - control.low).abs());
+    if ratio.low <= 1.0 + noise {
+        return if ratio.high < 2.0 - noise { Verdict::Differs } else { Verdict::Undecided };
+    }
+    match (counts, ratio.low >= 2.0) {
+        (true, true) => Verdict::Holds,
+        (false, false) => Verdict::Differs,
+        _ => Verdict::Partly,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_finding_reaches_each_verdict() {
+        let control = Control { what: String::new(), ratio: 1.0, low: 0.98, high: 1.02 };
+        let judge = |counts, low, high| {
+            judge(counts, &Estimate { value: f64::midpoint(low, high), low, high }, &control)
+        };
+        assert_eq!(judge(true, 3.1, 3.5), Verdict::Holds);
+        assert_eq!(judge(true, 1.5, 1.9), Verdict::Partly);
+        assert_eq!(judge(false, 3.1, 3.5), Verdict::Partly);
+        assert_eq!(judge(false, 1.5, 1.9), Verdict::Differs);
+        assert_eq!(judge(true, 0.9, 1.1), Verdict::Differs);
+        assert_eq!(judge(true, 0.8, 3.0), Verdict::Undecided);
+        let more = |value: f64| Estimate { value, low: value - 0.1, high: value + 0.1 };
+        assert!(added(&more(0.05), 5.0, &control).starts_with("nothing"));
+        assert!(added(&more(0.15), 10.0, &control).starts_with("nothing"), "within the control");
+        assert!(added(&more(0.7), 5.0, &control).starts_with("+0.70"));
+    }
 }

@@ -1,5 +1,6 @@
 //! `requests`: what hybrid key exchange costs an application that calls a service, by how often it connects.
 
+mod resumption;
 mod tell;
 
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! What `requests` tells.
 
-use super::{COUNTS, Measured, Way, share};
+use super::{COUNTS, Measured, Way, resumption, share};
 use crate::client::turns::{Cycle, Slot};
 use crate::experiments::served::{
     CLASSICAL, HYBRID, ML_DSA, Who, X25519, added_us, change, distribution, told_us, warning,
@@ -12,7 +12,7 @@ use crate::statistics::{Estimate, mean, quantile, sorted};
 const SOURCE: &str = "Weibel, ML-KEM post-quantum TLS now supported in AWS KMS, ACM, and Secrets Manager, AWS Security Blog, 2025";
 /// Requests a second: no reuse P-256, no reuse hybrid, reuse P-256, reuse hybrid.
 const PUBLISHED: [f64; 4] = [108.7, 106.2, 216.1, 216.0];
-const ONCE: Cycle = Cycle::Requests(1);
+pub(super) const ONCE: Cycle = Cycle::Requests(1);
 /// How close a formula must come, as a share.
 const CLOSE: f64 = 0.05;
 
@@ -173,7 +173,7 @@ pub(super) fn sweeps(run: &mut Run<'_>, sweeps: &[(String, Measured)], samples: 
     if let Some((place, measured)) = sweeps.first() {
         latency_chart(run, place, measured);
         formula_finding(run, place, measured);
-        resumption(run, place, measured);
+        resumption::tell(run, place, measured);
         let ml_dsa = compare(measured, HYBRID, ML_DSA, ONCE);
         let group = measured
             .compare(measured.index(X25519, false, ONCE), measured.index(HYBRID, false, ONCE));
@@ -194,7 +194,7 @@ pub(super) fn sweeps(run: &mut Run<'_>, sweeps: &[(String, Measured)], samples: 
     run.note("The server is one process on the same machine, and client and server share its cores; what CPU time they spend adds up, since one waits for the other. Its data with the audit trail is in memory where there is /dev/shm: a disk's syncs take longer than a handshake, and vary more.");
 }
 
-fn control(place: &str, measured: &Measured) -> Control {
+pub(super) fn control(place: &str, measured: &Measured) -> Control {
     measured.control().control(format!(
         "{place}: sweep, new connection each, X25519MLKEM768 twice, requests a second"
     ))
@@ -505,52 +505,6 @@ fn formula_finding(run: &mut Run<'_>, place: &str, measured: &Measured) {
     });
 }
 
-fn resumption(run: &mut Run<'_>, place: &str, measured: &Measured) {
-    let at = |who, resumed| measured.index(who, resumed, ONCE);
-    let saved = measured.compare(at(HYBRID, false), at(HYBRID, true));
-    let full = measured.compare(at(CLASSICAL, false), at(HYBRID, false));
-    let resumed = measured.compare(at(CLASSICAL, true), at(HYBRID, true));
-    let control = control(place, measured);
-    let verdict = judge_resumption(saved.is_beyond(&control), &saved.rate, &full.added, &resumed.added);
-    run.finding(Finding {
-        kind: ClaimKind::Published,
-        source: "AWS Security Blog's posts on post-quantum TLS; reports in the rustls project".into(),
-        claim: "Session resumption makes up for what hybrid key exchange costs".into(),
-        published: "no figure; in rustls' reports hybrid resumption takes 1.5 to 2.1 times the CPU time of a classical one".into(),
-        measured: format!(
-            "{place}: resuming changes the requests a second of hybrid connections by {}; hybrid adds {} to a full handshake and {} to a resumed one",
-            saved.told(&control),
-            told_us(&full.added),
-            told_us(&resumed.added),
-        ),
-        verdict,
-        why: "Resumption in TLS 1.3 (RFC 8446, section 2.2) leaves out certificate and signature, but exchanges keys anew (psk_dhe_ke), so that the hybrid's part stays and is a larger share of less. It is decided only where the hybrid adds something to a full handshake that can be told: the claim holds if resuming makes hybrid connections faster and the interval of what is added to a resumed one excludes half of that, and differs if that half is exceeded, or resuming makes nothing faster.".into(),
-    });
-}
-
-/// Whether resumption (`saved`: rate against full handshakes, `faster` if beyond the control) takes away what the hybrid adds.
-fn judge_resumption(
-    is_beyond: bool,
-    saved: &Estimate,
-    full: &Estimate,
-    resumed: &Estimate,
-) -> Verdict {
-    let half = full.value / 2.0;
-    if is_beyond && saved.value < 1.0 {
-        Verdict::Differs
-    } else if full.low <= 0.0 {
-        Verdict::Undecided
-    } else if resumed.low > half {
-        Verdict::Differs
-    } else if resumed.high >= half {
-        Verdict::Undecided
-    } else if is_beyond && resumed.contains(0.0) {
-        Verdict::Holds
-    } else {
-        Verdict::Partly
-    }
-}
-
 /// Bytes of the handshakes.
 fn bytes(run: &mut Run<'_>, measured: &Measured) {
     let of = |who, resumed| {
@@ -587,25 +541,4 @@ fn bytes(run: &mut Run<'_>, measured: &Measured) {
         rows,
         note: "As sent until the client has the server's Finished; ECDSA signatures vary by a few bytes.".into(),
     });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn resumption_reaches_each_verdict() {
-        let around = |value: f64, half: f64| Estimate { value, low: value - half, high: value + half };
-        let judge = |saved: f64, is_beyond, full, resumed| {
-            judge_resumption(is_beyond, &around(saved, 0.01), &full, &resumed)
-        };
-        let full = around(100.0, 10.0);
-        assert_eq!(judge(1.05, true, full, around(5.0, 20.0)), Verdict::Holds);
-        assert_eq!(judge(1.0, false, full, around(5.0, 20.0)), Verdict::Partly);
-        assert_eq!(judge(1.05, true, full, around(30.0, 10.0)), Verdict::Partly);
-        assert_eq!(judge(1.05, true, full, around(90.0, 10.0)), Verdict::Differs);
-        assert_eq!(judge(0.9, true, full, around(5.0, 20.0)), Verdict::Differs);
-        assert_eq!(judge(1.05, true, full, around(5.0, 120.0)), Verdict::Undecided);
-        assert_eq!(judge(1.05, true, around(23.0, 100.0), around(17.0, 120.0)), Verdict::Undecided);
-    }
 }
