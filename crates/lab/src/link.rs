@@ -64,7 +64,8 @@ pub struct Outcome {
     pub retransmissions: u16,
     /// Those of them up to the end of the handshake, TCP's included.
     pub handshake_retransmissions: u16,
-    /// Packets of the connection that the emulated link delivered more than 50 microseconds late: the live engine's own fault.
+    /// How often the emulated link delivered a packet of the connection more than 50 microseconds late, or may have read it so late: the live engine's own
+    /// fault.
     pub late: u16,
 }
 
@@ -92,8 +93,7 @@ impl Outcome {
 /// subject in both engines, meets the same losses.
 ///
 /// `direction` is the sender's side. `packet` is the number of the packet among those of its flow and direction that carry something
-/// new: the SYN (or SYN-ACK) is 0, the first packet with data 1, and so on in order of first sending; [`Numbers`] finds it from TCP
-/// sequences. The number stands for the sequence, because the sequence of a client's Finished depends on the ClientHello's
+/// new: the SYN (or SYN-ACK) is 0, the first packet with data 1, and so on in order of first sending. The number stands for the sequence, because the sequence of a client's Finished depends on the ClientHello's
 /// length, and then the Finished of a hybrid and of a classical handshake would not pair. `retransmission` is how often it was
 /// sent before; of packets without data it is [`PURE_ACK`] plus the number of such packets since the last new one, and `packet` is the
 /// number of the next new one.
@@ -155,36 +155,6 @@ pub(crate) fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// The numbers of one direction's packets, as [`lost`] wants them, found from what is seen on the wire.
-#[derive(Debug, Default)]
-pub struct Numbers {
-    /// Sequence of each packet that carried something new, and how often it was seen.
-    seen: Vec<(u32, u32)>,
-    acks: u32,
-}
-
-impl Numbers {
-    /// The arguments `packet` and `retransmission` of [`lost`] for a packet with this sequence, relative to the initial one (SYN 0, first
-    /// byte of data 1). `carries` is whether it has data, SYN or FIN.
-    pub fn next(&mut self, sequence: u32, carries: bool) -> (u32, u32) {
-        let next = u32::try_from(self.seen.len()).unwrap_or(u32::MAX);
-        if !carries {
-            self.acks += 1;
-            return (next, PURE_ACK + self.acks - 1);
-        }
-        // Retransmissions are of recent packets.
-        for (index, (start, times)) in self.seen.iter_mut().enumerate().rev() {
-            if *start == sequence {
-                *times += 1;
-                return (u32::try_from(index).unwrap_or(u32::MAX), *times);
-            }
-        }
-        self.seen.push((sequence, 0));
-        self.acks = 0;
-        (next, 0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -223,19 +193,5 @@ mod tests {
                 assert!((12..=52).contains(&same), "{same}");
             }
         }
-    }
-
-    #[test]
-    fn numbers_are_those_of_first_sending() {
-        let mut numbers = Numbers::default();
-        assert_eq!(numbers.next(0, true), (0, 0));
-        assert_eq!(numbers.next(0, true), (0, 1));
-        assert_eq!(numbers.next(1, false), (1, PURE_ACK));
-        assert_eq!(numbers.next(1, true), (1, 0));
-        assert_eq!(numbers.next(1449, true), (2, 0));
-        assert_eq!(numbers.next(1, true), (1, 1));
-        assert_eq!(numbers.next(2000, false), (3, PURE_ACK));
-        assert_eq!(numbers.next(2000, false), (3, PURE_ACK + 1));
-        assert_eq!(numbers.next(2000, true), (3, 0));
     }
 }

@@ -67,11 +67,16 @@ pub struct Proof {
     pub lost: [u64; 2],
     /// Packets that were dropped because a queue was full, each way.
     pub dropped: [u64; 2],
-    /// Lateness in microseconds: upper edges of the histogram's bins.
+    /// Lateness in microseconds of packets that leave the link, against when they were due: upper edges of the histogram's bins.
     pub late_edges_us: Vec<f64>,
     /// Packets in each bin; one more for those beyond.
     pub late_counts: Vec<u64>,
-    /// Congestion control and what else was pinned.
+    /// Packets that may have waited more than 50 microseconds before the link read them, because its thread overslept or did not run. That is an upper bound:
+    /// from when their device was last seen empty, less the time in which it was watched and the thread woke when it had to. What stays unknown is how
+    /// long the thread takes to wake for a packet when no other was due.
+    #[serde(default)]
+    pub read_late: u64,
+    /// Congestion control and what else was pinned; the niceness that each process at an end really has, of those alive.
     pub kernel: Vec<(String, String)>,
 }
 
@@ -79,9 +84,9 @@ pub struct Proof {
 pub struct Live<'a> {
     // In the order in which they are to end.
     pairs: Vec<Pair>,
-    guard: Guard,
     wire: Wire,
     places: [Place; 2],
+    guard: Guard,
     executable: PathBuf,
     stop: &'a AtomicBool,
     seed: u64,
@@ -106,6 +111,12 @@ pub fn available() -> Result<(), LabError> {
             "it makes network namespaces, which needs root (or the capabilities SYS_ADMIN, NET_ADMIN and SYS_NICE)",
         )
     })?;
+    if !kernel::has_congestion() {
+        return Err(LabError::unavailable(
+            "the live engine",
+            "TCP's congestion control cubic is not loaded: `modprobe tcp_cubic`",
+        ));
+    }
     let tun = Path::new("/dev/net/tun");
     File::options().read(true).write(true).open(tun).map(drop).map_err(|error| {
         LabError::unavailable(
@@ -317,7 +328,12 @@ impl<'a> Live<'a> {
             dropped: counters.dropped,
             late_edges_us: EDGES_NS.iter().map(|edge| micros(*edge)).collect(),
             late_counts: counters.late,
-            kernel: self.kernel.clone(),
+            read_late: counters.read_late,
+            kernel: {
+                let mut rows = self.kernel.clone();
+                rows.extend(guard::niceness(self.guard.token()));
+                rows
+            },
         })
     }
 

@@ -140,6 +140,21 @@ pub fn connect(
     Simulation::new(profile, link).run(&Script::new(trace, transfer), seed, flow)
 }
 
+/// The packets that each side sends in one connection, lost or not, in order.
+#[cfg(test)]
+pub(crate) fn emitted(
+    profile: &'static Profile,
+    link: &Link,
+    trace: &Trace,
+    transfer: Transfer,
+    seed: u64,
+    flow: u64,
+) -> [Vec<wire::Sent>; 2] {
+    let mut simulation = Simulation::new(profile, link);
+    simulation.run(&Script::new(trace, transfer), seed, flow);
+    simulation.sent()
+}
+
 /// Connections of the flows 0 to `count`, on two threads if there are enough to be worth it; the result does not depend on that.
 pub fn connections(
     profile: &'static Profile,

@@ -47,6 +47,8 @@ pub(super) fn exec(argument: &str) -> Result<(), LabError> {
         return Err(LabError::failed("who started it has ended"));
     }
     enter(&exec.namespace)?;
+    // As the other end.
+    prefer();
     let error = Command::new(&exec.program).args(&exec.arguments).exec();
     let peer = exec.program.to_string_lossy().into_owned();
     Err(LabError::Peer { peer, reason: error.to_string() })
@@ -258,7 +260,11 @@ fn serve(
 /// Serves connections one after the other.
 fn accept(listener: &TcpListener, server: &dyn Server) {
     loop {
-        let Ok((mut stream, _)) = listener.accept() else { continue };
+        let Ok((mut stream, _)) = listener.accept() else {
+            // No more descriptors, perhaps: others need a moment to end.
+            std::thread::sleep(Duration::from_millis(10));
+            continue;
+        };
         let patient =
             stream.set_nodelay(true).and_then(|()| stream.set_read_timeout(Some(PATIENCE)));
         // What fails here fails at the client too, and the client tells it.
@@ -289,7 +295,7 @@ fn tell(line: &Line) -> Result<(), LabError> {
 }
 
 /// The niceness of who connects and who serves.
-pub(super) const NICENESS: i32 = -15;
+const NICENESS: i32 = -15;
 /// Threads that wait for connections.
 const WAITERS: usize = 8;
 /// How long a server waits for a client that says nothing.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::packet::{Key, Packet, Segment, TCP};
+use super::packet::{Key, Long, Packet, Segment, TCP};
 use crate::link::{PURE_ACK, lost};
 use crate::trace::Side;
 
@@ -24,7 +24,7 @@ pub struct Flow {
     pub number: u64,
     /// When packets were sent again, by the monotonic clock in nanoseconds.
     pub resent_ns: Vec<u64>,
-    /// Packets that came late by the link's fault.
+    /// How often a packet was late by the link's fault, or may have been.
     pub late: u16,
     /// What was lost on purpose.
     pub lost: Vec<Lost>,
@@ -33,6 +33,10 @@ pub struct Flow {
     /// Bytes of IP of the client, of the server.
     pub bytes: [u64; 2],
     ways: [Way; 2],
+    /// Connection ids that a client's Initial of this connection of QUIC may go to.
+    ids: Vec<u64>,
+    /// When the last packet came.
+    last_ns: u64,
 }
 
 /// One direction of a connection.
@@ -79,6 +83,11 @@ impl Flows {
     pub fn from(&mut self, number: u64) {
         self.next_number = number;
         self.mark = self.next_id;
+        // Nothing but QUIC's Initials tells where another conversation of the same ports begins.
+        let flows = &self.flows;
+        self.known.retain(|key, id| {
+            key.protocol == TCP || flows.get(id).is_some_and(|(_, flow)| !flow.ids.is_empty())
+        });
     }
 
     /// The connections since [`Self::from`].
@@ -100,9 +109,13 @@ impl Flows {
         if is_spared(packet.key.client) || is_spared(packet.key.server) {
             return spared;
         }
-        let Some(id) = self.find(packet, from) else { return spared };
+        let Some(id) = self.find(packet, from, now_ns) else { return spared };
         let Some((_, flow)) = self.flows.get_mut(&id) else { return spared };
         let side = usize::from(from == Side::Server);
+        flow.last_ns = now_ns;
+        if let Some(long) = &packet.long {
+            flow.learn(long, from);
+        }
         flow.packets[side] += 1;
         flow.bytes[side] += bytes as u64;
         let count = flow.packets[side];
@@ -133,8 +146,9 @@ impl Flows {
         }
     }
 
-    /// The connection of a packet. A first one begins a connection: a SYN, or whatever is not TCP.
-    fn find(&mut self, packet: &Packet, from: Side) -> Option<u64> {
+    /// The connection of a packet. A first one begins a connection: a SYN, or whatever is not TCP. So does a client's Initial that goes to a
+    /// connection id unknown so far (RFC 9000, section 7.2), and what a client sends after a long silence that is not TCP.
+    fn find(&mut self, packet: &Packet, from: Side, now_ns: u64) -> Option<u64> {
         let known = self.known.get(&packet.key).copied();
         let begins = match &packet.segment {
             Some(segment) if segment.syn && !segment.ack => {
@@ -145,7 +159,14 @@ impl Flows {
                     .is_none_or(|(_, flow)| flow.ways[side].first != Some(segment.sequence))
             }
             Some(_) => false,
-            None => known.is_none() && packet.key.protocol != TCP,
+            None if packet.key.protocol == TCP => false,
+            None => known.and_then(|id| self.flows.get(&id)).is_none_or(|(_, flow)| {
+                let idle = now_ns.saturating_sub(flow.last_ns) > IDLE_NS;
+                let another = packet
+                    .long
+                    .is_some_and(|long| long.initial && !flow.ids.contains(&long.destination));
+                from == Side::Client && (idle || another)
+            }),
         };
         if !begins {
             return known;
@@ -166,6 +187,20 @@ impl Flows {
     }
 }
 
+impl Flow {
+    /// Where a client's Initials go: to what it chose itself, or to what the server calls itself in its answers (or in a Retry).
+    fn learn(&mut self, long: &Long, from: Side) {
+        let id = match from {
+            Side::Client if self.ids.is_empty() && long.initial => long.destination,
+            Side::Client => return,
+            Side::Server => long.source,
+        };
+        if self.ids.len() < IDS && !self.ids.contains(&id) {
+            self.ids.push(id);
+        }
+    }
+}
+
 /// What the draw depends on besides the packet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Chance {
@@ -176,8 +211,8 @@ pub(super) struct Chance {
 }
 
 impl Way {
-    /// The arguments `packet` and `retransmission` of [`lost`], as [`crate::link::Numbers`] has them but for flows of any length, and
-    /// whether the packet is one that is sent again.
+    /// The arguments `packet` and `retransmission` of [`lost`], found from what is seen on the wire, and whether the packet is one that is sent
+    /// again.
     fn place(&mut self, segment: &Segment) -> (u32, u32, bool) {
         let first = *self.first.get_or_insert(segment.sequence);
         let sequence = segment.sequence.wrapping_sub(first);
@@ -210,6 +245,10 @@ pub(super) const FIRST_SPARED: u16 = 60_000;
 /// See [`FIRST_SPARED`].
 pub(super) const LAST_SPARED: u16 = 60_099;
 
+/// Silence after which the same ports are another conversation: longer than QUIC's timeouts of idleness.
+const IDLE_NS: u64 = 120_000_000_000;
+/// Connection ids of a connection that are remembered.
+const IDS: usize = 16;
 /// Connections that are remembered.
 const CONNECTIONS: usize = 1 << 16;
 /// Events of a connection that are remembered.
@@ -220,43 +259,107 @@ const PLACES: usize = 1 << 18;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::Numbers;
+    use crate::link::{Link, Transfer};
+    use crate::live::packet::UDP;
+    use crate::model::{PROFILES, emitted};
+    use crate::trace::{Step, Trace};
 
     fn segment(sequence: u32, length: u32) -> Segment {
         Segment { sequence, length, syn: false, ack: true, rst: false }
     }
 
     fn packet(client: u16, segment: Segment) -> Packet {
-        Packet { key: Key { protocol: TCP, client, server: 443 }, segment: Some(segment) }
+        Packet { key: Key { protocol: TCP, client, server: 443 }, segment: Some(segment), long: None }
     }
 
     fn syn(first: u32) -> Segment {
         Segment { syn: true, ack: false, ..segment(first, 1) }
     }
 
-    /// The model numbers packets by a shorter function: both must agree on any sequence of packets.
+    fn datagram(client: u16, long: Option<Long>) -> Packet {
+        Packet { key: Key { protocol: UDP, client, server: 443 }, segment: None, long }
+    }
+
+    fn initial(destination: u64, source: u64) -> Option<Long> {
+        Some(Long { initial: true, destination, source })
+    }
+
+    /// The model knows the numbers of its packets, the link finds them from sequences: both must agree on what the model sends.
     #[test]
     fn numbers_are_those_of_the_model() {
-        let mut way = Way::default();
-        let mut numbers = Numbers::default();
-        let first = 4_000_000_000;
-        let mut state = 1_u64;
-        let mut carries = vec![(0, 1)];
-        for _ in 0..500 {
-            state = crate::link::mix(state);
-            let (sequence, length) = match state % 4 {
-                0 => (carries.last().map_or(0, |(start, length)| start + length), 0),
-                1 => carries[usize::try_from(state >> 8).unwrap() % carries.len()],
-                _ => {
-                    let next = carries.last().map_or(0, |(start, length)| start + length);
-                    carries.push((next, 1448));
-                    (next, 1448)
+        let step = |from, bytes| Step { from, bytes, cpu_ns: 100_000 };
+        let trace = Trace {
+            steps: vec![
+                step(Side::Client, 1402),
+                step(Side::Server, 15_600),
+                step(Side::Client, 74),
+                step(Side::Server, 500),
+            ],
+            client_done: 2,
+            server_after_ns: 0,
+            hello_retry: false,
+            resumed: false,
+        };
+        let link = Link::new(std::time::Duration::from_millis(30), 0.1);
+        let transfer = Transfer { request: 300, body: 200_000 };
+        let (mut again_seen, mut acks_seen) = (0, 0);
+        for flow in 0..200 {
+            for sent in emitted(&PROFILES[0], &link, &trace, transfer, 1, flow) {
+                let mut way = Way::default();
+                for one in sent {
+                    let length = one.len + u32::from(one.syn);
+                    let sequence = 4_294_000_000_u32.wrapping_add(one.start);
+                    let (place, again, resent) = way.place(&segment(sequence, length));
+                    assert_eq!((place, again), (one.number, one.again), "flow {flow}: {one:?}");
+                    assert_eq!(resent, again > 0 && again < PURE_ACK);
+                    again_seen += usize::from(resent);
+                    acks_seen += usize::from(again >= PURE_ACK);
                 }
-            };
-            let (place, again, resent) = way.place(&segment(first + sequence, length));
-            assert_eq!((place, again), numbers.next(sequence, length > 0));
-            assert_eq!(resent, again > 0 && again < PURE_ACK);
+            }
         }
+        assert!(again_seen > 500 && acks_seen > 5_000, "{again_seen} {acks_seen}");
+    }
+
+    #[test]
+    fn a_port_that_is_used_again_is_another_connection_of_quic() {
+        let mut flows = Flows::default();
+        let chance = Chance { seed: 1, loss: 0.0 };
+        let mut number = |from, long, second: u64| {
+            flows.fate(&datagram(50_000, long), from, 1200, second * 1_000_000_000, &chance).number
+        };
+        let (client, server) = (Side::Client, Side::Server);
+        assert_eq!(number(client, initial(1, 2), 0), 0);
+        // Sent again; the answer; to the server's own id; without a long header.
+        assert_eq!(number(client, initial(1, 2), 1), 0);
+        assert_eq!(number(server, initial(2, 3), 1), 0);
+        assert_eq!(number(client, initial(3, 2), 1), 0);
+        assert_eq!(number(client, None, 2), 0);
+        // The same port, another connection.
+        assert_eq!(number(client, initial(4, 5), 2), 1);
+        assert_eq!(number(server, initial(5, 6), 2), 1);
+        assert_eq!(number(client, initial(6, 5), 2), 1);
+        // After a long silence of both.
+        assert_eq!(number(server, None, 300), 1);
+        assert_eq!(number(client, None, 500), 2);
+        // What is left of a connection is none of the next count; the next Initial is.
+        flows.from(7);
+        let mut number = |long| {
+            flows.fate(&datagram(50_000, long), Side::Client, 1200, 501_000_000_000, &chance).number
+        };
+        assert_eq!(number(initial(8, 9)), 7);
+        flows.from(20);
+        let mut number = |long| {
+            flows.fate(&datagram(50_000, long), Side::Client, 1200, 502_000_000_000, &chance).number
+        };
+        assert_eq!(number(None), 7);
+        assert_eq!(number(initial(10, 11)), 20);
+        // Other datagrams have no beginning: after `from` they are new.
+        let other = |flows: &mut Flows| {
+            flows.fate(&datagram(40_000, None), Side::Client, 64, 502_000_000_000, &chance).number
+        };
+        assert_eq!(other(&mut flows), 21);
+        flows.from(30);
+        assert_eq!(other(&mut flows), 30);
     }
 
     #[test]
@@ -286,12 +389,12 @@ mod tests {
         let chance = Chance { seed: 1, loss: 1.0 };
         let mut lost = |packet: &Packet| flows.fate(packet, Side::Client, 40, 0, &chance).lost;
         let spared = Key { protocol: TCP, client: 1, server: FIRST_SPARED };
-        assert!(!lost(&Packet { key: spared, segment: Some(syn(5)) }));
+        assert!(!lost(&Packet { key: spared, segment: Some(syn(5)), long: None }));
         assert!(!lost(&packet(1000, segment(6, 100))));
         assert!(lost(&packet(1000, syn(5))));
         assert!(lost(&packet(1000, segment(6, 100))));
         assert!(!lost(&packet(1000, Segment { rst: true, ..segment(106, 0) })));
-        let datagram = Packet { key: Key { protocol: 17, client: 7, server: 443 }, segment: None };
+        let datagram = datagram(7, None);
         assert!(lost(&datagram));
     }
 

@@ -5,10 +5,11 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::fs::OFlags;
+use rustix::process::{Pid, Signal, getpriority_process, kill_process};
 use serde::{Deserialize, Serialize};
 
 use super::kernel;
@@ -44,6 +45,8 @@ impl Guard {
             .write(true)
             .create(true)
             .truncate(false)
+            // Where everybody may write, a link could lead anywhere.
+            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
             .open(&path)
             .map_err(|error| LabError::file(&path, error))?;
         let mut text = String::new();
@@ -131,6 +134,15 @@ pub(super) fn remains(token: &str, namespaces: &[u64]) -> Vec<String> {
         if namespaces.contains(&number) {
             left.push(format!("namespace {number} of process {}", entry.file_name().display()));
         }
+        // A descriptor holds a namespace as well.
+        let held = fs::read_dir(entry.path().join("fd")).into_iter().flatten().flatten();
+        for descriptor in held {
+            let leads_to = fs::read_link(descriptor.path()).unwrap_or_default();
+            let leads_to = leads_to.to_string_lossy();
+            if namespaces.iter().any(|number| leads_to == format!("net:[{number}]")) {
+                left.push(format!("{leads_to}, open in process {}", entry.file_name().display()));
+            }
+        }
     }
     let devices = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
     left.extend(
@@ -145,6 +157,21 @@ pub(super) fn remains(token: &str, namespaces: &[u64]) -> Vec<String> {
         left.push("the lock".into());
     }
     left
+}
+
+/// The niceness of each process of this emulation, by its name.
+pub(super) fn niceness(token: &str) -> Vec<(String, String)> {
+    let mut rows: Vec<(String, String)> = processes(token)
+        .into_iter()
+        .filter_map(|pid| {
+            let name = fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero())).ok()?;
+            let niceness = getpriority_process(Some(pid)).ok()?;
+            Some((format!("niceness of {}", name.trim()), niceness.to_string()))
+        })
+        .collect();
+    rows.sort();
+    rows.dedup();
+    rows
 }
 
 /// The processes that have this token in their environment.

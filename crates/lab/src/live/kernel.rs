@@ -56,6 +56,15 @@ pub(super) fn to_allow() -> Option<(String, String)> {
     (!there).then(|| (format!("{allowed} {CONGESTION}"), allowed))
 }
 
+/// Whether the kernel has the congestion control, or cannot say.
+pub(super) fn has_congestion() -> bool {
+    fs::read_to_string(AVAILABLE)
+        .map_or(true, |text| text.split_whitespace().any(|name| name == CONGESTION))
+}
+
+/// The congestion controls that the kernel has loaded.
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+
 /// Pins the settings of the namespace of this thread.
 pub(super) fn pin() -> Result<(), LabError> {
     for (name, value) in PINNED {
@@ -77,7 +86,5 @@ pub(super) fn told() -> Vec<(String, String)> {
         let short = name.rsplit_once('/').map_or(name, |(_, last)| last);
         Some((short.to_owned(), value.split_whitespace().collect::<Vec<_>>().join(" ")))
     });
-    let niceness =
-        ("niceness of client and server".to_owned(), super::agents::NICENESS.to_string());
-    [("kernel".to_owned(), release), niceness].into_iter().chain(rows).collect()
+    std::iter::once(("kernel".to_owned(), release)).chain(rows).collect()
 }

@@ -1,5 +1,6 @@
 //! What the link must know of a packet: which connection it belongs to, and where in it. Reads IPv4 with TCP or UDP, changes nothing.
 
+use crate::link::mix;
 use crate::trace::Side;
 
 /// Which connection: protocol number, port at the client's end, port at the server's end.
@@ -35,6 +36,19 @@ pub(super) struct Packet {
     pub key: Key,
     /// If it is TCP.
     pub segment: Option<Segment>,
+    /// If it is UDP and looks like QUIC with a long header.
+    pub long: Option<Long>,
+}
+
+/// A long header of QUIC: its connection ids as digests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Long {
+    /// Whether it is an Initial.
+    pub initial: bool,
+    /// Of the destination.
+    pub destination: u64,
+    /// Of the source.
+    pub source: u64,
 }
 
 /// Reads a packet that came from this side; `None` if it is no IPv4.
@@ -56,7 +70,34 @@ pub(super) fn read(bytes: &[u8], from: Side) -> Option<Packet> {
         Side::Server => (destination, source),
     };
     let segment = if protocol == TCP { segment(payload) } else { None };
-    Some(Packet { key: Key { protocol, client, server }, segment })
+    let long = if protocol == UDP { payload.get(8..).and_then(long) } else { None };
+    Some(Packet { key: Key { protocol, client, server }, segment, long })
+}
+
+/// RFC 8999, section 5.1; the type of an Initial by RFC 9000, section 17.2, and RFC 9369, section 3.2.
+fn long(bytes: &[u8]) -> Option<Long> {
+    let first = *bytes.first()?;
+    if first & 0xc0 != 0xc0 {
+        return None;
+    }
+    let kind = (first >> 4) & 3;
+    let initial = match u32_at(bytes, 1)? {
+        // Version negotiation.
+        0 => false,
+        0x6b33_43cf => kind == 1,
+        _ => kind == 0,
+    };
+    let (destination, rest) = id(bytes.get(5..)?)?;
+    let (source, _) = id(rest)?;
+    Some(Long { initial, destination, source })
+}
+
+/// A connection id behind its length, and what follows.
+fn id(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (length, rest) = bytes.split_first()?;
+    let (id, rest) = rest.split_at_checked(usize::from(*length))?;
+    let digest = id.iter().fold(u64::from(*length), |digest, byte| mix(digest ^ u64::from(*byte)));
+    Some((digest, rest))
 }
 
 /// RFC 9293, section 3.1.
@@ -122,6 +163,28 @@ mod tests {
         assert_eq!(read(&bytes, Side::Client).unwrap().segment.unwrap().length, 0);
         bytes[3] = 65;
         assert_eq!(read(&bytes, Side::Client).unwrap().segment.unwrap().length, 5);
+    }
+
+    #[test]
+    fn a_long_header_of_quic_is_read() {
+        let udp = |payload: &[u8]| {
+            let length = u8::try_from(28 + payload.len()).unwrap();
+            let mut bytes =
+                vec![0x45, 0, 0, length, 0, 0, 0, 0, 64, UDP, 0, 0, 10, 0, 0, 2, 10, 0, 0, 1];
+            bytes.extend([0x9c, 0x40, 0x01, 0xbb, 0, 0, 0, 0]);
+            bytes.extend(payload);
+            bytes
+        };
+        let initial = udp(&[0xc3, 0, 0, 0, 1, 2, 7, 8, 1, 9, 0]);
+        let long = read(&initial, Side::Client).unwrap().long.unwrap();
+        assert!(long.initial && long.destination != long.source);
+        let handshake = udp(&[0xe3, 0, 0, 0, 1, 2, 7, 8, 1, 9, 0]);
+        let other = read(&handshake, Side::Client).unwrap().long.unwrap();
+        assert_eq!(other, Long { initial: false, ..long });
+        assert!(read(&udp(&[0x43, 0, 0, 0, 1]), Side::Client).unwrap().long.is_none());
+        for length in 0..initial.len() {
+            let _ = read(&initial[..length], Side::Client);
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::agents::prefer;
 use super::clock::nanos;
-use super::{Live, Proof, guard, micros, netem};
+use super::{Live, Proof, guard, kernel, micros, netem};
 use crate::error::LabError;
 use crate::link::{ClockStart, Link, Outcome, Transfer};
 use crate::run::Settings;
@@ -179,8 +179,10 @@ fn throughput(
     ])
 }
 
-fn clean(settings: &Settings, _: bool, stop: &AtomicBool) -> Result<Vec<Checked>, LabError> {
-    let mut live = open(settings, Duration::from_millis(1), 0.0, stop)?;
+fn clean(settings: &Settings, _: bool) -> Result<Vec<Checked>, LabError> {
+    let allowed = || std::fs::read_to_string(kernel::ALLOWED).unwrap_or_default();
+    let before = allowed();
+    let mut live = open(settings, Duration::from_millis(1), 0.0)?;
     live.play(&handshake(), Transfer { request: 0, body: 0 }, 0, 2)?;
     let token = live.guard.token().to_owned();
     let namespaces = live.namespaces();
@@ -194,9 +196,17 @@ fn clean(settings: &Settings, _: bool, stop: &AtomicBool) -> Result<Vec<Checked>
         }
         std::thread::sleep(Duration::from_millis(10));
     }
+    let after = allowed();
+    if before != after {
+        left.push(format!(
+            "tcp_allowed_congestion_control was {}, is {}",
+            before.trim(),
+            after.trim()
+        ));
+    }
     Ok(vec![Checked {
         measured: if left.is_empty() { "nothing".into() } else { left.join(", ") },
-        limit: "no process, no namespace, no device, no changed setting".into(),
+        limit: "no process, no namespace, no device, no change of tcp_allowed_congestion_control".into(),
         met: left.is_empty(),
     }])
 }
@@ -221,7 +231,7 @@ fn flood(
     pause: Option<Duration>,
 ) -> Result<(u64, Duration), LabError> {
     const BURST: u32 = 64;
-    let before = live.proof()?.packets[0];
+    let before = live.wire.counters()?.packets[0];
     let address = live.server_address(7);
     // It takes what its buffer holds, and nobody reads it: so nothing comes back.
     let _taker =
@@ -242,11 +252,11 @@ fn flood(
         Ok::<_, std::io::Error>(())
     })?;
     sent.map_err(LabError::failed)?;
-    let mut seen = live.proof()?.packets[0];
+    let mut seen = live.wire.counters()?.packets[0];
     let mut took = begun.elapsed();
     loop {
         std::thread::sleep(Duration::from_millis(20));
-        let now = live.proof()?.packets[0];
+        let now = live.wire.counters()?.packets[0];
         if now == seen {
             return Ok((seen - before, took));
         }
@@ -278,10 +288,11 @@ fn in_words(proof: &Proof) -> String {
         100.0 * float(below) / float(total.max(1))
     };
     format!(
-        "of {total} packets {:.1} % came less than 5 µs late, {:.1} % less than 50 µs, {:.2} % less than 1 ms; {}",
+        "of {total} packets {:.1} % left less than 5 µs late, {:.1} % less than 50 µs, {:.2} % less than 1 ms; {} may have been read more than 50 µs late; {}",
         share(5.0),
         share(50.0),
         share(1000.0),
+        proof.read_late,
         if proof.real_time { "real-time priority" } else { "no real-time priority" }
     )
 }

@@ -238,7 +238,10 @@ impl Server for RustlsServer {
         let mut left = transfer.request as usize - header.len();
         while left > 0 {
             let room = rest.len().min(left);
-            left -= tls.read(&mut rest[..room])?.max(1);
+            match tls.read(&mut rest[..room])? {
+                0 => return Ok(()),
+                length => left -= length,
+            }
         }
         tls.write_all(&vec![0; transfer.body as usize])
     }

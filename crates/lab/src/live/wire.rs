@@ -1,18 +1,22 @@
 //! The emulated link: one thread between two TUN devices that delays, loses and limits, and tells how late it was.
 //!
 //! It waits in two ways: it sleeps until shortly before a packet is due, then it spins. Under real-time priority it never spins
-//! for long: an allowance of running time, which only sleep fills up again, keeps it below what the kernel would throttle.
+//! for long: an allowance of CPU time, which only sleep fills up again, keeps it below what the kernel would throttle.
+//!
+//! How late it was is known on both sides: a packet that leaves has a time when it was due; one that comes was there, at the earliest, when its device was
+//! last seen empty and not watched since.
 
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::io::Errno;
 use rustix::time::Timespec;
 use thread_priority::unix::{
     RealtimeThreadSchedulePolicy, ThreadSchedulePolicy, set_thread_priority_and_policy,
@@ -21,12 +25,12 @@ use thread_priority::unix::{
 use thread_priority::{ThreadPriority, ThreadPriorityValue};
 use tun_rs::SyncDevice;
 
-use super::clock::now_ns;
+use super::clock::{nanos, now_ns};
 use super::draw::normal;
 use super::flows::{Chance, Flow, Flows};
 use super::packet;
 use crate::error::LabError;
-use crate::trace::Side;
+use crate::trace::{Side, thread_cpu};
 
 /// What the link does to packets.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,8 +58,10 @@ pub(super) struct Counters {
     pub lost: [u64; 2],
     /// Dropped because a queue was full.
     pub dropped: [u64; 2],
-    /// Packets whose lateness was below each edge of [`EDGES_NS`], and one more for those beyond.
+    /// Packets whose lateness in leaving was below each edge of [`EDGES_NS`], and one more for those beyond.
     pub late: Vec<u64>,
+    /// Packets that may have been read more than [`LATE_NS`] after they came, by that upper bound.
+    pub read_late: u64,
 }
 
 /// Upper edges of the histogram of lateness.
@@ -86,6 +92,8 @@ struct Bell {
     rung: AtomicBool,
     stop: AtomicBool,
     event: OwnedFd,
+    /// Why the thread ended by itself.
+    fault: OnceLock<String>,
 }
 
 impl Bell {
@@ -103,8 +111,12 @@ impl Wire {
         }
         let event =
             eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(LabError::failed)?;
-        let bell =
-            Arc::new(Bell { rung: AtomicBool::new(false), stop: AtomicBool::new(false), event });
+        let bell = Arc::new(Bell {
+            rung: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+            event,
+            fault: OnceLock::new(),
+        });
         let (orders, received) = channel();
         let theirs = Arc::clone(&bell);
         let thread = std::thread::Builder::new()
@@ -126,9 +138,13 @@ impl Wire {
                     spare: Vec::new(),
                     allowance: ALLOWANCE_NS,
                     since: now_ns(),
+                    used: cpu_ns(),
                     spin: spin_ns(),
+                    seen_ns: [now_ns(); 2],
                 };
-                work.run();
+                if let Err(error) = work.run() {
+                    let _ = work.bell.fault.set(error.to_string());
+                }
             })
             .map_err(LabError::failed)?;
         Ok(Self { orders, bell, thread: Some(thread) })
@@ -162,9 +178,16 @@ impl Wire {
 
     fn ask<T>(&self, order: impl FnOnce(Sender<T>) -> Order) -> Result<T, LabError> {
         let (answer, answered) = channel();
-        self.orders.send(order(answer)).map_err(|_| LabError::failed(ENDED))?;
+        self.orders.send(order(answer)).map_err(|_| self.ended())?;
         self.bell.ring();
-        answered.recv_timeout(Duration::from_secs(10)).map_err(|_| LabError::failed(ENDED))
+        answered.recv_timeout(Duration::from_secs(10)).map_err(|_| self.ended())
+    }
+
+    fn ended(&self) -> LabError {
+        match self.bell.fault.get() {
+            Some(fault) => LabError::failed(format!("{ENDED}: {fault}")),
+            None => LabError::failed(ENDED),
+        }
     }
 }
 
@@ -225,31 +248,36 @@ struct Work {
     spare: Vec<Box<Buffer>>,
     /// How long the thread may still run without sleep.
     allowance: u64,
-    /// Since when it runs.
+    /// Since when it runs, and how much CPU time it had used by then.
     since: u64,
+    used: u64,
     /// So long before a packet is due it stops sleeping.
     spin: u64,
+    /// When each device was last seen empty; moved on by the time that the thread watched it and was woken in time.
+    seen_ns: [u64; 2],
 }
 
 impl Work {
-    fn run(&mut self) {
+    fn run(&mut self) -> io::Result<()> {
         loop {
             if self.bell.rung.swap(false, Ordering::Acquire) {
                 if self.bell.stop.load(Ordering::Acquire) {
-                    return;
+                    return Ok(());
                 }
                 self.obey();
             }
             let mut moved = false;
             for side in [0, 1] {
-                moved |= self.take(side);
+                moved |= self.take(side)?;
                 moved |= self.deliver(side);
             }
             let now = now_ns();
-            let ran = now.saturating_sub(self.since);
+            // The CPU's clock is dear: it is asked when the other one has passed the allowance.
+            let spent = now.saturating_sub(self.since) > self.allowance
+                && cpu_ns().saturating_sub(self.used) >= self.allowance;
             if moved {
-                if ran > self.allowance {
-                    self.sleep(now, Some(now + REST_NS));
+                if spent {
+                    self.sleep(now, Some(now + REST_NS), true)?;
                 }
                 continue;
             }
@@ -260,9 +288,9 @@ impl Work {
                 .map(|first| first.due_ns)
                 .min();
             match due {
-                None => self.sleep(now, None),
-                Some(due) if ran > self.allowance => self.sleep(now, Some(due)),
-                Some(due) if due > now + self.spin => self.sleep(now, Some(due - self.spin)),
+                None => self.sleep(now, None, spent)?,
+                Some(due) if spent => self.sleep(now, Some(due), true)?,
+                Some(due) if due > now + self.spin => self.sleep(now, Some(due - self.spin), false)?,
                 Some(_) => std::hint::spin_loop(),
             }
         }
@@ -299,22 +327,32 @@ impl Work {
     }
 
     /// Takes what a side has sent, some packets at a time.
-    fn take(&mut self, side: usize) -> bool {
+    fn take(&mut self, side: usize) -> io::Result<bool> {
+        // What is there came after the device was seen empty, and not while the thread watched: watching wakes it.
+        let begun = now_ns();
+        let gap = begun.saturating_sub(self.seen_ns[side]);
+        let late = gap > LATE_NS;
         for taken in 0..BATCH {
             let mut buffer = self.spare.pop().unwrap_or_else(|| Box::new([0; 2048]));
             match rustix::io::read(self.devices[side].as_fd(), &mut buffer[..]) {
-                Ok(length) => self.accept(side, buffer, length),
-                Err(_) => {
+                Ok(length) => self.accept(side, buffer, length, late),
+                Err(Errno::AGAIN | Errno::INTR) => {
                     self.spare.push(buffer);
-                    return taken > 0;
+                    self.seen_ns[side] = now_ns();
+                    return Ok(taken > 0);
                 }
+                Err(error) => return Err(error.into()),
             }
         }
-        true
+        // More is waiting: it is as late as the first if that was, else the thread is at work without a pause.
+        if !late {
+            self.seen_ns[side] = now_ns();
+        }
+        Ok(true)
     }
 
     /// Decides what becomes of a packet.
-    fn accept(&mut self, side: usize, buffer: Box<Buffer>, length: usize) {
+    fn accept(&mut self, side: usize, buffer: Box<Buffer>, length: usize, late: bool) {
         let from = if side == 0 { Side::Client } else { Side::Server };
         let now = now_ns();
         // What is not IPv4 does not belong to a measurement.
@@ -324,6 +362,12 @@ impl Work {
         };
         let fate = self.flows.fate(&packet, from, length, now, &self.shape.chance);
         self.counters.packets[side] += 1;
+        if late {
+            self.counters.read_late += 1;
+            if let Some(id) = fate.id {
+                self.flows.late(id);
+            }
+        }
         if fate.lost {
             self.counters.lost[side] += 1;
             self.spare.push(buffer);
@@ -331,6 +375,11 @@ impl Work {
         }
         let shape = &self.shape;
         let way = &mut self.ways[side];
+        if way.waiting.len() >= WAITING {
+            self.counters.dropped[side] += 1;
+            self.spare.push(buffer);
+            return;
+        }
         let mut leaves = now;
         if let Some(rate) = shape.rate_bps {
             while way.leaving.front().is_some_and(|leaves| *leaves <= now) {
@@ -345,10 +394,6 @@ impl Work {
             let begins = way.leaving.back().copied().unwrap_or(now);
             leaves = begins + length as u64 * 8_000_000_000 / rate.max(1);
             way.leaving.push_back(leaves);
-        } else if way.waiting.len() >= WAITING {
-            self.counters.dropped[side] += 1;
-            self.spare.push(buffer);
-            return;
         }
         let mut due = leaves + shape.delay_ns[side];
         if shape.jitter_ns > 0 {
@@ -391,32 +436,48 @@ impl Work {
         delivered > 0
     }
 
-    /// Sleeps until a packet or an order comes, at most until then.
-    fn sleep(&mut self, now: u64, until: Option<u64>) {
-        let ran = now.saturating_sub(self.since);
+    /// Sleeps until a packet or an order comes, at most until then. One that has spent its allowance rests whatever comes.
+    fn sleep(&mut self, now: u64, until: Option<u64>, spent: bool) -> io::Result<()> {
+        let ran = cpu_ns().saturating_sub(self.used);
         self.allowance = self.allowance.saturating_sub(ran);
         let rest = until.map(|until| until.saturating_sub(now));
-        let timeout = rest.map(timespec);
-        let resting = rest.is_some() && self.allowance == 0;
-        let outcome: io::Result<()> = if resting {
+        let resting = spent || self.allowance == 0;
+        if resting {
             std::thread::sleep(Duration::from_nanos(rest.unwrap_or(REST_NS).min(REST_NS)));
-            Ok(())
         } else {
+            let timeout = rest.map(timespec);
             let mut sources = [
                 PollFd::new(&self.devices[0], PollFlags::IN),
                 PollFd::new(&self.devices[1], PollFlags::IN),
                 PollFd::new(&self.bell.event, PollFlags::IN),
             ];
-            poll(&mut sources, timeout.as_ref()).map(|_| ()).map_err(Into::into)
-        };
-        if outcome.is_err() {
-            // Interrupted by a signal: the loop looks again.
-            std::thread::yield_now();
+            match poll(&mut sources, timeout.as_ref()) {
+                // Interrupted by a signal: the loop looks again.
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let broken = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
+            if sources.iter().any(|source| source.revents().intersects(broken)) {
+                return Err(io::Error::other("a device of the link is gone"));
+            }
         }
         self.since = now_ns();
+        self.used = cpu_ns();
         let slept = self.since.saturating_sub(now);
+        let overslept = until.is_some_and(|until| self.since > until + LATE_NS);
+        if !resting && !overslept {
+            for seen in &mut self.seen_ns {
+                *seen += slept;
+            }
+        }
         self.allowance = (self.allowance + slept * SHARE).min(ALLOWANCE_NS);
+        Ok(())
     }
+}
+
+/// CPU time of this thread in nanoseconds.
+fn cpu_ns() -> u64 {
+    nanos(thread_cpu())
 }
 
 /// A time, moved by so many standard deviations.

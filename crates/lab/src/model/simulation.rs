@@ -215,6 +215,12 @@ impl Simulation {
         *outcome
     }
 
+    /// What each side has sent in the last connection.
+    #[cfg(test)]
+    pub(super) fn sent(&mut self) -> [Vec<super::wire::Sent>; 2] {
+        self.wires.each_mut().map(|wire| std::mem::take(&mut wire.sent))
+    }
+
     /// The first of all that is due.
     fn next(&self) -> (u64, usize, Event) {
         let mut first = (NEVER, CLIENT, Event::Syn);

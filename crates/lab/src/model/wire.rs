@@ -72,6 +72,20 @@ pub(super) struct Wire {
     /// When each packet at the bottleneck will have left it.
     leaving: VecDeque<u64>,
     last: u64,
+    /// Everything that was sent, lost or not.
+    #[cfg(test)]
+    pub(super) sent: Vec<Sent>,
+}
+
+/// A packet as tests see it.
+#[cfg(test)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sent {
+    pub(crate) start: u32,
+    pub(crate) len: u32,
+    pub(crate) syn: bool,
+    pub(crate) number: u32,
+    pub(crate) again: u32,
 }
 
 impl Wire {
@@ -79,6 +93,8 @@ impl Wire {
         self.packets.clear();
         self.leaving.clear();
         self.last = 0;
+        #[cfg(test)]
+        self.sent.clear();
     }
 
     /// Sends a packet, which is lost or will arrive. The names of its random numbers are those of [`crate::link::lost`].
@@ -90,6 +106,14 @@ impl Wire {
         (number, again): (u32, u32),
         mut packet: Packet,
     ) {
+        #[cfg(test)]
+        self.sent.push(Sent {
+            start: packet.start,
+            len: packet.len,
+            syn: packet.syn,
+            number,
+            again,
+        });
         if draw.lost(number, again, path.threshold) {
             return;
         }
