@@ -8,7 +8,7 @@ use crate::error::LabError;
 use crate::experiment::{Engine, Experiment};
 use crate::experiments::served::{CLASSICAL, HYBRID, Who, distribution, seed, warning};
 use crate::link::Link;
-use crate::result::{Axis, Chart, Control, ClaimKind, Finding, Marks, Table, Value, Verdict};
+use crate::result::{Axis, Chart, ClaimKind, Control, Finding, Marks, Table, Value, Verdict};
 use crate::run::{Run, Settings};
 use crate::site::{Site, links, note_proof, place_name};
 use crate::statistics::{Estimate, mean, quantile, quantile_of, sorted, two_level};

@@ -7,9 +7,11 @@ use crate::client::pool::{Pools, Served, Size};
 use crate::client::turns::{Cycle, Mode, Slot, Turns};
 use crate::error::LabError;
 use crate::experiment::{Engine, Experiment};
-use crate::experiments::served::{CLASSICAL, HYBRID, Who, seed, is_beyond, told, warning};
+use crate::experiments::served::{CLASSICAL, HYBRID, Who, is_beyond, seed, told, warning};
 use crate::link::Link;
-use crate::result::{Axis, Chart, Control, ClaimKind, Finding, Marks, Rule, Series, Table, Value, Verdict};
+use crate::result::{
+    Axis, Chart, ClaimKind, Control, Finding, Marks, Rule, Series, Table, Value, Verdict,
+};
 use crate::run::{Run, Settings};
 use crate::site::{Site, links, note_proof, place_name};
 use crate::statistics::{Estimate, mean, quantile, quantile_of, sorted, two_level};
@@ -275,7 +277,8 @@ fn finding(run: &mut Run<'_>, measured: &Measured, control: &Control) {
             warning(control),
         ),
     });
-    let hybrid = measured.ratio(measured.index(CLASSICAL, largest), measured.index(HYBRID, largest));
+    let hybrid =
+        measured.ratio(measured.index(CLASSICAL, largest), measured.index(HYBRID, largest));
     run.summary(format!(
         "{}: a second connection takes the median time of a request from {:.1} to {:.1} ms (hybrid: {:.1} to {:.1}); with up to {largest} connections hybrid changes the median time by {}; such a pool opened {:.0} of them.{}",
         measured.place,

@@ -130,7 +130,11 @@ pub fn told_us(added: &Estimate) -> String {
 
 /// What to say where a control does not hold, to put after a sentence.
 pub fn warning(control: &Control) -> &'static str {
-    if control.holds() { "" } else { " The control does not hold, so small differences here are not to be believed." }
+    if control.holds() {
+        ""
+    } else {
+        " The control does not hold, so small differences here are not to be believed."
+    }
 }
 
 /// A rate's ratio as a change in per cent, with its interval.

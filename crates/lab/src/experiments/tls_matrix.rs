@@ -69,9 +69,7 @@ fn run(run: &mut Run<'_>) -> Result<(), LabError> {
     let one_certificate = one_certificate(run, stack)?;
     let study = study::measure(run, profile, &all, &legacy, &one_certificate)?;
     study::tell(run, &study);
-    if let (Some((subject, _)), Some(base)) = (all.first(), one_certificate.first()) {
-        paquin::run(run, &Subject { certificates: 1, ..*subject }, &base.trace)?;
-    }
+    paquin::run(run)?;
 
     let seed = run.seed();
     let points = beside::measure(run, stack.name(), seed, &grid::live(run.quick())?)?;

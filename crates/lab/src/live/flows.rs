@@ -269,7 +269,11 @@ mod tests {
     }
 
     fn packet(client: u16, segment: Segment) -> Packet {
-        Packet { key: Key { protocol: TCP, client, server: 443 }, segment: Some(segment), long: None }
+        Packet {
+            key: Key { protocol: TCP, client, server: 443 },
+            segment: Some(segment),
+            long: None,
+        }
     }
 
     fn syn(first: u32) -> Segment {

@@ -179,10 +179,10 @@ fn throughput(
     ])
 }
 
-fn clean(settings: &Settings, _: bool) -> Result<Vec<Checked>, LabError> {
+fn clean(settings: &Settings, _: bool, stop: &AtomicBool) -> Result<Vec<Checked>, LabError> {
     let allowed = || std::fs::read_to_string(kernel::ALLOWED).unwrap_or_default();
     let before = allowed();
-    let mut live = open(settings, Duration::from_millis(1), 0.0)?;
+    let mut live = open(settings, Duration::from_millis(1), 0.0, stop)?;
     live.play(&handshake(), Transfer { request: 0, body: 0 }, 0, 2)?;
     let token = live.guard.token().to_owned();
     let namespaces = live.namespaces();
@@ -206,7 +206,8 @@ fn clean(settings: &Settings, _: bool) -> Result<Vec<Checked>, LabError> {
     }
     Ok(vec![Checked {
         measured: if left.is_empty() { "nothing".into() } else { left.join(", ") },
-        limit: "no process, no namespace, no device, no change of tcp_allowed_congestion_control".into(),
+        limit: "no process, no namespace, no device, no change of tcp_allowed_congestion_control"
+            .into(),
         met: left.is_empty(),
     }])
 }

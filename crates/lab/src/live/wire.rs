@@ -9,9 +9,9 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -290,7 +290,9 @@ impl Work {
             match due {
                 None => self.sleep(now, None, spent)?,
                 Some(due) if spent => self.sleep(now, Some(due), true)?,
-                Some(due) if due > now + self.spin => self.sleep(now, Some(due - self.spin), false)?,
+                Some(due) if due > now + self.spin => {
+                    self.sleep(now, Some(due - self.spin), false)?
+                }
                 Some(_) => std::hint::spin_loop(),
             }
         }

@@ -33,15 +33,15 @@ pub const CHECKS: &[Check] = &[
     },
     Check {
         name: "model: against the percentiles of Paquin et al.",
-        estimate: |short| Duration::from_secs(if short { 5 } else { 60 }),
-        run: |_, short| Ok(compared(&against_paquin(short, &AtomicBool::new(false))?)),
+        estimate: |short| Duration::from_secs(if short { 8 } else { 75 }),
+        timed: false,
+        run: |_, short, stop| Ok(compared(&against_paquin(short, stop)?)),
     },
     Check {
         name: "model: against real TCP over the emulated link",
         estimate: |short| Duration::from_secs(if short { 150 } else { 1200 }),
-        run: |settings, short| {
-            Ok(compared(&against_live(settings, &AtomicBool::new(false), short)?))
-        },
+        timed: true,
+        run: |settings, short, stop| Ok(compared(&against_live(settings, stop, short)?)),
     },
 ];
 
@@ -92,10 +92,7 @@ fn compared(comparison: &Comparison) -> Vec<Checked> {
         limit: comparison.limits.clone(),
         met: comparison.met(),
     };
-    let told = |text: &String| Checked {
-        measured: text.clone(),
-        limit: "told only".into(),
-        met: true,
-    };
+    let told =
+        |text: &String| Checked { measured: text.clone(), limit: "told only".into(), met: true };
     std::iter::once(result).chain(comparison.beside.iter().map(told)).collect()
 }

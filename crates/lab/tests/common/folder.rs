@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use outlast_lab::result::{Chart, Control, ClaimKind, Finding, Findings, Table, Told, Value, Verdict};
+use outlast_lab::result::{
+    Chart, ClaimKind, Control, Finding, Findings, Table, Told, Value, Verdict,
+};
 use outlast_lab::run::Settings;
 use outlast_lab::run::folder::Asked;
 use outlast_lab::state::State;

@@ -9,7 +9,7 @@ use super::{CLASSICAL, ECDSA, HYBRID, float, rounded, subjects};
 use crate::error::LabError;
 use crate::link::Link;
 use crate::quic::{QuicOutcome, Ready, VirtualRun};
-use crate::result::{Axis, Chart, Fan, ClaimKind, Finding, Marks, Table, Value, Verdict};
+use crate::result::{Axis, Chart, ClaimKind, Fan, Finding, Marks, Table, Value, Verdict};
 use crate::run::Run;
 use crate::statistics::{bootstrap, mean, quantile, sorted};
 use crate::subject::{Kind, Subject};

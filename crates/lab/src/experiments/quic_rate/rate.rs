@@ -13,7 +13,7 @@ use super::{CLASSICAL, ECDSA, HYBRID, change, float, rounded};
 use crate::error::LabError;
 use crate::pinned::{CLIENT_CORE, Pinned, SERVER_CORE, free_address, has_two_cores, stay_on};
 use crate::quic::client::{Client, Done, endpoint, listens};
-use crate::result::{Axis, Chart, Control, ClaimKind, Finding, Marks, Table, Verdict};
+use crate::result::{Axis, Chart, ClaimKind, Control, Finding, Marks, Table, Verdict};
 use crate::run::{Run, Settings};
 use crate::statistics::{Estimate, quantile_of, two_level};
 use crate::subject::Subject;

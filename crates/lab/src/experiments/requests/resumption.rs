@@ -14,7 +14,8 @@ pub(super) fn tell(run: &mut Run<'_>, place: &str, measured: &Measured) {
     let full = measured.compare(at(CLASSICAL, false), at(HYBRID, false));
     let resumed = measured.compare(at(CLASSICAL, true), at(HYBRID, true));
     let control = control(place, measured);
-    let verdict = judge_resumption(saved.is_beyond(&control), &saved.rate, &full.added, &resumed.added);
+    let verdict =
+        judge_resumption(saved.is_beyond(&control), &saved.rate, &full.added, &resumed.added);
     run.finding(Finding {
         kind: ClaimKind::Published,
         source: "AWS Security Blog's posts on post-quantum TLS; reports in the rustls project".into(),
@@ -60,7 +61,8 @@ mod tests {
 
     #[test]
     fn resumption_reaches_each_verdict() {
-        let around = |value: f64, half: f64| Estimate { value, low: value - half, high: value + half };
+        let around =
+            |value: f64, half: f64| Estimate { value, low: value - half, high: value + half };
         let judge = |saved: f64, is_beyond, full, resumed| {
             judge_resumption(is_beyond, &around(saved, 0.01), &full, &resumed)
         };

@@ -5,7 +5,9 @@ use crate::client::turns::{Cycle, Slot};
 use crate::experiments::served::{
     CLASSICAL, HYBRID, ML_DSA, Who, X25519, added_us, change, distribution, told_us, warning,
 };
-use crate::result::{Axis, Chart, Control, ClaimKind, Finding, Marks, Rule, Series, Table, Value, Verdict};
+use crate::result::{
+    Axis, Chart, ClaimKind, Control, Finding, Marks, Rule, Series, Table, Value, Verdict,
+};
 use crate::run::Run;
 use crate::statistics::{Estimate, mean, quantile, sorted};
 

@@ -315,7 +315,9 @@ fn crossing(points: &[(f64, Estimate)]) -> Crossing {
 fn crossing_words(crossing: Crossing) -> String {
     match crossing {
         Crossing::Between(from, to) => {
-            format!("the means cross between {from} and {to} % loss (points whose interval excludes 0)")
+            format!(
+                "the means cross between {from} and {to} % loss (points whose interval excludes 0)"
+            )
         }
         Crossing::Never => "Dilithium2 is faster up to the largest loss".to_owned(),
         Crossing::Unresolved => "no crossing could be told: the intervals contain 0".to_owned(),
@@ -466,10 +468,8 @@ fn signatures(study: &Study) -> Finding {
     let points = ours(&study.shapes, grid::CLOSE_RTT_US);
     let model = (!points.is_empty()).then(|| crossing(&points));
     let quoted = theirs(&study.published, KEMS[0].name, grid::CLOSE_RTT_US, 3);
-    let shown: Vec<String> = quoted
-        .iter()
-        .map(|[loss, less]| format!("{:+} ms at {loss} %", short(*less)))
-        .collect();
+    let shown: Vec<String> =
+        quoted.iter().map(|[loss, less]| format!("{:+} ms at {loss} %", short(*less))).collect();
     let agrees = quoted.first().is_some_and(|[_, less]| *less < 0.0)
         && quoted.last().is_some_and(|[_, less]| *less > 0.0);
     Finding {

@@ -66,8 +66,12 @@ pub fn against_paquin_with(
     let mut beside = Vec::new();
     for name in UNADAPTED {
         let Some(profile) = Profile::by_name(name) else { continue };
-        let figures = self::figures(profile, count.min(5_000), &|point| wanted(point, short), stop)?;
-        beside.push(format!("profile {name}, which owes nothing to these data: {}", counts(&figures)));
+        let figures =
+            self::figures(profile, count.min(5_000), &|point| wanted(point, short), stop)?;
+        beside.push(format!(
+            "profile {name}, which owes nothing to these data: {}",
+            counts(&figures)
+        ));
     }
     let learnt: Vec<&Figure> = figures.iter().filter(|one| near(one.rtt_ms)).collect();
     let others: Vec<&Figure> = figures.iter().filter(|one| !near(one.rtt_ms)).collect();
@@ -134,7 +138,8 @@ struct Figure {
 
 /// Verdicts in words.
 fn counts<T: std::borrow::Borrow<Figure>>(figures: &[T]) -> String {
-    let of = |verdict: Verdict| figures.iter().filter(|one| (*one).borrow().verdict == verdict).count();
+    let of =
+        |verdict: Verdict| figures.iter().filter(|one| (*one).borrow().verdict == verdict).count();
     format!(
         "{} of {} figures within 3 %, {} at a jump, {} beyond",
         of(Verdict::Within),
@@ -325,34 +330,30 @@ mod tests {
         good as f64 / figures.len() as f64
     }
 
-    /// The three properties that the data with loss decide, and what 5.1 changed: chosen at 31 ms, looked at where the choice was not made.
+    /// Of the three properties that the data with loss are asked about, two are decided by those at 31 ms; they hold where the choice was not
+    /// made. Nothing at 31 ms depends on the third, which the kernel's source decides.
     #[test]
     fn what_is_learnt_at_one_round_trip_time_holds_at_the_others() {
         let go_on = AtomicBool::new(false);
         let rest = Profile::by_name(PROFILE).unwrap();
         let mut best: Option<(f64, &'static Profile)> = None;
-        for bits in 0..16_u8 {
+        for bits in 0..8_u8 {
             let profile: &'static Profile = Box::leak(Box::new(Profile {
                 pieces: bits & 1 != 0,
                 undoes_syn: bits & 2 != 0,
                 patient_client: bits & 4 != 0,
-                replies: if bits & 8 != 0 { 3 } else { 1 },
                 ..*rest
             }));
             let only = |point: &PaquinPoint| wanted(point, false) && near(point.rtt_ms);
-            let figures = figures(profile, 2_000, &only, &go_on).unwrap();
-            let share = agreeing(&figures);
-            println!("{bits:04b} {} ", counts(&figures));
+            let share = agreeing(&figures(profile, 2_000, &only, &go_on).unwrap());
             if best.is_none_or(|(most, _)| share > most) {
                 best = Some((share, profile));
             }
         }
         let chosen = best.unwrap().1;
-        println!("{chosen:?}");
+        assert!(chosen.pieces && chosen.patient_client, "{chosen:?}");
         let only = |point: &PaquinPoint| wanted(point, false) && !near(point.rtt_ms);
-        let others = figures(chosen, 5_000, &only, &go_on).unwrap();
-        println!("others: {}", counts(&others));
-        assert_eq!((chosen.pieces, chosen.undoes_syn, chosen.patient_client), (true, false, true));
+        let others = figures(chosen, 2_000, &only, &go_on).unwrap();
         assert!(agreeing(&others) >= LEAST, "{}", counts(&others));
     }
 }
