@@ -12,13 +12,14 @@ use outlast_api::wire::Blob;
 use outlast_crypto::keys::KeySpec;
 use outlast_crypto::signatures::{ML_DSA_65, Message};
 use outlast_lab::server::{Server, Session, cpu_time, status_kib};
+use outlast_lab::statistics::quantile_of;
+use outlast_lab::trace::thread_cpu;
 use outlast_net::policy::Policy;
 use outlast_net::server::system_clock;
 use outlast_pki::certificate::Certificate;
 use outlast_pki::extensions::SERVER_AUTH;
 use outlast_pki::validate::{Material, Options, validate};
 use outlast_pki::{csr, name};
-use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
 use crate::Figure;
@@ -191,9 +192,9 @@ async fn issuing(
         bare_rates.push(rate);
         bare_costs.push(cost);
     }
-    let [rate, rate_rsa] = rates.map(median);
-    let [cost, cost_rsa] = costs.map(median);
-    let (bare_rate, bare_cost) = (median(bare_rates), median(bare_costs));
+    let [rate, rate_rsa] = rates.map(|rates| quantile_of(&rates, 0.5));
+    let [cost, cost_rsa] = costs.map(|costs| quantile_of(&costs, 0.5));
+    let (bare_rate, bare_cost) = (quantile_of(&bare_rates, 0.5), quantile_of(&bare_costs, 0.5));
     let share = bare_cost / cost;
     let share_rsa = bare_cost / cost_rsa;
     Ok(vec![
@@ -258,14 +259,14 @@ fn bare_signing(length: Duration) -> Result<(f64, f64), String> {
                 let spec = KeySpec::by_name("ML_DSA_65").ok_or("no ML_DSA_65")?;
                 let stored = spec.generate().map_err(|error| error.to_string())?;
                 let key = spec.load(&stored).map_err(|error| error.to_string())?;
-                let (begun, cpu) = (Instant::now(), thread_time());
+                let (begun, cpu) = (Instant::now(), thread_cpu());
                 let mut count = 0.0;
                 while begun.elapsed() < length {
                     key.sign(&ML_DSA_65, Message::Raw(&message))
                         .map_err(|error| error.to_string())?;
                     count += 1.0;
                 }
-                Ok((count, thread_time().saturating_sub(cpu).as_secs_f64()))
+                Ok((count, thread_cpu().saturating_sub(cpu).as_secs_f64()))
             })
         })
         .collect();
@@ -276,16 +277,6 @@ fn bare_signing(length: Duration) -> Result<(f64, f64), String> {
         cpu += used;
     }
     Ok((count / length.as_secs_f64(), cpu / count))
-}
-
-fn thread_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 /// Issues one certificate and gives it.
@@ -318,14 +309,14 @@ async fn validation(server: &Server, authority: &Hierarchy, quick: bool) -> Resu
     let now = system_clock().div_euclid(1000);
     let mut times = Vec::new();
     for _ in 0..if quick { 200 } else { 3000 } {
-        let begun = thread_time();
+        let begun = thread_cpu();
         let [leaf, sub, root] = [&ders[0], &ders[1], &ders[2]]
             .map(|der| Certificate::parse(der).map_err(|error| error.to_string()));
         let (leaf, sub, root) = (leaf?, [sub?], [root?]);
         let material = Material { roots: &root, intermediates: &sub, ..Material::default() };
         let options = Options { purposes: &[SERVER_AUTH], ..Options::at(now) };
         validate(&leaf, &material, &options).map_err(|refusal| refusal.to_string())?;
-        times.push(thread_time().saturating_sub(begun));
+        times.push(thread_cpu().saturating_sub(begun));
     }
     let median = quantile(&mut times, 0.5);
     Ok(Figure {

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use outlast_domain::seal::RootKey;
 use outlast_domain::work::Work;
+use outlast_lab::trace::thread_cpu;
 use outlast_ledger::Observe;
 use outlast_net::certificate::{KINDS, ensure};
 use outlast_net::door::{Door, Settings};
@@ -25,7 +26,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, Server
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::Figure;
-use crate::statistics::{quantile, ratio, thread_cpu};
+use crate::statistics::{quantile, ratio};
 
 pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
     let rounds = if quick { 300 } else { 3000 };

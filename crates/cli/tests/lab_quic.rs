@@ -33,7 +33,9 @@ fn every_kind_of_handshake_leaves_the_same_trace_in_another_process() {
         for signature in ["ECDSA P-256", "ML-DSA-44"] {
             let subject = subject("X25519MLKEM768", signature).kind(kind);
             let here = in_virtual_time(&subject, &link, 11, 40).unwrap();
-            let there = in_another_process(&program(), &subject, &link, 11, 40).unwrap();
+            let there =
+                in_another_process(&program(), &subject, &link, 11, 40, &AtomicBool::new(false))
+                    .unwrap();
             assert!(here.outcomes.iter().any(|outcome| outcome.lost != [0; 2]));
             assert_eq!(here, there, "{}", subject.name());
         }

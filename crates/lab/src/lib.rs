@@ -28,6 +28,7 @@ pub mod site;
 pub mod state;
 pub mod statistics;
 pub mod subject;
+pub mod temporary;
 pub mod tls;
 pub mod trace;
 pub mod trusted;

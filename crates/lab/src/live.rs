@@ -441,7 +441,7 @@ impl<'a> Live<'a> {
         }
         self.next_port = FIRST_PORT.max(self.next_port + 1);
         let address = self.server_address(self.next_port);
-        let folder = tempfile::tempdir().map_err(LabError::failed)?;
+        let folder = crate::temporary::folder()?;
         let (command, foreign) =
             openssl::server(subject, address, folder.path(), &self.executable)?;
         openssl::body(folder.path(), transfer.body)?;

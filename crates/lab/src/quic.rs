@@ -9,6 +9,7 @@ mod virtual_time;
 
 pub use self::agent::{AGENT, in_another_process};
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -45,14 +46,26 @@ pub struct QuicOutcome {
 const PART: usize = 25;
 
 /// A grid point in virtual time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct VirtualRun {
-    /// The connections.
+    /// The connections that came about.
     pub outcomes: Vec<QuicOutcome>,
+    /// The flow of each of them: those that failed leave gaps.
+    pub flows: Vec<u64>,
     /// Connections that did not come about within two minutes.
     pub failed: u32,
     /// SHA-256 of all packets' times, directions, lengths and fates, in hexadecimal: the same for the same seed.
     pub trace_hash: String,
+}
+
+impl VirtualRun {
+    /// What the same flows experienced here and in another run; flows that failed in either are left out.
+    pub fn pairs<'a>(&'a self, other: &'a Self) -> Vec<(&'a QuicOutcome, &'a QuicOutcome)> {
+        let theirs: HashMap<u64, &QuicOutcome> =
+            other.flows.iter().copied().zip(&other.outcomes).collect();
+        let ours = self.flows.iter().zip(&self.outcomes);
+        ours.filter_map(|(flow, outcome)| Some((outcome, *theirs.get(flow)?))).collect()
+    }
 }
 
 /// Connections in virtual time, each by itself, flows 0 to `count`: the same seed and flow lose the same datagrams, whatever is sent.
@@ -132,10 +145,11 @@ impl Ready {
         })?;
         done.sort_by_key(|(index, _)| *index);
         let mut hash = digest::Context::new(&digest::SHA256);
-        let mut run = VirtualRun { outcomes: Vec::new(), failed: 0, trace_hash: String::new() };
+        let mut run = VirtualRun::default();
         for (_, part) in done {
             hash.update(part.trace_hash.as_bytes());
             run.outcomes.extend(part.outcomes);
+            run.flows.extend(part.flows);
             run.failed += part.failed;
         }
         run.trace_hash = hex::encode(hash.finish());
@@ -145,13 +159,16 @@ impl Ready {
     /// Some flows, on this thread.
     fn part(&self, link: &Link, seed: u64, flows: Range<u64>) -> Result<VirtualRun, LabError> {
         let mut hash = digest::Context::new(&digest::SHA256);
-        let mut run = VirtualRun { outcomes: Vec::new(), failed: 0, trace_hash: String::new() };
+        let mut run = VirtualRun::default();
         let ends = steady::with_own_tickets(&self.ends);
         for flow in flows {
             let connection = virtual_time::connect(&ends, link, seed, flow)?;
             trace(&mut hash, &connection);
             match outcome(&connection, link) {
-                Some(outcome) => run.outcomes.push(outcome),
+                Some(outcome) => {
+                    run.outcomes.push(outcome);
+                    run.flows.push(flow);
+                }
                 // Without loss there is a reason that is not the link's.
                 None if link.loss == 0.0 && link.rate_bps.is_none() => {
                     let reason = connection.error.unwrap_or_default();

@@ -5,10 +5,12 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outlast_api::client::{Client, ServiceError};
 use outlast_api::ops::Operation;
@@ -22,9 +24,10 @@ use serde_json::Value;
 
 use crate::error::LabError;
 use crate::pinned::tied;
+use crate::temporary;
 
-/// Names of data folders begin with this and the number of the process that made them, so that the next start finds what a kill left.
-const PREFIX: &str = "outlast-lab-server-";
+/// How long a server may take to say where it listens.
+const START: Duration = Duration::from_secs(30);
 /// Last lines of a server's log that are kept for the message about its end.
 const LAST_LINES: usize = 8;
 /// A line of a log is not kept longer than this.
@@ -75,10 +78,7 @@ impl Default for Options {
 impl Folder {
     /// Makes one in `place` by `program`, which is `outlast` itself.
     pub fn new(program: &Path, place: &Path) -> Result<Self, LabError> {
-        let file = |error| LabError::file(place, error);
-        sweep(place)?;
-        let prefix = format!("{PREFIX}{}-", std::process::id());
-        let temporary = tempfile::Builder::new().prefix(&prefix).tempdir_in(place).map_err(file)?;
+        let temporary = temporary::folder_in(place)?;
         let secret = hex::encode(random::bytes::<20>().map_err(LabError::failed)?);
         let folder = Self { program: program.to_path_buf(), temporary, secret };
         let output = outlast(program)
@@ -108,14 +108,15 @@ impl Folder {
     /// Starts a server on loopback with everything on.
     pub fn serve(&self) -> Result<Server, LabError> {
         let options = Options { revocation: true, ..Options::default() };
-        self.serve_by(&options, |command| tied(&self.program, command, None))
+        self.serve_by(&options, None, |command| tied(&self.program, command, None))
     }
 
     /// Starts a server; `tie` makes of its command one that ends with this program, and that may run it elsewhere, such as in a network
-    /// namespace.
+    /// namespace. It is waited for until it listens, or `stop` is raised.
     pub fn serve_by(
         &self,
         options: &Options,
+        stop: Option<&AtomicBool>,
         tie: impl FnOnce(&Command) -> Result<Command, LabError>,
     ) -> Result<Server, LabError> {
         let mut command = outlast(&self.program);
@@ -143,19 +144,18 @@ impl Folder {
             roots: Vec::new(),
             secret: self.secret.clone(),
         };
-        let mut lines = BufReader::new(stdout.ok_or_else(|| LabError::failed("no stdout"))?);
-        let mut port = || {
-            let mut line = String::new();
-            lines.by_ref().take(MAX_LINE).read_line(&mut line).ok()?;
-            line.trim().rsplit(':').next()?.parse::<u16>().ok()
+        let stdout = stdout.ok_or_else(|| LabError::failed("no stdout"))?;
+        let ports = ports(stdout, 1 + usize::from(options.revocation));
+        let until = Instant::now() + START;
+        let mut port = || match heard(&ports, until, stop)? {
+            Some(port) => Ok(port),
+            None => Err(server.ended()),
         };
-        let Some(api) = port() else { return Err(server.ended()) };
+        let api = port()?;
+        let revocation = if options.revocation { port()? } else { 0 };
         server.port = api;
         server.address.set_port(api);
-        if options.revocation {
-            let Some(port) = port() else { return Err(server.ended()) };
-            server.revocation = port;
-        }
+        server.revocation = revocation;
         let ca = self.data().join("client/ca.pem");
         let pem = std::fs::read(&ca).map_err(|error| LabError::file(&ca, error))?;
         server.roots = outlast_pki::pem::read_certificates(&pem).map_err(LabError::failed)?;
@@ -172,20 +172,42 @@ pub fn in_memory(folder: &Path) -> PathBuf {
     }
 }
 
-/// Removes data folders whose programs were killed.
-fn sweep(place: &Path) -> Result<(), LabError> {
-    let entries = std::fs::read_dir(place).map_err(|error| LabError::file(place, error))?;
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next());
-        if let Some(owner) = owner.and_then(|owner| owner.parse::<u32>().ok())
-            && !Path::new(&format!("/proc/{owner}")).exists()
-        {
-            // Another program may do the same.
-            let _ = std::fs::remove_dir_all(entry.path());
+/// The ports that a server tells, a line each.
+fn ports(stdout: ChildStdout, count: usize) -> Receiver<Option<u16>> {
+    let (sender, ports) = channel();
+    std::thread::spawn(move || {
+        let mut lines = BufReader::new(stdout);
+        for _ in 0..count {
+            let mut line = String::new();
+            let read = lines.by_ref().take(MAX_LINE).read_line(&mut line);
+            let port = read.ok().and_then(|_| line.trim().rsplit(':').next()?.parse().ok());
+            if sender.send(port).is_err() {
+                return;
+            }
+        }
+    });
+    ports
+}
+
+/// The next port; `None` if the server said something else, or nothing more.
+fn heard(
+    ports: &Receiver<Option<u16>>,
+    until: Instant,
+    stop: Option<&AtomicBool>,
+) -> Result<Option<u16>, LabError> {
+    loop {
+        if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(LabError::Interrupted);
+        }
+        match ports.recv_timeout(Duration::from_millis(20)) {
+            Ok(port) => return Ok(port),
+            Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
+            Err(RecvTimeoutError::Timeout) => {
+                return Err(peer(format!("it did not listen within {} s", START.as_secs())));
+            }
         }
     }
-    Ok(())
 }
 
 /// The last lines that a process wrote to stderr.

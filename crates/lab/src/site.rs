@@ -115,8 +115,9 @@ impl<'a> Site<'a> {
             if let Some(live) = &open.live {
                 options.address = live.server_address(0).ip();
             }
-            let server = folder
-                .serve_by(&options, |command| open.at(self.settings, Side::Server, command))?;
+            let server = folder.serve_by(&options, Some(self.stop), |command| {
+                open.at(self.settings, Side::Server, command)
+            })?;
             open.targets.push(Target { access: server.access(), key: String::new() });
             open.servers.push(server);
             open.folders.push(folder);

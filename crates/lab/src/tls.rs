@@ -16,6 +16,7 @@ use std::process::Command;
 use crate::error::LabError;
 use crate::statistics::quantile_of;
 use crate::subject::{KeyExchange, Kind, Subject, key_exchanges};
+pub(crate) use crate::tls::helper::lines;
 pub use crate::tls::rustls::{client_config, server_config};
 use crate::trace::Trace;
 

@@ -29,7 +29,7 @@ pub struct Step {
 /// anything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trace {
-    /// The flights; sides take turns.
+    /// The flights in order, the client's first. In those that engine 1 measures sides take turns; the type does not demand it.
     pub steps: Vec<Step>,
     /// Index in `steps` of the flight that carries the client's Finished: once it is sent the client is done, and application data
     /// goes with it.

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +12,7 @@ use crate::agent::Agent;
 use crate::error::LabError;
 use crate::link::Link;
 use crate::subject::{Kind, Subject};
+use crate::tls::lines;
 
 /// Connections in virtual time.
 pub const AGENT: Agent = Agent { name: "quic-virtual", run };
@@ -36,13 +38,14 @@ fn run(argument: &str) -> Result<(), LabError> {
     out.flush().map_err(LabError::failed)
 }
 
-/// The same as [`super::in_virtual_time`], in a process of its own. `program` is `outlast` itself.
+/// The same as [`super::in_virtual_time`], in a process of its own, which ends when told to stop. `program` is `outlast` itself.
 pub fn in_another_process(
     program: &Path,
     subject: &Subject,
     link: &Link,
     seed: u64,
     count: u32,
+    stop: &AtomicBool,
 ) -> Result<VirtualRun, LabError> {
     let job = Job {
         key_exchange: subject.key_exchange.name.to_owned(),
@@ -54,14 +57,12 @@ pub fn in_another_process(
         count,
     };
     let argument = serde_json::to_string(&job).map_err(LabError::failed)?;
-    let failed = |reason: String| LabError::Peer { peer: "another process".to_owned(), reason };
-    let output = Command::new(program)
-        .args(["lab", "agent", AGENT.name, &argument])
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| failed(error.to_string()))?;
-    if !output.status.success() {
-        return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
-    }
-    serde_json::from_slice(&output.stdout).map_err(LabError::failed)
+    let mut command = Command::new(program);
+    command.args(["lab", "agent", AGENT.name, &argument]);
+    let mut told = String::new();
+    lines(program, &command, stop, |line| {
+        told.push_str(line);
+        Ok(())
+    })?;
+    serde_json::from_str(&told).map_err(LabError::failed)
 }

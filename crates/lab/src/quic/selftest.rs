@@ -69,7 +69,8 @@ fn repeats(settings: &Settings, short: bool, stop: &AtomicBool) -> Result<Vec<Ch
         let here = || Ready::new(&subject)?.run_until(&link, settings.seed, 0, count, stop);
         let (first, again) = (here()?, here()?);
         let program = &settings.executable;
-        let apart = agent::in_another_process(program, &subject, &link, settings.seed, count)?;
+        let apart =
+            agent::in_another_process(program, &subject, &link, settings.seed, count, stop)?;
         let start = |hash: &str| hash.chars().take(12).collect::<String>();
         checked.push(Checked {
             measured: format!(

@@ -5,6 +5,8 @@
 //! processes have the same sizes, too.
 
 use std::collections::HashMap;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -143,7 +145,11 @@ impl Chain {
             (&files.root, self.root_pem()),
         ];
         for (path, content) in contents {
-            std::fs::write(path, content).map_err(|error| LabError::file(path, error))?;
+            // Nobody else needs the key, and all three are read by this user only.
+            let mut file = std::fs::OpenOptions::new();
+            let file = file.write(true).create(true).truncate(true).mode(0o600).open(path);
+            file.and_then(|mut file| file.write_all(content.as_bytes()))
+                .map_err(|error| LabError::file(path, error))?;
         }
         Ok(files)
     }

@@ -4,13 +4,17 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 
 use super::rounds::{Cold, Rounds, Times, perform};
 use super::{Handshaker, profile, stack};
 use crate::agent::Agent;
 use crate::error::LabError;
+use crate::pinned::tied;
 use crate::run::Settings;
 use crate::subject::{Subject, SubjectNames};
 use crate::trace::Trace;
@@ -63,26 +67,27 @@ pub(super) fn remote(
     subject: &Subject,
 ) -> Result<Box<dyn Handshaker>, LabError> {
     let order = Order::Serve { stack: stack.to_owned(), subject: subject.into() };
-    let mut command = command(executable, stack, &order)?;
+    let mut command = tied(executable, &command(executable, stack, &order)?, None)?;
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut helper = Helper(command.spawn().map_err(LabError::failed)?);
     let (Some(input), Some(output)) = (helper.0.stdin.take(), helper.0.stdout.take()) else {
         return Err(unexpected());
     };
-    Ok(Box::new(Remote { input, output: BufReader::new(output), _helper: helper }))
+    Ok(Box::new(Remote { input, output: read(output), _helper: helper }))
 }
 
 struct Remote {
     input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    output: Receiver<std::io::Result<String>>,
     _helper: Helper,
 }
 
 impl Handshaker for Remote {
     fn handshake(&mut self) -> Result<Trace, LabError> {
         self.input.write_all(b"\n").map_err(LabError::failed)?;
-        let mut line = String::new();
-        self.output.read_line(&mut line).map_err(LabError::failed)?;
+        let never = AtomicBool::new(false);
+        let line = next(&self.output, HANDSHAKE, &never, "a helper process")?;
+        let line = line.ok_or_else(unexpected)?;
         match serde_json::from_str(&line).map_err(|_| unexpected())? {
             Line::Trace(trace) => Ok(trace),
             Line::Unavailable { what, needs } => Err(LabError::Unavailable { what, needs }),
@@ -111,11 +116,13 @@ pub(super) fn ask_process(
     stop: &AtomicBool,
     mut each: impl FnMut(Line) -> Result<(), LabError>,
 ) -> Result<(), LabError> {
-    lines(command(executable, stack, order)?, stop, |line| {
-        match serde_json::from_str(line).map_err(LabError::failed)? {
-            Line::Unavailable { what, needs } => Err(LabError::Unavailable { what, needs }),
-            line => each(line),
-        }
+    lines(executable, &command(executable, stack, order)?, stop, |line| match serde_json::from_str(
+        line,
+    )
+    .map_err(LabError::failed)?
+    {
+        Line::Unavailable { what, needs } => Err(LabError::Unavailable { what, needs }),
+        line => each(line),
     })
 }
 
@@ -209,48 +216,112 @@ fn repeat(
     command(&settings.executable, stack, &order)
 }
 
-/// Runs a helper process and gives each line that it writes; ends it when told to stop. What it says on standard error becomes the
-/// error's text.
-pub(super) fn lines(
-    mut command: Command,
+/// Runs a helper process and gives each line that it writes; ends it when told to stop, or if it is silent for too long. What it
+/// says on standard error becomes the error's text. `program` is `outlast` itself, with which the helper ends ([`tied`]).
+pub(crate) fn lines(
+    program: &Path,
+    command: &Command,
     stop: &AtomicBool,
     mut each: impl FnMut(&str) -> Result<(), LabError>,
 ) -> Result<(), LabError> {
     let name = command.get_program().to_string_lossy().into_owned();
     let died = |reason: String| LabError::Peer { peer: name.clone(), reason };
+    let mut command = tied(program, command, None)?;
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut helper = Helper(command.spawn().map_err(|error| died(error.to_string()))?);
     // A helper that complains a lot must not wait for somebody to read it.
     let stderr = helper.0.stderr.take();
-    let complaints = std::thread::spawn(move || {
-        stderr.and_then(|stderr| std::io::read_to_string(stderr).ok()).unwrap_or_default()
+    let (sender, complaints) = sync_channel(1);
+    std::thread::spawn(move || {
+        let text = stderr.and_then(|stderr| std::io::read_to_string(stderr).ok());
+        let _ = sender.send(text.unwrap_or_default());
     });
     if let Some(stdout) = helper.0.stdout.take() {
-        for line in BufReader::new(stdout).lines() {
-            if stop.load(Ordering::Relaxed) {
-                return Err(LabError::Interrupted);
-            }
-            each(&line.map_err(|error| died(error.to_string()))?)?;
+        let lines = read(stdout);
+        while let Some(line) = next(&lines, SILENCE, stop, &name)? {
+            each(&line)?;
         }
     }
-    let status = helper.0.wait().map_err(|error| died(error.to_string()))?;
+    let until = Instant::now() + END;
+    let status = loop {
+        if let Some(status) = helper.0.try_wait().map_err(|error| died(error.to_string()))? {
+            break status;
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Err(LabError::Interrupted);
+        }
+        if Instant::now() > until {
+            return Err(died("it closed its output and goes on".to_owned()));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
     if status.success() {
         return Ok(());
     }
     if stop.load(Ordering::Relaxed) {
         return Err(LabError::Interrupted);
     }
-    let complaints = complaints.join().unwrap_or_default();
+    // A process that it started may hold its standard error open.
+    let complaints = complaints.recv_timeout(Duration::from_secs(1)).unwrap_or_default();
     Err(died(format!("{status}: {}", complaints.trim())))
 }
 
-/// A process that does not outlive its use.
+/// Lines as they come, from a thread that may wait for them.
+fn read(stdout: ChildStdout) -> Receiver<std::io::Result<String>> {
+    let (sender, lines) = sync_channel(1000);
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines() {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+/// The next line; `None` after the last.
+fn next(
+    lines: &Receiver<std::io::Result<String>>,
+    patience: Duration,
+    stop: &AtomicBool,
+    name: &str,
+) -> Result<Option<String>, LabError> {
+    let died = |reason: String| LabError::Peer { peer: name.to_owned(), reason };
+    let until = Instant::now() + patience;
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(LabError::Interrupted);
+        }
+        match lines.recv_timeout(Duration::from_millis(50)) {
+            Ok(line) => return line.map(Some).map_err(|error| died(error.to_string())),
+            Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
+            Err(RecvTimeoutError::Timeout) => {
+                return Err(died(format!("said nothing for {} s", patience.as_secs())));
+            }
+        }
+    }
+}
+
+/// How long a helper may be silent: callgrind is until it is done.
+const SILENCE: Duration = Duration::from_secs(3600);
+/// How long a handshake may take, with the start of the helper before the first.
+const HANDSHAKE: Duration = Duration::from_secs(60);
+/// How long a helper may live after its last word: valgrind and perf have files to write.
+const END: Duration = Duration::from_secs(60);
+
+/// A process that does not outlive its use, nor does what it started: it has a group of its own ([`tied`]).
 struct Helper(Child);
 
 impl Drop for Helper {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        // Once it has been waited for its number may be another's.
+        if matches!(self.0.try_wait(), Ok(None)) {
+            let group = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw);
+            let _ = group.map(|group| kill_process_group(group, Signal::KILL));
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
     }
 }
 

@@ -78,7 +78,7 @@ pub fn instructions(
 ) -> Result<Vec<f64>, LabError> {
     let needs = "valgrind on the path, as the package valgrind of every distribution has it";
     found("valgrind", "callgrind", needs)?;
-    let folder = tempfile::tempdir().map_err(LabError::failed)?;
+    let folder = crate::temporary::folder()?;
     let out = folder.path().join("out");
     let inner = helper::between_marks(settings, stack, subjects, count)?;
     let mut command = Command::new("valgrind");
@@ -87,7 +87,7 @@ pub fn instructions(
         .arg(format!("--callgrind-out-file={}", out.display()))
         .arg(inner.get_program())
         .args(inner.get_args());
-    helper::lines(command, stop, |_| Ok(()))?;
+    helper::lines(&settings.executable, &command, stop, |_| Ok(()))?;
     // The first dump is what comes before the first mark.
     (0..subjects.len())
         .map(|index| {
@@ -158,17 +158,18 @@ fn ticks_by_perf(
     subject: &Subject,
     stop: &AtomicBool,
 ) -> Result<f64, LabError> {
-    let out = tempfile::NamedTempFile::new().map_err(LabError::failed)?;
+    let folder = crate::temporary::folder()?;
+    let out = folder.path().join("ticks");
     let inner = helper::repeating(settings, "rustls", subject, 300)?;
     let mut command = Command::new("perf");
     command
         .args(["stat", "-x", ",", "-e", "msr/tsc/,task-clock", "-o"])
-        .arg(out.path())
+        .arg(&out)
         .arg("--")
         .arg(inner.get_program())
         .args(inner.get_args());
-    helper::lines(command, stop, |_| Ok(()))?;
-    let text = std::fs::read_to_string(out.path()).map_err(LabError::failed)?;
+    helper::lines(&settings.executable, &command, stop, |_| Ok(()))?;
+    let text = std::fs::read_to_string(&out).map_err(LabError::failed)?;
     ticks_a_second(&text).ok_or_else(|| LabError::failed("perf counted no ticks"))
 }
 
@@ -199,7 +200,7 @@ pub fn sample(
 ) -> Result<Folded, LabError> {
     let needs = "perf on the path that may sample cpu-clock (kernel.perf_event_paranoid at most 2, or root)";
     found("perf", "flame graphs", needs)?;
-    let folder = tempfile::tempdir().map_err(LabError::failed)?;
+    let folder = crate::temporary::folder()?;
     let data = folder.path().join("perf.data");
     let script = folder.path().join("stacks");
     let inner = helper::named(settings, stack, subject, count)?;
@@ -210,12 +211,14 @@ pub fn sample(
         .arg("--")
         .arg(inner.get_program())
         .args(inner.get_args());
-    helper::lines(record, stop, |_| Ok(())).map_err(|error| match error {
-        LabError::Peer { reason, .. } => {
-            LabError::unavailable("flame graphs", format!("{needs} ({reason})"))
-        }
-        error => error,
-    })?;
+    helper::lines(&settings.executable, &record, stop, |_| Ok(())).map_err(
+        |error| match error {
+            LabError::Peer { reason, .. } => {
+                LabError::unavailable("flame graphs", format!("{needs} ({reason})"))
+            }
+            error => error,
+        },
+    )?;
     let file = File::create(&script).map_err(|error| LabError::file(&script, error))?;
     let written = Command::new("perf")
         .args(["script", "--no-inline", "--comms", SERVER_THREAD, "-i"])

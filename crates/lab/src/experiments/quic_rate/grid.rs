@@ -196,17 +196,15 @@ fn table(run: &mut Run<'_>, points: &[Point], subjects: &[Subject]) {
         title: "QUIC in virtual time: round-trip time, loss, key exchange and chain".to_owned(),
         columns: columns.map(str::to_owned).to_vec(),
         rows,
-        note: "Chains of two certificates. Times begin when the client begins; the handshake is over when the client may send data, the echo when its byte is back. Loss is independent in each direction and the same for the same flow and number of a datagram, so that differences are of pairs; their intervals are of 95 % by bootstrap. Datagrams and bytes (UDP's content) are those up to the echo, lost ones included.".to_owned(),
+        note: "Chains of two certificates. Times begin when the client begins; the handshake is over when the client may send data, the echo when its byte is back. Loss is independent in each direction and the same for the same flow and number of a datagram, so that differences are of pairs; their intervals are of 95 % by bootstrap. Datagrams and bytes (UDP's content) are those up to the echo, lost ones included. A connection that did not come about within two minutes of virtual time is counted as failed and is in no other figure, nor is its pair in the differences: where there are such, times and differences are too low.".to_owned(),
     });
 }
 
-/// The mean of the differences of the same flows, with its interval.
+/// The mean of the differences of the same flows, with its interval; flows that failed with either are not in it.
 fn paired(base: &Point, point: &Point, seed: u64) -> [Value; 3] {
-    if base.run.failed + point.run.failed > 0 {
-        return ["-", "-", "-"].map(Value::from);
-    }
-    let flows = base.run.outcomes.iter().zip(&point.run.outcomes);
+    let flows = base.run.pairs(&point.run);
     let differences: Vec<f64> = flows
+        .into_iter()
         .map(|(base, other)| (float(other.handshake_ns) - float(base.handshake_ns)) / 1e6)
         .collect();
     let estimate = bootstrap(&differences, seed, mean);

@@ -158,7 +158,7 @@ fn measure(
     count: u32,
     stop: &AtomicBool,
 ) -> Result<Measured, LabError> {
-    let folder = tempfile::tempdir().map_err(LabError::failed)?;
+    let folder = crate::temporary::folder()?;
     let live = Live::open(settings, link, settings.seed, stop)?;
     let address = live.server_address(PORT);
     let mut done = Vec::new();

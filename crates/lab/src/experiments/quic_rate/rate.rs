@@ -100,7 +100,7 @@ fn measure(
     rounds: u32,
     stop: &std::sync::atomic::AtomicBool,
 ) -> Result<Vec<Vec<Turn>>, LabError> {
-    let folder = tempfile::tempdir().map_err(LabError::failed)?;
+    let folder = crate::temporary::folder()?;
     let mut servers: Vec<(&str, Pinned)> = Vec::new();
     let mut ready = Vec::new();
     for subject in subjects {
