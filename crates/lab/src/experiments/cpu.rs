@@ -462,7 +462,7 @@ fn signing(run: &mut Run<'_>, outcomes: &[Outcome]) {
     });
     run.chart(Chart {
         name: "cpu-signing".to_owned(),
-        title: "Signing with ML-DSA takes luck".to_owned(),
+        title: "The server's time by signature algorithm".to_owned(),
         x: Axis::linear("server's processor time (µs)"),
         y: Axis::linear("share of handshakes"),
         marks: Marks::Steps { series },
@@ -483,14 +483,33 @@ const EXPECTED: &[(&str, (&str, &str), f64, f64)] = &[
     ("OpenSSL", ("X25519MLKEM768", "ML-DSA-65"), 2.39, 2.39),
 ];
 
+/// By what is more than once: a ratio of 1.2 against 1.1 is twice the effect.
 fn verdict(measured: &Estimate, low: f64, high: f64, believable: bool) -> Verdict {
-    let within =
-        |share: f64| measured.high >= low * (1.0 - share) && measured.low <= high * (1.0 + share);
+    let within = |share: f64| {
+        measured.high - 1.0 >= (low - 1.0) * (1.0 - share)
+            && measured.low - 1.0 <= (high - 1.0) * (1.0 + share)
+    };
     match believable {
         false => Verdict::Undecided,
-        true if within(0.05) => Verdict::Holds,
-        true if within(0.2) => Verdict::Partly,
+        true if within(0.15) => Verdict::Holds,
+        true if within(0.5) => Verdict::Partly,
         true => Verdict::Differs,
+    }
+}
+
+/// Cycles that the hybrid adds to the server, as published.
+const PUBLISHED_CYCLES: f64 = 554_059.0;
+
+/// Little more work for the server: it holds within a factor of two of the published cycles, in part if it is less, and differs if more.
+fn cycles_verdict(server: &Estimate, believable: bool) -> Verdict {
+    if !believable || server.contains(0.0) {
+        Verdict::Undecided
+    } else if server.low > 2.0 * PUBLISHED_CYCLES || server.high < 0.0 {
+        Verdict::Differs
+    } else if server.high >= PUBLISHED_CYCLES / 2.0 {
+        Verdict::Holds
+    } else {
+        Verdict::Partly
     }
 }
 
@@ -501,23 +520,34 @@ fn published(run: &mut Run<'_>, outcomes: &[Outcome], ticks: &Ticks) {
         && let Some(hybrid) = subject(&outcome.subjects, HYBRID)
     {
         let more = outcome.measured.difference(hybrid, FIRST, Part::Both, seed);
+        let control = outcome.measured.control("", AGAIN, FIRST, Part::Both, seed);
         let cycles = |micros: f64| micros * ticks.hertz / 1e6;
+        let server = outcome.measured.difference(hybrid, FIRST, Part::Server, seed);
+        let server = Estimate {
+            value: cycles(server.value),
+            low: cycles(server.low),
+            high: cycles(server.high),
+        };
         run.finding(Finding {
             kind: ClaimKind::Published,
             source: "AWS, hybrid post-quantum TLS 1.2 with s2n-tls: perf and flame graphs of a handshake".to_owned(),
             claim: "A hybrid key exchange adds little to a handshake's cycles".to_owned(),
             published: "+554,059 cycles of 75,069,418 (0.7 %), about 200 µs".to_owned(),
             measured: format!(
-                "{}: +{:.0} cycles [{:.0}, {:.0}] of {:.0}, {:.0} µs, client and server together",
+                "{}: server {:+.0} cycles [{:.0}, {:.0}] of {:.0}; client and server together {:+.0} [{:.0}, {:.0}] of {:.0}, {:.0} µs",
                 outcome.stack.name(),
+                server.value,
+                server.low,
+                server.high,
+                cycles(outcome.measured.typical(FIRST, Part::Server)),
                 cycles(more.value),
                 cycles(more.low),
                 cycles(more.high),
                 cycles(outcome.measured.typical(FIRST, Part::Both)),
                 more.value
             ),
-            verdict: if more.low > 0.0 { Verdict::Partly } else { Verdict::Undecided },
-            why: "The published total is of a whole program with its start, key loading and RSA; ours is of the handshake alone, so the share cannot be compared, the difference can. It has shrunk since: ML-KEM in AWS-LC is written in assembly now, and the classical part is x25519.".to_owned(),
+            verdict: cycles_verdict(&server, control.holds()),
+            why: "The published total is a hundred times that of a handshake here, so it probably has more in it than a handshake (it is not said what), and shares are not compared; the difference is. It is less here: perhaps since ML-KEM-768 in today's library has assembly for this processor, and since the classical part, the protocol (TLS 1.3) and the processor are others.".to_owned(),
         });
     }
     for (stack, pair, low, high) in EXPECTED {
@@ -530,7 +560,7 @@ fn published(run: &mut Run<'_>, outcomes: &[Outcome], ticks: &Ticks) {
         let noise = control.high - control.low;
         let believable = control.holds() && noise < (ratio.value - 1.0).abs();
         run.finding(Finding {
-            kind: ClaimKind::Published,
+            kind: ClaimKind::Earlier,
             source: "Outlast's own earlier trials, 2026, rustls 0.23.46 and OpenSSL 3.5.5".to_owned(),
             claim: format!("{stack}: {} + {} against x25519 + ECDSA P-256", pair.0, pair.1),
             published: if low == high { format!("{low} times") } else { format!("{low} to {high} times") },
@@ -538,5 +568,23 @@ fn published(run: &mut Run<'_>, outcomes: &[Outcome], ticks: &Ticks) {
             verdict: verdict(&ratio, *low, *high, believable),
             why: "Ratios depend on the processor: AVX2, AVX-512 and ADX speed up ML-KEM, ML-DSA and the curves by different factors.".to_owned(),
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_reach_each_verdict() {
+        let around = |value: f64, half: f64| Estimate { value, low: value - half, high: value + half };
+        assert_eq!(verdict(&around(1.205, 0.005), 1.187, 1.189, true), Verdict::Holds);
+        assert_eq!(verdict(&around(1.25, 0.005), 1.187, 1.189, true), Verdict::Partly);
+        assert_eq!(verdict(&around(1.05, 0.005), 1.187, 1.189, true), Verdict::Differs);
+        assert_eq!(verdict(&around(1.188, 0.005), 1.187, 1.189, false), Verdict::Undecided);
+        assert_eq!(cycles_verdict(&around(5e5, 1e4), true), Verdict::Holds);
+        assert_eq!(cycles_verdict(&around(5e4, 1e4), true), Verdict::Partly);
+        assert_eq!(cycles_verdict(&around(2e6, 1e4), true), Verdict::Differs);
+        assert_eq!(cycles_verdict(&around(5e3, 1e4), true), Verdict::Undecided);
     }
 }

@@ -289,8 +289,9 @@ fn sentences(costs: &[Costs]) -> Vec<String> {
         if let (Some(before), Some(after)) = (hybrid.over(FAR), large.over(FAR)) {
             let over = if large.server_flight > FIRST_WINDOW { "over" } else { "within" };
             sentences.push(format!(
-                "With {} and two certificates the server's flight is {} bytes, {over} TCP's first window of {FIRST_WINDOW}: {} ms become \
-                 {} ms at RTT 30 ms.",
+                "On {} with {} and two certificates the server's flight is {} bytes, {over} TCP's first window of {FIRST_WINDOW}: {} ms \
+                 become {} ms at RTT 30 ms.",
+                cost.stack,
                 PAIRS[3].1,
                 large.server_flight,
                 short(before),

@@ -362,14 +362,15 @@ pub fn flights(run: &mut Run<'_>, flights: &[Flights]) {
             "share of IW10",
             "more round trips over TCP",
             "server's flight in QUIC (bytes)",
-            "more round trips over QUIC",
+            "more round trips over QUIC (three-times limit alone)",
             "client's second flight (bytes)",
             "arithmetic agrees",
         ]),
         rows: rows.collect(),
         note: format!(
             "The root stays at home. IW10 is {IW10} bytes: ten packets of {MSS}. Over QUIC a server may send three times what it has \
-             received before the client's address is validated; the ClientHello takes two datagrams of 1200 bytes. The arithmetic is made \
+             received before the client's address is validated; the ClientHello takes two datagrams of 1200 bytes. Round trips over QUIC are \
+             arithmetic of that limit alone: congestion control may add some (`quic-rate` measures them). The arithmetic is made \
              from the sizes of the certificates, the signature and the share, with no handshake."
         ),
     });
@@ -393,7 +394,7 @@ pub fn flights(run: &mut Run<'_>, flights: &[Flights]) {
         .collect();
     if !quic.is_empty() {
         run.summary(format!(
-            "Round trips that QUIC adds because a server may send three times what it has received: {}.",
+            "Round trips that QUIC adds by arithmetic of the three-times limit alone, without congestion control (measured in quic-rate): {}.",
             quic.join(", ")
         ));
     }
