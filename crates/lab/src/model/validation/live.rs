@@ -46,7 +46,7 @@ pub fn against_live(
     short: bool,
 ) -> Result<Comparison, LabError> {
     available()?;
-    let count = if short { 80 } else { 500 };
+    let count = if short { 60 } else { 500 };
     let profile = PROFILES.first().ok_or_else(|| LabError::failed("no profile"))?;
     let seed = settings.seed;
     let nothing = Transfer { request: 0, body: 0 };
@@ -160,7 +160,7 @@ fn over<'a, 'b>(
 /// Flows of the calibration: none of those that are compared.
 const CALIBRATION_FLOWS: u64 = 1_000_000;
 /// Connections of the calibration, of each round-trip time and trace.
-const CALIBRATION: u64 = 31;
+const CALIBRATION: u64 = 21;
 
 /// Times from the SYN to the end of the handshake, in milliseconds.
 #[expect(clippy::cast_precision_loss, reason = "nanoseconds of an hour at most")]
