@@ -264,11 +264,13 @@ fn experiment(comparison: &mut Comparison, a: &Told, b: &Told) {
         }
     }
     let (findings_a, findings_b) = (&a.findings.findings, &b.findings.findings);
-    for finding in findings_a {
+    for (place, finding) in findings_a.iter().enumerate() {
         let same = |other: &&crate::result::Finding| {
             other.claim == finding.claim && other.source == finding.source
         };
-        match findings_b.iter().find(same) {
+        // The same claim may be told of several places: the second of one belongs to the second of the other.
+        let nth = findings_a.iter().take(place).filter(same).count();
+        match findings_b.iter().filter(same).nth(nth) {
             Some(other) if other.verdict != finding.verdict => comparison.verdicts.push(Turned {
                 experiment: name.clone(),
                 claim: finding.claim.clone(),
@@ -288,11 +290,11 @@ fn experiment(comparison: &mut Comparison, a: &Told, b: &Told) {
         }
     }
     for (one, other, only) in [(a, b, &mut comparison.only_a), (b, a, &mut comparison.only_b)] {
-        if let (Some(_), None) = (&other.skipped, &one.skipped) {
-            only.push(format!(
-                "{name}: all of it; the other says: {}",
-                other.skipped.as_deref().unwrap_or_default()
-            ));
+        if let (Some(reason), None) = (&other.skipped, &one.skipped) {
+            only.push(format!("{name}: all of it; the other says: {reason}"));
+        }
+        if let (Some(reason), None) = (&other.failed, &one.failed) {
+            only.push(format!("{name}: the end of it; the other failed: {reason}"));
         }
     }
 }

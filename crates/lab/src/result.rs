@@ -284,6 +284,9 @@ pub struct Told {
     pub findings: Findings,
     /// Why it, or the rest of it, was not measured.
     pub skipped: Option<String>,
+    /// Why it ended before its end; what it tells is what it had by then.
+    #[serde(default)]
+    pub failed: Option<String>,
 }
 
 impl Told {
@@ -299,6 +302,7 @@ impl Told {
             seconds: 0.0,
             findings,
             skipped: None,
+            failed: None,
         }
     }
 }

@@ -200,6 +200,13 @@ impl<'a> Run<'a> {
 
     /// A table.
     pub fn table(&mut self, table: Table) {
+        debug_assert!(
+            table.columns.iter().enumerate().all(|(place, name)| {
+                !table.columns.iter().take(place).any(|other| other == name)
+            }),
+            "two columns of {} have one name",
+            table.name
+        );
         self.findings.tables.push(table);
     }
 

@@ -45,6 +45,29 @@ fn the_same_is_the_same() {
     assert!(text(&same, 30).contains("0 differ"));
 }
 
+/// Columns and claims that are told twice under one name are matched in their order.
+#[test]
+fn equal_names_are_matched_in_their_order() {
+    let change = |results: &mut Vec<Told>| {
+        let findings = &mut results[0].findings;
+        let table = &mut findings.tables[0];
+        table.columns.push(table.columns[4].clone());
+        for row in &mut table.rows {
+            row.push(Value::Number(1234.5));
+        }
+        let mut again = findings.findings[0].clone();
+        again.verdict = match again.verdict {
+            Verdict::Differs => Verdict::Holds,
+            _ => Verdict::Differs,
+        };
+        findings.findings.push(again);
+    };
+    let (_, b) = two("lab-compare-equal-names", change);
+    let same = compare(&b, &b).unwrap();
+    assert!(same.changes.is_empty() && same.verdicts.is_empty() && same.words.is_empty());
+    assert!(same.only_a.is_empty() && same.only_b.is_empty());
+}
+
 #[test]
 fn what_differs_is_told_the_biggest_first() {
     let (a, b) = two("lab-compare", |results| {

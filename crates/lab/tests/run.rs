@@ -15,8 +15,9 @@ use std::time::Duration;
 
 use outlast_lab::error::LabError;
 use outlast_lab::experiment::Experiment;
-use outlast_lab::run::folder::{Folder, read_json};
+use outlast_lab::run::folder::{Folder, read_json, write_json};
 use outlast_lab::run::{Progress, Run, Settings, all};
+use outlast_lab::state::State;
 
 struct Silent;
 
@@ -161,6 +162,63 @@ fn what_a_machine_lacks_does_not_stop_the_others() -> Result<(), LabError> {
     assert_eq!(outcomes.skipped.first().map(|(name, _)| *name), Some("lacking"));
     assert_eq!(outcomes.failed.first().map(|(name, _)| *name), Some("failing"));
     assert!(outcomes.report.is_some_and(|path| path.exists()));
+    Ok(())
+}
+
+/// What was found before a failure is told with its reason, in the place of what an earlier run told.
+#[test]
+fn what_was_found_before_a_failure_is_told() -> Result<(), LabError> {
+    static BROKEN: AtomicBool = AtomicBool::new(false);
+    static PARTS: Experiment = experiment(|run| {
+        run.point("first", Duration::ZERO, || Ok(1))?;
+        run.summary("The first part costs 1 ms.");
+        if BROKEN.load(Ordering::Relaxed) {
+            let reason = "it ended <here>".to_owned();
+            return Err(LabError::Peer { peer: "the other side".to_owned(), reason });
+        }
+        run.summary("The second part costs 2 ms.");
+        Ok(())
+    });
+    let folder = tempfile::tempdir().map_err(LabError::failed)?;
+    let path = folder.path().join("results");
+    let stop = AtomicBool::new(false);
+    let told = || -> Result<outlast_lab::result::Told, LabError> {
+        read_json(&path.join("trial/result.json"))?.ok_or_else(|| LabError::failed("no result"))
+    };
+    let page = || fs::read_to_string(path.join("report.html")).map_err(LabError::failed);
+    for broken in [false, true, false] {
+        BROKEN.store(broken, Ordering::Relaxed);
+        let outcomes = all::run(&path, &settings(), &[&PARTS], &Silent, &stop)?;
+        assert_eq!(
+            (outcomes.failed.len(), outcomes.measured.len()),
+            (usize::from(broken), usize::from(!broken))
+        );
+        let told = told()?;
+        let page = page()?;
+        assert_eq!(told.failed.is_some(), broken);
+        assert_eq!(page.contains("it ended &lt;here&gt;"), broken);
+        assert_eq!(told.findings.summary.len(), if broken { 1 } else { 2 });
+        assert!(page.contains("The first part") && page.contains("The second part") != broken);
+    }
+    Ok(())
+}
+
+/// Points of another machine are none of this one's.
+#[test]
+fn a_folder_of_another_machine_is_refused() -> Result<(), LabError> {
+    let folder = tempfile::tempdir().map_err(LabError::failed)?;
+    let path = folder.path().join("results");
+    drop(Folder::open(&path, &settings())?);
+    let place = path.join("state.json");
+    let mut state: State = read_json(&place)?.ok_or_else(|| LabError::failed("no state"))?;
+    for (name, value) in &mut state.facts {
+        if name == "kernel" {
+            *value = "Linux 2.6.32".to_owned();
+        }
+    }
+    write_json(&place, &state)?;
+    let error = Folder::open(&path, &settings()).err().map(|error| error.to_string());
+    assert!(error.is_some_and(|text| text.contains("another machine") && text.contains("2.6.32")));
     Ok(())
 }
 

@@ -79,7 +79,9 @@ const INTERRUPTED: u8 = 130;
 fn settings(quick: bool, seed: u64, plan: Option<Plan>) -> Result<Settings, Failure> {
     let executable = std::env::current_exe()
         .map_err(|error| Failure::new(format!("the program does not know where it is: {error}")))?;
-    let version = env!("CARGO_PKG_VERSION").to_owned();
+    // With the algorithms of the literature, an experiment has other points.
+    let feature = if cfg!(feature = "lab-legacy") { "+legacy" } else { "" };
+    let version = format!("{}{feature}", env!("CARGO_PKG_VERSION"));
     Ok(Settings { quick, seed, plan, version, executable })
 }
 

@@ -36,7 +36,10 @@ pub(super) fn compare(
         .iter()
         .enumerate()
         .filter_map(|(place, name)| {
-            let other = b.columns.iter().position(|other| other == name)?;
+            // The second of two equal names belongs to the second.
+            let nth = a.columns.iter().take(place).filter(|other| *other == name).count();
+            let same = |(place, other): (usize, &String)| (other == name).then_some(place);
+            let other = b.columns.iter().enumerate().filter_map(same).nth(nth)?;
             Some(Column { name, a: place, b: other })
         })
         .collect();

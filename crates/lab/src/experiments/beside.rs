@@ -9,7 +9,7 @@ use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
-use crate::experiments::play::{Contender, milliseconds, share};
+use crate::experiments::play::{self, Contender, milliseconds, share};
 use crate::experiments::show::{place_words, short};
 use crate::link::{ClockStart, Link, Outcome, Transfer};
 use crate::live::{self, Live, Proof};
@@ -19,6 +19,7 @@ use crate::result::{Axis, Chart, Marks, Series, Table};
 use crate::run::Run;
 use crate::statistics::{mean, quantile_of, sorted};
 use crate::subject::Subject;
+use crate::tls::Stack;
 
 /// Flows of one subject before it is another's turn.
 const TURN: u64 = 10;
@@ -62,7 +63,7 @@ pub fn cost(job: &Job) -> Duration {
 /// Measures each job. What the machine lacks is a note, and nothing else is lost.
 pub fn measure(
     run: &mut Run<'_>,
-    stack: &str,
+    stack: &dyn Stack,
     seed: u64,
     jobs: &[Job],
 ) -> Result<Vec<Beside>, LabError> {
@@ -72,11 +73,15 @@ pub fn measure(
     for job in jobs {
         let link = job.link;
         let Transfer { request, body } = job.transfer;
+        let Link { queue_packets, jitter_us, .. } = link;
+        let who: Vec<String> = job.subjects.iter().map(Subject::name).collect();
         let key = format!(
-            "live/{}/{stack}/{}/{request}+{body} B/{}",
+            "live/{}/{}/{}/queue {queue_packets}, jitter {jitter_us} us/{request}+{body} B/{}/seed {seed}/{}",
             job.part,
+            play::stack_words(stack)?,
             place_words(&link),
-            job.count
+            job.count,
+            who.join("; ")
         );
         let point = run.point(&key, cost(job), || {
             live::available()?;
@@ -85,7 +90,7 @@ pub fn measure(
                 None => live = Some(Live::open(settings, &link, seed, stop)?),
             }
             let Some(live) = &mut live else { return Err(LabError::failed("no live engine")) };
-            in_turns(live, stack, job, seed)
+            in_turns(live, stack.name(), job, seed)
         });
         match point {
             Ok(point) => found.push(point),

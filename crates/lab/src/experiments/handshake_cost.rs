@@ -138,7 +138,7 @@ fn measure(run: &mut Run<'_>, stack: &'static dyn Stack, first: bool) -> Result<
         }
     }
     let (processes, rounds) = (processes(quick), rounds_of(quick));
-    let key = format!("cpu/{}/{processes} x {rounds}", stack.name());
+    let key = format!("cpu/{}/{processes} x {rounds}", play::stack_words(stack)?);
     let cpu = run.point(&key, cpu_cost(quick), || {
         rounds::measure(settings, stack.name(), &pairs, processes, rounds, stop)
     });

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use aws_lc_rs::digest;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
@@ -136,7 +137,7 @@ pub fn contenders(
             continue;
         }
         let rounds = rounds(run.quick());
-        let key = format!("trace/{}/{name}/{rounds}", stack.name());
+        let key = format!("trace/{}/{name}/{rounds}", stack_words(stack)?);
         let trace =
             run.point(&key, trace_cost(run.quick()), || tls::typical(stack, subject, rounds))?;
         found.push((*subject, Contender { name, trace }));
@@ -147,6 +148,11 @@ pub fn contenders(
     Ok(found)
 }
 
+/// A stack with its version, for keys: a library that was updated measures anew.
+pub fn stack_words(stack: &dyn Stack) -> Result<String, LabError> {
+    Ok(format!("{} {}", stack.name(), stack.version()?))
+}
+
 /// Plays everybody at one point; the first one is the baseline.
 pub fn play(
     run: &mut Run<'_>,
@@ -154,7 +160,7 @@ pub fn play(
     contenders: &[Contender],
 ) -> Result<Played, LabError> {
     let (seed, stop) = (place.seed.unwrap_or(run.seed()), run.stop_flag());
-    run.point(&key(place), cost(place, contenders.len()), || {
+    run.point(&key(place, contenders, seed)?, cost(place, contenders.len()), || {
         let played = measure(place, contenders, seed, &|| stop.load(Ordering::Relaxed));
         played.ok_or(LabError::Interrupted)
     })
@@ -181,7 +187,8 @@ pub fn cost(place: &Place<'_>, contenders: usize) -> Duration {
     each * u32::try_from(contenders).unwrap_or(u32::MAX)
 }
 
-fn key(place: &Place<'_>) -> String {
+/// All that a point depends on: also who is compared, and what their handshakes do.
+fn key(place: &Place<'_>, contenders: &[Contender], seed: u64) -> Result<String, LabError> {
     let Link { rtt_us, loss, rate_bps, queue_packets, jitter_us } = place.link;
     let mut key = format!(
         "model/{}/{}/rtt {} ms/loss {}",
@@ -196,7 +203,19 @@ fn key(place: &Place<'_>) -> String {
     if jitter_us > 0 {
         key += &format!("/jitter {jitter_us} us");
     }
-    key + &format!("/{}+{} B/{}", place.transfer.request, place.transfer.body, place.count)
+    let who: Vec<(&str, &Trace)> =
+        contenders.iter().map(|contender| (contender.name.as_str(), &contender.trace)).collect();
+    let who = serde_json::to_vec(&who).map_err(LabError::failed)?;
+    let digest = hex::encode(digest::digest(&digest::SHA256, &who));
+    let Transfer { request, body } = place.transfer;
+    let kept = if place.raw { "/every time" } else { "" };
+    Ok(key
+        + &format!(
+            "/{request}+{body} B/{}/seed {seed}{kept}{}/{}",
+            place.count,
+            if place.bytes { "/bytes" } else { "" },
+            digest.get(..16).unwrap_or_default()
+        ))
 }
 
 /// A share as people write it.

@@ -30,6 +30,9 @@ const CLASSICAL: &str = "x25519";
 const HYBRID: &str = "X25519MLKEM768";
 const ECDSA: &str = "ECDSA P-256";
 
+/// A part of the experiment.
+type Part = fn(&mut Run<'_>) -> Result<(), LabError>;
+
 fn estimate(settings: &Settings) -> Duration {
     rate::estimate(settings.quick)
         + grid::estimate(settings.quick)
@@ -38,10 +41,22 @@ fn estimate(settings: &Settings) -> Duration {
 }
 
 fn run(run: &mut Run<'_>) -> Result<(), LabError> {
-    for part in [rate::run, limit::run, grid::run, live::run] {
+    let mut failed = None;
+    for (part, optional) in
+        [(rate::run as Part, false), (limit::run, false), (grid::run, false), (live::run, true)]
+    {
         match part(run) {
-            Err(LabError::Unavailable { what, needs }) => {
-                run.note(format!("Not measured: {what}, which needs {needs}."));
+            Err(error @ LabError::Unavailable { .. }) => {
+                run.say(&format!("not measured: {error}"));
+                run.note(format!("Not measured: {error}."));
+            }
+            // The other parts do not depend on it.
+            Err(error @ (LabError::Peer { .. } | LabError::Failed(_))) if !run.stopped() => {
+                run.say(&format!("a part failed: {error}"));
+                run.note(format!("A part failed, and is not among the results: {error}."));
+                if !optional {
+                    failed.get_or_insert(error);
+                }
             }
             done => done?,
         }
@@ -49,7 +64,7 @@ fn run(run: &mut Run<'_>) -> Result<(), LabError> {
     run.note("Virtual time stands still while processors compute: what is in it is the network's share of a handshake, exactly. The processors' share is in handshake-cost, and in the live table here.");
     run.note("In virtual time both ends are s2n-quic 1.91 with its own defaults, which the live endpoint has, too: datagrams of 1200 bytes until the handshake is over (MTU discovery up to 1472 comes later), an assumed round trip of 333 ms before the first sample, ten datagrams of congestion window, pacing. Its rustls provider sends no tickets; those of resumed handshakes come from a handshake in memory.");
     run.note("CertificateVerify with ECDSA is signed again until it has its full length, so that a trace repeats to the byte in any process; one or two bytes less would be usual.");
-    Ok(())
+    failed.map_or(Ok(()), Err)
 }
 
 /// What is compared everywhere: names and subjects.

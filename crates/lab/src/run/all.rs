@@ -9,7 +9,7 @@ use super::{Progress, Run, Settings};
 use crate::error::LabError;
 use crate::experiment::Experiment;
 use crate::report;
-use crate::result::Told;
+use crate::result::{Findings, Told};
 use crate::state::State;
 
 /// What came of a run.
@@ -73,21 +73,27 @@ fn one(
 ) -> Result<(), LabError> {
     let begun = Instant::now();
     let before = State::pressure();
-    let mut run = Run::open(&folder.path, experiment, settings, progress, stop)?;
-    let outcome = (experiment.run)(&mut run);
-    let seconds = begun.elapsed().as_secs_f64();
-    let skipped = match &outcome {
-        Ok(()) => None,
-        Err(error @ LabError::Unavailable { .. }) => Some(error.to_string()),
-        // The last whole result stays.
-        Err(_) => return outcome,
+    let (findings, outcome) = match Run::open(&folder.path, experiment, settings, progress, stop) {
+        Ok(mut run) => {
+            let outcome = (experiment.run)(&mut run);
+            (run.into_findings(), outcome)
+        }
+        Err(error) => (Findings::default(), Err(error)),
     };
-    let told = Told {
+    let mut told = Told {
         after: Some(State::pressure()),
-        seconds,
-        skipped,
-        ..Told::new(experiment, before, run.into_findings())
+        seconds: begun.elapsed().as_secs_f64(),
+        ..Told::new(experiment, before, findings)
     };
+    match &outcome {
+        Ok(()) => {}
+        // The last whole result stays: it comes from the same settings, and the same command goes on.
+        Err(LabError::Interrupted | LabError::File { .. }) => return outcome,
+        Err(_) if stop.load(Ordering::Relaxed) => return outcome,
+        Err(error @ LabError::Unavailable { .. }) => told.skipped = Some(error.to_string()),
+        // What was found before is told, and that it is not all.
+        Err(error) => told.failed = Some(error.to_string()),
+    }
     write_json(&folder.path.join(experiment.name).join("result.json"), &told)?;
     outcome
 }

@@ -42,6 +42,14 @@ impl Folder {
                         path.display()
                     )));
                 }
+                if let Some(what) = read_json::<State>(&path.join("state.json"))?
+                    .and_then(|before| other_machine(&before, &State::now()))
+                {
+                    return Err(LabError::Plan(format!(
+                        "{} has results of another machine ({what}): choose another folder with --out, or --fresh to move them aside",
+                        path.display()
+                    )));
+                }
             }
             None => {
                 let strangers = fs::read_dir(path)
@@ -94,6 +102,20 @@ fn lock(path: &Path) -> Result<File, LabError> {
         ))
     })?;
     Ok(file)
+}
+
+/// Facts by which a machine is another one, as far as figures go.
+const MACHINE: [&str; 5] = ["architecture", "kernel", "processor", "processors", "build"];
+
+/// What makes this another machine than before, in words. What one of them does not know is no difference.
+fn other_machine(before: &State, now: &State) -> Option<String> {
+    let fact = |state: &State, name: &str| {
+        state.facts.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone())
+    };
+    MACHINE.iter().find_map(|name| {
+        let (before, now) = (fact(before, name)?, fact(now, name)?);
+        (before != now).then(|| format!("{name}: {before}, and now {now}"))
+    })
 }
 
 impl Settings {

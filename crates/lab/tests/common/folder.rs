@@ -61,6 +61,7 @@ fn told(name: &str, title: &str, question: &str, findings: Findings) -> Told {
         seconds: 147.2,
         findings,
         skipped: None,
+        failed: None,
     }
 }
 

@@ -285,7 +285,7 @@ fn live(
             }
         }
     }
-    let points = beside::measure(run, stack.name(), seed, &jobs)?;
+    let points = beside::measure(run, stack, seed, &jobs)?;
     let contenders: Vec<Contender> = groups
         .iter()
         .flat_map(|group| group.contenders.iter().map(|(_, contender)| contender.clone()))

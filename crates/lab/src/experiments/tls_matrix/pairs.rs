@@ -192,9 +192,9 @@ fn mean_against_count(seen: &[Seen]) -> Table {
             "RTT (ms)",
             "loss (%)",
             "paired (ms)",
-            "+- (ms)",
+            "paired, +- (ms)",
             "unpaired (ms)",
-            "+- (ms)",
+            "unpaired, +- (ms)",
             "handshakes that unpaired needs (times)",
         ]
         .map(str::to_owned)
