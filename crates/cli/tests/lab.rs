@@ -73,7 +73,7 @@ fn unknown_names_and_missing_files_are_refused() {
     let error = fail(&mut lab(&["run", "tls-matrx"]), 2);
     assert!(error.contains("no experiment is named tls-matrx") && error.contains("tls-matrix"));
     fail(&mut lab(&["run"]), 2);
-    fail(&mut lab(&["run", "--plan", "/nonexistent/plan.toml"]), 1);
+    fail(&mut lab(&["run", "--plan", "/nonexistent/plan.toml"]), 2);
     fail(&mut lab(&["selftest", "--only", "no such check"]), 2);
     fail(&mut lab(&["agent", "nobody", "{}"]), 1);
 }

@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+/// What the live engine says while another process emulates.
+pub const ANOTHER_EMULATION: &str = "another emulation is running";
+
 /// Why something was not measured. What was measured before is kept.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
@@ -49,6 +52,11 @@ impl LabError {
     /// Something that should not have happened, in its own words.
     pub fn failed(error: impl std::fmt::Display) -> Self {
         Self::Failed(error.to_string())
+    }
+
+    /// Whether it is only a matter of waiting: somebody else emulates a link on this machine.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Self::Unavailable { needs, .. } if needs.starts_with(ANOTHER_EMULATION))
     }
 
     /// What the machine lacks.

@@ -141,15 +141,15 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// Reads and checks a plan's file.
-    pub fn load(path: &Path) -> Result<Self, LabError> {
+    /// Reads and checks a plan's file, for a run in this form.
+    pub fn load(path: &Path, quick: bool) -> Result<Self, LabError> {
         let length = std::fs::metadata(path).map_err(|error| LabError::file(path, error))?.len();
         let named = |what: String| LabError::Plan(format!("{}: {what}", path.display()));
         if length > MAX_TEXT {
             return Err(named(format!("longer than {MAX_TEXT} bytes")));
         }
         let text = std::fs::read_to_string(path).map_err(|error| LabError::file(path, error))?;
-        let mut plan = Self::parse(&text).map_err(|error| named(error.to_string()))?;
+        let mut plan = Self::read(&text, quick).map_err(|error| named(error.to_string()))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         if let Some(endpoint) = &mut plan.endpoint {
             endpoint.ca_file = folder.join(&endpoint.ca_file);
@@ -163,13 +163,17 @@ impl Plan {
 
     /// Reads and checks a plan. Errors say the line, the key, what is wrong, and which names are known.
     pub fn parse(text: &str) -> Result<Self, LabError> {
+        Self::read(text, false)
+    }
+
+    fn read(text: &str, quick: bool) -> Result<Self, LabError> {
         if text.len() as u64 > MAX_TEXT {
             return Err(LabError::Plan(format!("longer than {MAX_TEXT} bytes")));
         }
         let mut plan = Self::default();
         read::document(text, fields::PLAN, &mut plan)?;
         plan.complete()?;
-        plan.check()?;
+        plan.check(quick)?;
         Ok(plan)
     }
 
@@ -199,7 +203,7 @@ impl Plan {
         known(&self.signatures, signature, "signature")
     }
 
-    fn check(&self) -> Result<(), LabError> {
+    fn check(&self, quick: bool) -> Result<(), LabError> {
         let fail = |what: String| Err(LabError::Plan(what));
         if self.title.is_empty() {
             return fail("`title` is missing: it is the heading of the report".into());
@@ -238,6 +242,15 @@ impl Plan {
                     .into(),
             );
         }
+        if self.endpoint.is_some()
+            && !self.kinds.iter().any(|kind| matches!(kind, Kind::Full | Kind::Resumed))
+        {
+            return fail(
+                "`kinds`: an endpoint needs `full` or `resumed` among them; whether it asks again for a \
+                 key share is its own choice"
+                    .into(),
+            );
+        }
         let points = self.points();
         if points > MAX_POINTS {
             return fail(format!(
@@ -245,14 +258,14 @@ impl Plan {
                 self.shape()
             ));
         }
-        let time = self.estimate(false);
+        let time = self.estimate(quick);
         if time > MAX_TIME {
             return fail(format!(
                 "the plan would take about {} hours ({} x {} connections); a run of more than 24 hours \
                  is not begun: lower `count`, `live_count`, `loss` or `bodies`, or make several plans",
                 time.as_secs() / 3600,
                 self.shape(),
-                self.count
+                self.connections(quick)
             ));
         }
         Ok(())

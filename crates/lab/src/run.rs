@@ -173,6 +173,17 @@ impl<'a> Run<'a> {
         Ok(value)
     }
 
+    /// Who is told how far it is, for what cannot hold the run meanwhile.
+    pub fn progress(&self) -> &'a dyn Progress {
+        self.progress
+    }
+
+    /// What was left out and why: said at once, and a note.
+    pub fn left_out(&mut self, text: &str) {
+        self.say(text);
+        self.note(text);
+    }
+
     /// Says something on the way.
     pub fn say(&self, text: &str) {
         self.progress.say(text);

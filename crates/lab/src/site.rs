@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 
 use crate::client::{self, Job, Target, Work};
 use crate::error::LabError;
 use crate::link::Link;
-use crate::live::{self, Live, Proof};
+use crate::live::{self as engine, Live, Proof};
 use crate::pinned::ahead;
-use crate::run::{Run, Settings};
+use crate::run::{Progress, Run, Settings};
 use crate::server::{Folder, Options, Server, in_memory, outlast};
 use crate::trace::Side;
 
@@ -30,6 +30,50 @@ pub struct Site<'a> {
     link: Option<Link>,
     certificates: &'static [&'static str],
     open: Option<Open<'a>>,
+    progress: Option<&'a dyn Progress>,
+}
+
+/// How long a live engine that somebody else uses is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The live engine over this link. While another process on this machine emulates one, it is waited for, but not for ever.
+pub fn live<'a>(
+    settings: &Settings,
+    link: &Link,
+    seed: u64,
+    stop: &'a AtomicBool,
+    progress: Option<&dyn Progress>,
+) -> Result<Live<'a>, LabError> {
+    patiently(PATIENCE, stop, progress, || Live::open(settings, link, seed, stop))
+}
+
+/// Tries until nobody else is in the way, or the time is over.
+fn patiently<T>(
+    patience: Duration,
+    stop: &AtomicBool,
+    progress: Option<&dyn Progress>,
+    mut open: impl FnMut() -> Result<T, LabError>,
+) -> Result<T, LabError> {
+    let begun = Instant::now();
+    let mut told = false;
+    loop {
+        match open() {
+            Err(error) if error.is_busy() && begun.elapsed() < patience => {
+                if let Some(progress) = progress
+                    && !told
+                {
+                    let seconds = patience.as_secs();
+                    progress.say(&format!("{error}; it is waited for up to {seconds} seconds"));
+                }
+                told = true;
+            }
+            done => return done,
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Err(LabError::Interrupted);
+        }
+        std::thread::sleep(Duration::from_millis(200).min(patience));
+    }
 }
 
 /// What ends in this order: the servers, their data, the link.
@@ -44,7 +88,8 @@ struct Open<'a> {
 impl<'a> Site<'a> {
     /// For an experiment: a server for each kind of certificate, all idle but the one that is called.
     pub fn new(run: &Run<'a>, link: Option<Link>, certificates: &'static [&'static str]) -> Self {
-        Self::at(run.settings(), run.stop_flag(), run.folder(), link, certificates)
+        let site = Self::at(run.settings(), run.stop_flag(), run.folder(), link, certificates);
+        Self { progress: Some(run.progress()), ..site }
     }
 
     /// The same in any folder.
@@ -55,7 +100,15 @@ impl<'a> Site<'a> {
         link: Option<Link>,
         certificates: &'static [&'static str],
     ) -> Self {
-        Self { settings, stop, folder: folder.to_path_buf(), link, certificates, open: None }
+        Self {
+            settings,
+            stop,
+            folder: folder.to_path_buf(),
+            link,
+            certificates,
+            open: None,
+            progress: None,
+        }
     }
 
     /// From now on over this link; the servers stay where they are if there was a link before.
@@ -99,7 +152,10 @@ impl<'a> Site<'a> {
 
     fn set_up(&self) -> Result<Open<'a>, LabError> {
         let live = match &self.link {
-            Some(link) => Some(Live::open(self.settings, link, self.settings.seed, self.stop)?),
+            Some(link) => {
+                let (settings, stop) = (self.settings, self.stop);
+                Some(live(settings, link, settings.seed, stop, self.progress)?)
+            }
             None => None,
         };
         let mut open = Open {
@@ -244,10 +300,10 @@ fn milliseconds(link: &Link) -> f64 {
 
 /// Links that can be emulated here: `wanted`, or loopback alone with a note that says what is missing.
 pub fn links(run: &mut Run<'_>, wanted: &[Link], missing: &str) -> Vec<Option<Link>> {
-    match live::available() {
+    match engine::available() {
         Ok(()) => wanted.iter().copied().map(Some).collect(),
         Err(error) => {
-            run.note(format!("Measured over loopback only, because {error}. {missing}"));
+            run.left_out(&format!("Measured over loopback only, because {error}. {missing}"));
             vec![None]
         }
     }
@@ -273,4 +329,39 @@ pub fn note_proof(run: &mut Run<'_>, name: &str, proof: Option<&Proof>) {
         proof.uncalibrated_us,
         share * 100.0,
     ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_engine_is_waited_for_and_not_for_ever() {
+        let busy = || {
+            LabError::unavailable(
+                "the live engine",
+                format!("{} (x)", crate::error::ANOTHER_EMULATION),
+            )
+        };
+        let never = AtomicBool::new(false);
+        let mut left = 2;
+        let opened = patiently(Duration::from_secs(10), &never, None, || {
+            left -= 1;
+            if left > 0 { Err(busy()) } else { Ok(7) }
+        });
+        assert_eq!(opened.unwrap(), 7);
+        let short = Duration::from_millis(5);
+        let error = patiently::<()>(short, &never, None, || Err(busy())).unwrap_err();
+        assert!(error.is_busy() && error.to_string().contains("another emulation is running"));
+        // What is lacking does not come by waiting, and Ctrl-C ends it.
+        let mut tries = 0;
+        let lacking = patiently::<()>(Duration::from_secs(10), &never, None, || {
+            tries += 1;
+            Err(LabError::unavailable("the live engine", "root"))
+        });
+        assert!(lacking.is_err() && tries == 1);
+        let stopped = AtomicBool::new(true);
+        let error = patiently::<()>(Duration::from_secs(10), &stopped, None, || Err(busy()));
+        assert!(matches!(error, Err(LabError::Interrupted)));
+    }
 }

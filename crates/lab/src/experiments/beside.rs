@@ -17,6 +17,7 @@ use crate::model::{self, Profile};
 use crate::plan::live_cost;
 use crate::result::{Axis, Chart, Marks, Series, Table};
 use crate::run::Run;
+use crate::site;
 use crate::statistics::{mean, quantile_of, sorted};
 use crate::subject::Subject;
 use crate::tls::Stack;
@@ -60,14 +61,15 @@ pub fn cost(job: &Job) -> Duration {
     SETUP + live_cost(&job.link, job.transfer.body).saturating_mul(connections)
 }
 
-/// Measures each job. What the machine lacks is a note, and nothing else is lost.
+/// Measures each job. What the machine lacks is a note, and nothing else is lost; the error tells of what is missing.
 pub fn measure(
     run: &mut Run<'_>,
     stack: &dyn Stack,
     seed: u64,
     jobs: &[Job],
-) -> Result<Vec<Beside>, LabError> {
-    let (settings, stop) = (run.settings(), run.stop_flag());
+) -> Result<(Vec<Beside>, Option<LabError>), LabError> {
+    let (settings, stop, progress) = (run.settings(), run.stop_flag(), run.progress());
+    let mut trouble = None;
     let mut live: Option<Live<'_>> = None;
     let mut found = Vec::new();
     for job in jobs {
@@ -87,7 +89,7 @@ pub fn measure(
             live::available()?;
             match &mut live {
                 Some(live) => live.set_link(&link, seed)?,
-                None => live = Some(Live::open(settings, &link, seed, stop)?),
+                None => live = Some(site::live(settings, &link, seed, stop, Some(progress))?),
             }
             let Some(live) = &mut live else { return Err(LabError::failed("no live engine")) };
             in_turns(live, stack.name(), job, seed)
@@ -98,15 +100,23 @@ pub fn measure(
                 return Err(error);
             }
             Err(error) => {
-                run.note(format!("Nothing was measured live at {}: {error}.", place_words(&link)));
-                if matches!(error, LabError::Unavailable { .. }) {
+                let lacking = matches!(error, LabError::Unavailable { .. });
+                run.left_out(&if lacking {
+                    format!("Nothing was measured live from {} on: {error}.", place_words(&link))
+                } else {
+                    format!("Nothing was measured live at {}: {error}.", place_words(&link))
+                });
+                if trouble.is_none() || !lacking {
+                    trouble = Some(error);
+                }
+                if lacking {
                     break;
                 }
                 live = None;
             }
         }
     }
-    Ok(found)
+    Ok((found, trouble))
 }
 
 /// A few flows of each subject in turn, in random order.

@@ -128,7 +128,7 @@ fn run(run: &mut Run<'_>) -> Result<(), LabError> {
         match measure(run, *stack, &wanted) {
             Ok(outcome) => outcomes.push(outcome),
             Err(error @ LabError::Unavailable { .. }) => {
-                run.note(format!("{} was left out: {error}.", stack.name()));
+                run.left_out(&format!("{} was left out: {error}.", stack.name()));
             }
             Err(error) => return Err(error),
         }

@@ -110,7 +110,7 @@ fn run(run: &mut Run<'_>) -> Result<(), LabError> {
         match measure(run, *stack, index == 0) {
             Ok(cost) => costs.push(cost),
             Err(error @ LabError::Unavailable { .. }) => {
-                run.note(format!("{} was not measured: {error}.", stack.name()));
+                run.left_out(&format!("{} was not measured: {error}.", stack.name()));
             }
             Err(error) => return Err(error),
         }
@@ -145,7 +145,7 @@ fn measure(run: &mut Run<'_>, stack: &'static dyn Stack, first: bool) -> Result<
     let cpu = match cpu {
         Ok(measured) => Some((pairs, measured)),
         Err(error @ LabError::Peer { .. }) => {
-            run.note(format!(
+            run.left_out(&format!(
                 "{}: client and server apart were not measured: {error}.",
                 stack.name()
             ));

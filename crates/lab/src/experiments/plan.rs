@@ -32,27 +32,74 @@ fn run(run: &mut Run<'_>) -> Result<(), LabError> {
     let Some(plan) = run.settings().plan.clone() else {
         return Err(LabError::Plan("there is no plan: give one by --plan FILE".to_owned()));
     };
-    run.note(format!("{}: {}.", plan.title, told(&plan)));
     let seed = plan.seed.unwrap_or(run.seed());
+    run.summary(format!("{}: {}; seed {seed}.", plan.title, told(&plan, run.quick())));
+    let mut parts = Vec::new();
     if !plan.rtt_us.is_empty() && !plan.engines.is_empty() {
-        grid::run(run, &plan, seed)?;
+        let part = grid::run(run, &plan, seed);
+        parts.push(kept(run, "The grid", part)?);
     }
     if let Some(endpoint) = &plan.endpoint {
-        endpoint::run(run, &plan, endpoint, seed)?;
+        let part = endpoint::run(run, &plan, endpoint, seed);
+        parts.push(kept(run, "The endpoint", part)?);
     }
-    Ok(())
+    judge(parts)
+}
+
+/// What came of a part of the plan.
+#[derive(Debug, Default)]
+struct Part {
+    /// Whether anything was measured.
+    measured: bool,
+    /// Why not all of it was.
+    trouble: Option<LabError>,
+}
+
+/// A part that failed takes nothing from the others, unless nobody can go on.
+fn kept(run: &mut Run<'_>, what: &str, part: Result<Part, LabError>) -> Result<Part, LabError> {
+    match part {
+        Err(error @ (LabError::Interrupted | LabError::File { .. })) => Err(error),
+        Err(error) if run.stopped() => Err(error),
+        Err(error) => {
+            run.left_out(&format!("{what} is not whole: {error}."));
+            Ok(Part { measured: false, trouble: Some(error) })
+        }
+        part => part,
+    }
+}
+
+/// A plan of which something failed has failed; what the machine lacks is only told, unless nothing is left of the plan.
+fn judge(parts: Vec<Part>) -> Result<(), LabError> {
+    let measured = parts.iter().any(|part| part.measured);
+    let (lacking, failed): (Vec<LabError>, Vec<LabError>) = parts
+        .into_iter()
+        .filter_map(|part| part.trouble)
+        .partition(|error| matches!(error, LabError::Unavailable { .. }));
+    if let Some(error) = failed.into_iter().next() {
+        return Err(error);
+    }
+    match lacking.into_iter().next() {
+        Some(error) if !measured => Err(error),
+        None if !measured => Err(LabError::unavailable(
+            "anything of this plan",
+            "none of its subjects could be measured; the notes say why",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// What a plan asks for, in words.
-fn told(plan: &Plan) -> String {
+fn told(plan: &Plan, quick: bool) -> String {
     let mut words = Vec::new();
     if !plan.rtt_us.is_empty() {
         let counts: Vec<String> = plan
             .engines
             .iter()
             .map(|engine| match engine {
-                PlanEngine::Model => format!("{} connections a point in the model", plan.count),
-                PlanEngine::Live => format!("{} live", plan.live_count),
+                PlanEngine::Model => {
+                    format!("{} connections a point in the model", plan.connections(quick))
+                }
+                PlanEngine::Live => format!("{} live", plan.live_connections(quick)),
             })
             .collect();
         words.push(format!("a grid of {}, {}", plan.shape(), counts.join(", ")));

@@ -143,7 +143,7 @@ pub fn contenders(
         found.push((*subject, Contender { name, trace }));
     }
     if !missing.is_empty() {
-        run.note(format!("{} cannot do, so left out: {}.", stack.name(), missing.join("; ")));
+        run.left_out(&format!("{} cannot do, so left out: {}.", stack.name(), missing.join("; ")));
     }
     Ok(found)
 }

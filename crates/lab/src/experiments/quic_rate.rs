@@ -47,13 +47,11 @@ fn run(run: &mut Run<'_>) -> Result<(), LabError> {
     {
         match part(run) {
             Err(error @ LabError::Unavailable { .. }) => {
-                run.say(&format!("not measured: {error}"));
-                run.note(format!("Not measured: {error}."));
+                run.left_out(&format!("Not measured: {error}."));
             }
             // The other parts do not depend on it.
             Err(error @ (LabError::Peer { .. } | LabError::Failed(_))) if !run.stopped() => {
-                run.say(&format!("a part failed: {error}"));
-                run.note(format!("A part failed, and is not among the results: {error}."));
+                run.left_out(&format!("A part failed, and is not among the results: {error}."));
                 if !optional {
                     failed.get_or_insert(error);
                 }

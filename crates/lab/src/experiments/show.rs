@@ -119,8 +119,8 @@ pub fn bytes_table(name: &str, title: &str, note: &str, seen: &[Seen]) -> Table 
             "last byte, median (ms)",
             "last byte, p95 (ms)",
             "last byte, p99 (ms)",
-            "handshake over classical (%)",
-            "last byte over classical (%)",
+            "handshake over baseline (%)",
+            "last byte over baseline (%)",
             "last byte, paired difference, mean",
         ]
         .map(str::to_owned)

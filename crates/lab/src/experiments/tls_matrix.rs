@@ -72,7 +72,7 @@ fn run(run: &mut Run<'_>) -> Result<(), LabError> {
     paquin::run(run)?;
 
     let seed = run.seed();
-    let points = beside::measure(run, stack, seed, &grid::live(run.quick())?)?;
+    let (points, _) = beside::measure(run, stack, seed, &grid::live(run.quick())?)?;
     let close = |link: &Link| link.rtt_us == grid::CLOSE_RTT_US;
     beside::tell(run, profile, seed, &points, &contenders, &close);
     run.note(

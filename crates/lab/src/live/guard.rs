@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, getpriority_process, kill_process};
 use serde::{Deserialize, Serialize};
 
 use super::kernel;
-use crate::error::LabError;
+use crate::error::{ANOTHER_EMULATION, LabError};
 
 /// Who emulates.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ impl Guard {
                     .map_or_else(|_| "a process".into(), |held| format!("process {}", held.pid));
                 return Err(LabError::unavailable(
                     "the live engine",
-                    format!("another emulation is running ({who}): wait for it, or end it"),
+                    format!("{ANOTHER_EMULATION} ({who}): wait for it, or end it"),
                 ));
             }
             Err(TryLockError::Error(error)) => return Err(LabError::file(&path, error)),

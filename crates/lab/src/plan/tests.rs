@@ -156,18 +156,18 @@ fn files_are_read_from_the_plans_folder() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.toml");
     let said = |error: LabError| error.to_string();
-    assert!(said(Plan::load(&path).unwrap_err()).contains("plan.toml"));
+    assert!(said(Plan::load(&path, false).unwrap_err()).contains("plan.toml"));
     std::fs::write(
         &path,
         "title = \"x\"\n[endpoint]\naddress = \"a:1\"\nserver_name = \"a\"\nca_file = \"ca.pem\"",
     )
     .unwrap();
-    assert!(said(Plan::load(&path).unwrap_err()).contains("ca.pem"));
+    assert!(said(Plan::load(&path, false).unwrap_err()).contains("ca.pem"));
     std::fs::write(folder.path().join("ca.pem"), "x").unwrap();
-    let plan = Plan::load(&path).unwrap();
+    let plan = Plan::load(&path, false).unwrap();
     assert_eq!(plan.endpoint.unwrap().ca_file, folder.path().join("ca.pem"));
     std::fs::write(&path, [0xff, 0xfe]).unwrap();
-    assert!(said(Plan::load(&path).unwrap_err()).contains("plan.toml"));
+    assert!(said(Plan::load(&path, false).unwrap_err()).contains("plan.toml"));
 }
 
 #[test]

@@ -39,7 +39,8 @@ pub(crate) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let plan = arguments.plan.as_deref().map(read_plan).transpose()?;
+    let plan =
+        arguments.plan.as_deref().map(|path| read_plan(path, arguments.quick)).transpose()?;
     let experiments = choose(&arguments.experiments, plan.is_some())?;
     let settings = super::settings(arguments.quick, arguments.seed, plan)?;
     if state::is_debug_build() {
@@ -86,8 +87,8 @@ fn choose(names: &[String], planned: bool) -> Result<Vec<&'static Experiment>, F
     Ok(chosen)
 }
 
-fn read_plan(path: &std::path::Path) -> Result<Plan, Failure> {
-    Plan::load(path).map_err(|error| super::failure(&error).code(2))
+fn read_plan(path: &std::path::Path, quick: bool) -> Result<Plan, Failure> {
+    Plan::load(path, quick).map_err(|error| super::failure(&error).code(2))
 }
 
 /// Where the page is, and what there is not.

@@ -13,6 +13,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use serde::{Deserialize, Serialize};
 
+use super::Part;
 use super::client::{self, Asker, Shot};
 use crate::error::LabError;
 use crate::experiments::play::{Spread, milliseconds, share};
@@ -22,6 +23,7 @@ use crate::live::Live;
 use crate::plan::{Endpoint, Place, Plan, live_cost};
 use crate::result::{Axis, Chart, Control, Marks, Series, Table};
 use crate::run::Run;
+use crate::site;
 use crate::statistics::{bootstrap, quantile_of, sorted};
 use crate::subject::{KeyExchange, Kind};
 use crate::trace::Side;
@@ -53,7 +55,8 @@ pub(super) fn run(
     plan: &Plan,
     endpoint: &Endpoint,
     seed: u64,
-) -> Result<(), LabError> {
+) -> Result<Part, LabError> {
+    let mut part = Part::default();
     let asks = asks(run, plan)?;
     let roots = client::roots(&endpoint.ca_file)?;
     let configs: Vec<Arc<ClientConfig>> = asks
@@ -68,11 +71,12 @@ pub(super) fn run(
         Place::Address(address) => {
             let asker = Asker { address: resolve(address)?, name, request };
             let cost = Duration::from_millis(60) * u32::try_from(asks.len()).unwrap_or(u32::MAX);
-            let rounds = rounds(run, address, count, cost, |first, count, stop| {
+            let (rounds, trouble) = rounds(run, address, count, cost, |first, count, stop| {
                 let connect = |_, config: &Arc<ClientConfig>| client::shoot(&asker, config);
                 shoot(&connect, &configs, seed, first, count, stop)
             })?;
             tell(run, &asks, &rounds, "endpoint", &format!("{address} over the network from here"));
+            part = Part { measured: true, trouble };
         }
         Place::Command { command, port } => {
             for (index, link) in plan.links().into_iter().enumerate() {
@@ -82,13 +86,16 @@ pub(super) fn run(
                     request: request.clone(),
                 };
                 let job = Started { command, link, seed, asker, configs: &configs };
-                let Some(rounds) = started(run, &job, count)? else { continue };
+                let (rounds, trouble) = started(run, &job, count)?;
+                part.trouble = part.trouble.or(trouble);
+                let Some(rounds) = rounds else { continue };
+                part.measured = true;
                 let place = format!("{} behind {}", endpoint.server_name, place_words(&link));
                 tell(run, &asks, &rounds, &format!("endpoint-{index}"), &place);
             }
         }
     }
-    Ok(())
+    Ok(part)
 }
 
 fn asks(run: &mut Run<'_>, plan: &Plan) -> Result<Vec<Ask>, LabError> {
@@ -136,7 +143,7 @@ fn rounds(
     count: u64,
     cost: Duration,
     mut shoot: impl FnMut(u64, u64, &AtomicBool) -> Result<Rounds, LabError>,
-) -> Result<Rounds, LabError> {
+) -> Result<(Rounds, Option<LabError>), LabError> {
     let mut all = Rounds { shots: Vec::new() };
     let mut first = 0;
     while first < count {
@@ -147,17 +154,17 @@ fn rounds(
         match run.point(&key, cost, || shoot(first, now, stop)) {
             Ok(rounds) => all.shots.extend(rounds.shots),
             Err(error @ LabError::Peer { .. }) if !all.shots.is_empty() => {
-                run.note(format!(
+                run.left_out(&format!(
                     "{place}: {error}; the {} rounds before are kept, and the same command goes on from there.",
                     all.shots.len()
                 ));
-                break;
+                return Ok((all, Some(error)));
             }
             Err(error) => return Err(error),
         }
         first += now;
     }
-    Ok(all)
+    Ok((all, None))
 }
 
 /// Connects in its way; in rounds by their number, in which everybody meets the same losses, and before any by `None`.
@@ -213,15 +220,19 @@ impl Drop for Server {
     }
 }
 
-fn started(run: &mut Run<'_>, job: &Started<'_>, count: u64) -> Result<Option<Rounds>, LabError> {
-    let (settings, stop) = (run.settings(), run.stop_flag());
+fn started(
+    run: &mut Run<'_>,
+    job: &Started<'_>,
+    count: u64,
+) -> Result<(Option<Rounds>, Option<LabError>), LabError> {
+    let (settings, stop, progress) = (run.settings(), run.stop_flag(), run.progress());
     let mut there: Option<(Live<'_>, Server)> = None;
     let port = job.asker.address.port();
     let cost = live_cost(&job.link, 10_000) * u32::try_from(job.configs.len()).unwrap_or(u32::MAX);
     let place = format!("{} port {port}, {}", job.command.join(" "), place_words(&job.link));
     let rounds = rounds(run, &place, count, cost, |first, count, stop_flag| {
         if there.is_none() {
-            let live = Live::open(settings, &job.link, job.seed, stop)?;
+            let live = site::live(settings, &job.link, job.seed, stop, Some(progress))?;
             let server = begin(&live, job.command)?;
             there = Some((live, server));
         }
@@ -238,12 +249,12 @@ fn started(run: &mut Run<'_>, job: &Started<'_>, count: u64) -> Result<Option<Ro
         shoot(&connect, job.configs, job.seed, first, count, stop_flag)
     });
     match rounds {
-        Ok(rounds) => Ok(Some(rounds)),
+        Ok((rounds, trouble)) => Ok((Some(rounds), trouble)),
         Err(
             error @ (LabError::Unavailable { .. } | LabError::Peer { .. } | LabError::Failed(_)),
         ) => {
-            run.note(format!("{place}: nothing was measured: {error}."));
-            Ok(None)
+            run.left_out(&format!("{place}: nothing was measured: {error}."));
+            Ok((None, Some(error)))
         }
         Err(error) => Err(error),
     }

@@ -1,5 +1,6 @@
 //! The grid of a plan: by the model and, where asked, live.
 
+use super::Part;
 use crate::error::LabError;
 use crate::experiments::beside::{self, Job};
 use crate::experiments::play::{self, Contender, Place, Seen};
@@ -26,7 +27,8 @@ struct Group {
     seen: Vec<Seen>,
 }
 
-pub(super) fn run(run: &mut Run<'_>, plan: &Plan, seed: u64) -> Result<(), LabError> {
+pub(super) fn run(run: &mut Run<'_>, plan: &Plan, seed: u64) -> Result<Part, LabError> {
+    let mut part = Part::default();
     let stack: &'static dyn Stack =
         *STACKS.first().ok_or_else(|| LabError::failed("there is no TLS implementation"))?;
     let mut groups = Vec::new();
@@ -48,15 +50,18 @@ pub(super) fn run(run: &mut Run<'_>, plan: &Plan, seed: u64) -> Result<(), LabEr
             let mut group = Group { kind, certificates, contenders, seen: Vec::new() };
             if plan.engines.contains(&PlanEngine::Model) {
                 group.seen = model(run, plan, seed, &group)?;
+                part.measured |= !group.seen.is_empty();
                 tell(run, plan, &group);
             }
             groups.push(group);
         }
     }
     if plan.engines.contains(&PlanEngine::Live) {
-        live(run, plan, seed, stack, &groups)?;
+        let (measured, trouble) = live(run, plan, seed, stack, &groups)?;
+        part.measured |= measured;
+        part.trouble = trouble;
     }
-    Ok(())
+    Ok(part)
 }
 
 fn word(kind: Kind) -> &'static str {
@@ -269,7 +274,7 @@ fn live(
     seed: u64,
     stack: &dyn Stack,
     groups: &[Group],
-) -> Result<(), LabError> {
+) -> Result<(bool, Option<LabError>), LabError> {
     let count = plan.live_connections(run.quick());
     let mut jobs = Vec::new();
     for link in plan.links() {
@@ -285,7 +290,7 @@ fn live(
             }
         }
     }
-    let points = beside::measure(run, stack, seed, &jobs)?;
+    let (points, trouble) = beside::measure(run, stack, seed, &jobs)?;
     let contenders: Vec<Contender> = groups
         .iter()
         .flat_map(|group| group.contenders.iter().map(|(_, contender)| contender.clone()))
@@ -295,5 +300,5 @@ fn live(
         let close = |link: &crate::link::Link| Some(*link) == drawn;
         beside::tell(run, profile, seed, &points, &contenders, &close);
     }
-    Ok(())
+    Ok((!points.is_empty(), trouble))
 }

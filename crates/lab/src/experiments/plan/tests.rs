@@ -61,7 +61,8 @@ fn a_small_grid_is_told_and_told_again_from_its_folder() {
     ] {
         assert!(charts.contains(&name), "{name} of {charts:?}");
     }
-    assert!(first.summary[0].contains("X25519MLKEM768"), "{:?}", first.summary);
+    assert!(first.summary[0].contains("100 connections a point in the model; seed 1"));
+    assert!(first.summary[1].contains("X25519MLKEM768"), "{:?}", first.summary);
     assert_eq!(first.controls.len(), 2);
 }
 
@@ -131,7 +132,7 @@ fn endpoint_plan(folder: &Path, port: u16, root: &str) -> Plan {
          [request]\npath = \"/ping\"\n"
     );
     std::fs::write(folder.join("plan.toml"), text).unwrap();
-    Plan::load(&folder.join("plan.toml")).unwrap()
+    Plan::load(&folder.join("plan.toml"), false).unwrap()
 }
 
 #[test]

@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::{float, rounded, subjects};
 use crate::error::LabError;
 use crate::link::Link;
-use crate::live::{self, Live};
+use crate::live;
 use crate::quic::client::{Client, Done, endpoint, listens};
 use crate::quic::in_virtual_time;
 use crate::result::{Axis, Chart, Marks, Table, Value};
-use crate::run::{Run, Settings};
+use crate::run::{Progress, Run, Settings};
+use crate::site;
 use crate::statistics::{mean, quantile, sorted};
 use crate::subject::Subject;
 use crate::trace::Side;
@@ -73,10 +74,11 @@ pub(super) fn run(run: &mut Run<'_>) -> Result<(), LabError> {
         let link = Link::new(Duration::from_micros(rtt_us), loss);
         let count = count(run.quick(), loss);
         let (settings, stop, seed) = (run.settings(), run.stop_flag(), run.seed());
+        let progress = run.progress();
         let key = format!("live, RTT {rtt_us} us, loss {loss}, {count} connections");
         let cost = point_estimate(run.quick(), rtt_us, loss);
         let measured =
-            run.point(&key, cost, || measure(settings, &link, &subjects, count, stop))?;
+            run.point(&key, cost, || measure(settings, &link, &subjects, count, stop, progress))?;
         for (subject, done) in subjects.iter().zip(&measured.done) {
             let virtual_count = if loss == 0.0 { 1 } else { count.max(200) };
             let dream = in_virtual_time(subject, &link, seed, virtual_count)?;
@@ -157,9 +159,10 @@ fn measure(
     subjects: &[Subject],
     count: u32,
     stop: &AtomicBool,
+    progress: &dyn Progress,
 ) -> Result<Measured, LabError> {
     let folder = crate::temporary::folder()?;
-    let live = Live::open(settings, link, settings.seed, stop)?;
+    let live = site::live(settings, link, settings.seed, stop, Some(progress))?;
     let address = live.server_address(PORT);
     let mut done = Vec::new();
     for subject in subjects {
