@@ -57,11 +57,14 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     }
 }
 
-/// PQMagic's library is where `OUTLAST_PQMAGIC` says, where pip puts it, or where `cargo xtask peers` does.
+/// PQMagic's library is where `OUTLAST_PQMAGIC` says, where pip puts it, or where `cargo xtask peers` does; `none` does without.
 #[cfg(feature = "lab-legacy")]
 fn look_for_pqmagic() {
-    use outlast_lab::legacy::pqmagic::{look_in, usual_places};
+    use outlast_lab::legacy::pqmagic::{look_in, look_nowhere, usual_places};
     let from = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    if from("OUTLAST_PQMAGIC").is_some_and(|place| place.as_os_str() == "none") {
+        return look_nowhere();
+    }
     let of_pip: Vec<PathBuf> = from("VIRTUAL_ENV")
         .into_iter()
         .chain(from("HOME").map(|home| home.join(".local")))

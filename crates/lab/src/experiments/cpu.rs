@@ -577,7 +577,8 @@ mod tests {
 
     #[test]
     fn findings_reach_each_verdict() {
-        let around = |value: f64, half: f64| Estimate { value, low: value - half, high: value + half };
+        let around =
+            |value: f64, half: f64| Estimate { value, low: value - half, high: value + half };
         assert_eq!(verdict(&around(1.205, 0.005), 1.187, 1.189, true), Verdict::Holds);
         assert_eq!(verdict(&around(1.25, 0.005), 1.187, 1.189, true), Verdict::Partly);
         assert_eq!(verdict(&around(1.05, 0.005), 1.187, 1.189, true), Verdict::Differs);

@@ -1,6 +1,7 @@
 //! Aigis-enc and Aigis-sig of the Chinese competition, from PQMagic's library, if it is installed.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use outlast_native::Missing;
@@ -12,12 +13,19 @@ use super::signature::{Algorithm, Secret, Signature};
 use crate::error::LabError;
 use crate::trusted::trusted;
 
+/// Whether to do without.
+static NOWHERE: AtomicBool = AtomicBool::new(false);
 /// Where to look, before the usual places.
 static PLACES: OnceLock<Vec<PathBuf>> = OnceLock::new();
 
 /// Says where the library may be: files, or folders that have it. Before the first use of a row; later it changes nothing.
 pub fn look_in(places: Vec<PathBuf>) {
     let _ = PLACES.set(places);
+}
+
+/// Does without the library from now on: under valgrind, which knows not every instruction that it was compiled with.
+pub fn look_nowhere() {
+    NOWHERE.store(true, Ordering::Relaxed);
 }
 
 /// Where pip puts it, below the given folders (a virtual environment, the user's `~/.local`) and the system's.
@@ -51,6 +59,12 @@ fn site_packages(lib: &Path) -> Vec<PathBuf> {
 /// The library, or why it is not there.
 pub fn library() -> Result<&'static PqMagic, &'static Missing> {
     static LIBRARY: LazyLock<Result<PqMagic, Missing>> = LazyLock::new(|| {
+        if NOWHERE.load(Ordering::Relaxed) {
+            return Err(Missing {
+                library: FILE_NAME.to_owned(),
+                reason: "told to do without".to_owned(),
+            });
+        }
         let mut places = PLACES.get().cloned().unwrap_or_default();
         places.extend(usual_places(&[]));
         PqMagic::load(&safe(&places)?)

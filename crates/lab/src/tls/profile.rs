@@ -83,6 +83,8 @@ pub fn instructions(
     let inner = helper::between_marks(settings, stack, subjects, count)?;
     let mut command = Command::new("valgrind");
     command
+        // PQMagic is compiled for the very processor, which may have instructions that valgrind does not know.
+        .env("OUTLAST_PQMAGIC", "none")
         .args(["--tool=callgrind", "--dump-before=*outlast_profile_mark*", "--quiet"])
         .arg(format!("--callgrind-out-file={}", out.display()))
         .arg(inner.get_program())

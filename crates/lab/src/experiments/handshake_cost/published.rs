@@ -154,7 +154,8 @@ fn bytes(more: &[More]) -> Finding {
 
 /// On every stack.
 fn judge_bytes(added: &[u64]) -> Verdict {
-    let within = |percent: u64| added.iter().all(|tls| tls.abs_diff(BYTES) * 100 <= BYTES * percent);
+    let within =
+        |percent: u64| added.iter().all(|tls| tls.abs_diff(BYTES) * 100 <= BYTES * percent);
     if added.is_empty() {
         Verdict::Undecided
     } else if within(1) {
@@ -214,7 +215,8 @@ fn smaller(more: &[More], differences: Option<[Estimate; 2]>) -> Finding {
     Finding {
         kind: ClaimKind::Published,
         source: SMALLER.to_owned(),
-        claim: "A hybrid handshake has about 1600 bytes and 80 to 150 microseconds more.".to_owned(),
+        claim: "A hybrid handshake has about 1600 bytes and 80 to 150 microseconds more."
+            .to_owned(),
         published: "about 1600 bytes, 80 to 150 us".to_owned(),
         measured: first.map_or_else(
             || "not measured".to_owned(),
