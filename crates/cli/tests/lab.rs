@@ -136,12 +136,12 @@ fn ctrl_c_and_kill_lose_no_point() {
     }
 }
 
-/// A file system of 300 KiB in a mount namespace of its own.
+/// A file system of 200 KiB in a mount namespace of its own.
 #[test]
 fn a_full_disk_is_told_and_what_was_measured_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let script = r#"
-        mount -t tmpfs -o size=300k lab "$1" || exit 77
+        mount -t tmpfs -o size=200k lab "$1" || exit 77
         "$2" lab run sizes --quick --out "$1/results"; code=$?
         echo "points: $(wc -l < "$1/results/sizes/points.ndjson")"
         exit $code

@@ -174,8 +174,19 @@ pub fn tell(
                     .map(|outcome| milliseconds(outcome.handshake_from(ClockStart::Syn)))
                     .collect()
             };
+            // A flow that the emulation itself held up is no measurement, unless there is none other.
             let late = live.iter().filter(|outcome| outcome.late > 0).count();
-            let (live, model) = (times(live), times(&model));
+            let all_flows = live.len();
+            let in_time: Vec<bool> = if late < all_flows {
+                live.iter().map(|outcome| outcome.late == 0).collect()
+            } else {
+                vec![true; all_flows]
+            };
+            let pick = |list: &[Outcome]| -> Vec<Outcome> {
+                list.iter().zip(&in_time).filter(|(_, keep)| **keep).map(|(one, _)| *one).collect()
+            };
+            let (live, model) = (pick(live), pick(&model));
+            let (live, model) = (times(&live), times(&model));
             let off = |of: &dyn Fn(&[f64]) -> f64| short(100.0 * (of(&model) / of(&live) - 1.0));
             let p95 = |list: &[f64]| quantile_of(list, 0.95);
             let median = |list: &[f64]| quantile_of(list, 0.5);
@@ -190,7 +201,8 @@ pub fn tell(
                 short(p95(&live)).into(),
                 short(p95(&model)).into(),
                 off(&p95).into(),
-                short(100.0 * share(late, live.len())).into(),
+                short(100.0 * share(late, all_flows)).into(),
+                verdict(off(&mean), off(&p95)).into(),
             ]);
             if close(&point.link) {
                 series.push(steps(format!("{name}, live"), &live));
@@ -210,6 +222,7 @@ pub fn tell(
         "p95, model (ms)",
         "p95, model over live (%)",
         "flows with a late packet (%)",
+        "within 10 % (mean) and 8 % (p95)",
     ];
     run.table(Table {
         name: "live".to_owned(),
@@ -217,7 +230,10 @@ pub fn tell(
         columns: columns.map(str::to_owned).to_vec(),
         rows,
         note: "Handshakes since the SYN. The same flows lose the same packets in both engines. Late: delivered more than 50 \
-               microseconds after its time by the emulation itself."
+               microseconds after its time by the emulation itself; such flows are counted apart and in none of the other columns, unless all \
+               are. Live, processes wake up and share processors, which takes a fraction of a millisecond a handshake that the model does not \
+               have: at RTTs of about 1 ms that is 10 to 40 % of the handshake, and the model is below the live figure; from some 5 ms on the \
+               network decides."
             .to_owned(),
     });
     if !series.is_empty() {
@@ -243,6 +259,16 @@ pub fn tell(
             short(proof.calibrated_us),
             short(proof.uncalibrated_us)
         ));
+    }
+}
+
+/// Whether the model keeps what is promised of it: the mean within 10 %, the 95th percentile within 8 %.
+fn verdict(mean: f64, p95: f64) -> &'static str {
+    match (mean.abs() <= 10.0, p95.abs() <= 8.0) {
+        (true, true) => "yes",
+        (false, true) => "no: the mean",
+        (true, false) => "no: the 95th percentile",
+        (false, false) => "no",
     }
 }
 

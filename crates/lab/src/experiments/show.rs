@@ -186,7 +186,12 @@ pub fn heat(name: &str, seen: &[Seen], loss: f64) -> Chart {
         .iter()
         .map(|row| {
             at.iter()
-                .map(|point| point.played.row(row).map(|row| round2(row.paired.value)))
+                .map(|point| {
+                    // What may as well be nothing has no colour of its own.
+                    let paired = &point.played.row(row)?.paired;
+                    let sure = paired.low > 0.0 || paired.high < 0.0;
+                    sure.then(|| round2(paired.value))
+                })
                 .collect()
         })
         .collect();
@@ -205,7 +210,9 @@ pub fn heat(name: &str, seen: &[Seen], loss: f64) -> Chart {
             values,
         },
         rules: Vec::new(),
-        caption: "Mean of the differences flow by flow: both met the same losses.".to_owned(),
+        caption: "Mean of the differences flow by flow: both met the same losses. A cell with a dash has a difference whose 95 % interval \
+                  contains 0; the table has its figures."
+            .to_owned(),
     }
 }
 

@@ -177,6 +177,7 @@ fn standing<I: Iterator<Item = f64>>(
     let mut lines_most = 0;
     let mut notes: Vec<Note> = Vec::new();
     let digits = digits(bars, lane - 3.0);
+    let mut data: Vec<[f64; 4]> = Vec::new();
     for (category, name) in bars.categories.iter().enumerate() {
         #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
         let middle = plot.left + slot * (category as f64 + 0.5);
@@ -189,11 +190,23 @@ fn standing<I: Iterator<Item = f64>>(
             #[expect(clippy::cast_precision_loss, reason = "a handful")]
             let x = middle - broad / 2.0 + lane * piece.lane as f64;
             let gap = if bars.grouped { 1.0 } else { 0.0 };
-            canvas.rect(
-                [x + gap, from.min(to), lane - 2.0 * gap, (from - to).abs()],
-                piece.colour,
-                1.0,
-            );
+            data.push([x, from.min(to) - 15.0, x + lane, from.max(to)]);
+            if bars.grouped && y.is_log() {
+                // The length of a bar says nothing where there is no zero.
+                canvas.line(
+                    &[(x + lane / 2.0, from), (x + lane / 2.0, to)],
+                    piece.colour,
+                    1.0,
+                    0.35,
+                );
+                canvas.marker((x + lane / 2.0, to), 0, 4.5, piece.colour);
+            } else {
+                canvas.rect(
+                    [x + gap, from.min(to), lane - 2.0 * gap, (from - to).abs()],
+                    piece.colour,
+                    1.0,
+                );
+            }
             if bars.grouped {
                 let at = if piece.value < 0.0 { to + 9.0 } else { to - 8.0 };
                 if let Some(digits) = digits {
@@ -233,7 +246,7 @@ fn standing<I: Iterator<Item = f64>>(
             1.0,
         );
     }
-    rules::across(canvas, plot, &chart.rules, &y);
+    rules::across(canvas, plot, &chart.rules, &y, &data);
     notes.iter().for_each(|note| note.paint(canvas));
     if bars.categories.is_empty() || bars.parts.is_empty() {
         axes::nothing(canvas, plot);
@@ -353,7 +366,14 @@ fn row(
         let (Some(from), Some(to)) = (x.place(piece.from), x.place(piece.to)) else { continue };
         #[expect(clippy::cast_precision_loss, reason = "a handful")]
         let at = bar + lane * piece.lane as f64;
-        canvas.rect([from.min(to), at + 1.0, (to - from).abs(), lane - 2.0], piece.colour, 1.0);
+        if bars.grouped && x.is_log() {
+            // The length of a bar says nothing where there is no zero.
+            let middle = at + lane / 2.0;
+            canvas.line(&[(from, middle), (to, middle)], piece.colour, 1.0, 0.35);
+            canvas.marker((to, middle), 0, 4.5, piece.colour);
+        } else {
+            canvas.rect([from.min(to), at + 1.0, (to - from).abs(), lane - 2.0], piece.colour, 1.0);
+        }
         let text = short(piece.value);
         let width = font::width(&text, FIGURE, false);
         if bars.grouped {

@@ -164,7 +164,7 @@ fn one(
                 canvas.line(&[(*x, *low), (*x, *high)], colour, 4.0, 0.3);
             }
             around.extend(edge(opposite).into_iter().rev());
-            canvas.polygon(&around, colour, 0.10);
+            canvas.polygon(&around, colour, if panel.names.len() > 2 { 0.04 } else { 0.10 });
         }
     }
     for (name, values) in panel.names.iter().zip(&panel.values) {
@@ -182,7 +182,7 @@ fn one(
             drawn = true;
         }
     }
-    rules::across(canvas, plot, &chart.rules, &y);
+    rules::across(canvas, plot, &chart.rules, &y, &[]);
     if !drawn {
         axes::nothing(canvas, plot);
     }

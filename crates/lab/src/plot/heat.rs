@@ -75,8 +75,11 @@ pub(super) fn paint(
 
     let top = bar(canvas, chart, &shades, top);
     // On a phone the names of the rows stand above them.
-    let room =
-        if narrow { 0.0 } else { (font::widest(rows, TICK) + 12.0).min(canvas.width * 0.34) };
+    let room = if narrow {
+        0.0
+    } else {
+        (font::widest(rows, TICK) * 1.08 + 12.0).min(canvas.width * 0.38)
+    };
     let left = 16.0 + room;
     #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
     let width = (canvas.width - 16.0 - left) / columns.len().max(1) as f64;

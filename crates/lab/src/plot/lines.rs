@@ -65,6 +65,7 @@ pub(super) fn paint(
             }
         }
     }
+    let mut data: Vec<[f64; 4]> = Vec::new();
     for (shape, (series, colour)) in series.iter().zip(&colours).enumerate() {
         let places =
             series.points.iter().map(|point| Some((x.place(point[0])?, y.place(point[1])?)));
@@ -75,6 +76,10 @@ pub(super) fn paint(
         for (number, part) in parts.iter().enumerate() {
             let path = if steps { stairs(part) } else { part.clone() };
             canvas.line(&path, *colour, 2.0, 1.0);
+            data.extend(path.windows(2).map(|pair| {
+                let ((x, y), (right, bottom)) = (pair[0], pair[1]);
+                [x.min(right), y.min(bottom), x.max(right), y.max(bottom)]
+            }));
             let marked = if steps { marks(part, shape) } else { sparse(part) };
             for point in marked {
                 canvas.marker(point, shape, 3.4, *colour);
@@ -84,7 +89,7 @@ pub(super) fn paint(
             }
         }
     }
-    rules::across(canvas, plot, &chart.rules, &y);
+    rules::across(canvas, plot, &chart.rules, &y, &data);
     if drawn == 0 {
         axes::nothing(canvas, plot);
     }

@@ -80,8 +80,23 @@ pub(super) fn upright(canvas: &Canvas<'_>, plot: Plot, rules: &[Rule], scale: &S
     }
 }
 
-/// Rules for an axis of values that stands: lines across, labels at the right end above them, or below where another is.
-pub(super) fn across(canvas: &Canvas<'_>, plot: Plot, rules: &[Rule], scale: &Scale) {
+/// How much of the data, as boxes from left top to right bottom, a label here would cover.
+fn covered(data: &[[f64; 4]], [x, y, width, height]: [f64; 4]) -> usize {
+    let hit = |one: &&[f64; 4]| {
+        let [left, top, right, bottom] = **one;
+        left <= x + width && right >= x && top <= y + height && bottom >= y
+    };
+    data.iter().filter(hit).count()
+}
+
+/// Rules for an axis of values that stands: lines across, labels above or below them, at the end where they cover least of the data.
+pub(super) fn across(
+    canvas: &Canvas<'_>,
+    plot: Plot,
+    rules: &[Rule],
+    scale: &Scale,
+    data: &[[f64; 4]],
+) {
     let mut sorted: Vec<(&Rule, f64)> = inside(rules, scale).collect();
     sorted.sort_by(|a, b| b.1.total_cmp(&a.1));
     let mut taken: Vec<f64> = Vec::new();
@@ -91,16 +106,15 @@ pub(super) fn across(canvas: &Canvas<'_>, plot: Plot, rules: &[Rule], scale: &Sc
         let width = font::width(&name, SIZE, false);
         let above = y - 9.0;
         let free = |at: f64, taken: &[f64]| taken.iter().all(|other| (other - at).abs() > 13.0);
-        let at = [above, y + 10.0, above - 14.0, y + 24.0]
+        let ends = [plot.right - width - 6.0, plot.left, f64::midpoint(plot.left, plot.right)];
+        let (left, at) = ends
             .into_iter()
-            .find(|at| free(*at, &taken) && *at > plot.top - 8.0)
-            .unwrap_or(above);
+            .flat_map(|left| [above, y + 10.0, above - 14.0, y + 24.0].map(|at| (left, at)))
+            .filter(|(_, at)| free(*at, &taken) && *at > plot.top - 8.0)
+            .min_by_key(|(left, at)| covered(data, [*left, at - 7.5, width + 6.0, 15.0]))
+            .unwrap_or((ends[0], above));
         taken.push(at);
-        canvas.rect(
-            [plot.right - width - 6.0, at - 7.5, width + 6.0, 15.0],
-            Role::Paper.colour(),
-            0.85,
-        );
-        canvas.label(plot.right - 3.0, at, &name, SIZE, Anchor::End, Role::Ink);
+        canvas.rect([left, at - 7.5, width + 6.0, 15.0], Role::Paper.colour(), 0.85);
+        canvas.label(left + 3.0, at, &name, SIZE, Anchor::Start, Role::Ink);
     }
 }
