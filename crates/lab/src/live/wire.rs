@@ -291,7 +291,7 @@ impl Work {
                 None => self.sleep(now, None, spent)?,
                 Some(due) if spent => self.sleep(now, Some(due), true)?,
                 Some(due) if due > now + self.spin => {
-                    self.sleep(now, Some(due - self.spin), false)?
+                    self.sleep(now, Some(due - self.spin), false)?;
                 }
                 Some(_) => std::hint::spin_loop(),
             }
