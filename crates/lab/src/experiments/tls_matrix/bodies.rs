@@ -9,6 +9,7 @@ use crate::experiments::play::{self, Contender, Place, Played};
 use crate::experiments::show::{self, above, megabits, place_words, rtt_ms, short};
 use crate::link::{Link, Transfer};
 use crate::model::Profile;
+use crate::published;
 use crate::result::{Axis, Chart, ClaimKind, Finding, Marks, Series, Verdict};
 use crate::run::Run;
 
@@ -19,8 +20,6 @@ const NARROW_BPS: u64 = 1_000_000;
 const NARROW_RTT: Duration = Duration::from_millis(200);
 /// Bytes for which the paper has figures: 50 KiB and 200 KiB.
 const PAPER: [u32; 2] = [51_200, 204_800];
-const SOURCE: &str = "Kampanakis, Childs-Klein, The impact of data-heavy, post-quantum TLS 1.3 on the Time-To-Last-Byte of \
-                      real-world connections, 2024 (ePrint 2024/176)";
 
 /// Plays the chosen pairs with every body; the narrow link has its points at the end.
 pub(super) fn measure(
@@ -161,7 +160,7 @@ fn finding(seen: &[Seen]) -> Finding {
     };
     Finding {
         kind: ClaimKind::Published,
-        source: SOURCE.to_owned(),
+        source: published::LAST_BYTE_PAPER.to_owned(),
         claim: "The increase of the handshake shrinks to less than half of it in the time to the last byte.".to_owned(),
         published: "+32 % of the handshake becomes less than 15 % at 50 KiB and less than 10 % at 200 KiB (1 Mbit/s, RTT 200 ms)"
             .to_owned(),
@@ -175,7 +174,7 @@ fn finding(seen: &[Seen]) -> Finding {
 }
 
 /// What the paper's handshake grows by, in per cent; ours is like it up to a factor of two.
-const PUBLISHED: f64 = 32.0;
+const PUBLISHED: f64 = published::LAST_BYTE_HANDSHAKE.value;
 
 /// It holds if the last byte's increase is less than half of the handshake's and as little as published, where the handshake's is like the
 /// published one; where that is another, the claim is of another case and holds in part.
@@ -185,7 +184,7 @@ fn judge(handshake: f64, fifty: f64, two_hundred: f64) -> Verdict {
     }
     let halved = fifty < handshake / 2.0 && two_hundred < handshake / 2.0;
     let like = (0.5..=2.0).contains(&(handshake / PUBLISHED));
-    if halved && like && fifty < 15.0 && two_hundred < 10.0 {
+    if halved && like && fifty < published::LAST_BYTE_50K.value && two_hundred < 10.0 {
         Verdict::Holds
     } else if halved || (fifty < handshake && two_hundred < fifty) {
         Verdict::Partly

@@ -1,5 +1,10 @@
 //! The 2022 study's grid, and its findings one by one.
 
+mod crossing;
+
+use self::crossing::{
+    Crossing, both, crossing, crossing_chart, crossing_words, disagreement, ours, theirs,
+};
 use super::grid;
 use super::sizes::{self, KEMS, SIGNATURES, compose};
 use crate::error::LabError;
@@ -9,9 +14,8 @@ use crate::experiments::show::{self, interval_words, place_words, rtt_ms, short}
 use crate::link::ClockStart;
 use crate::model::Profile;
 use crate::published;
-use crate::result::{Axis, Chart, ClaimKind, Finding, Marks, Series, Table, Verdict};
+use crate::result::{ClaimKind, Finding, Table, Verdict};
 use crate::run::Run;
-use crate::statistics::Estimate;
 use crate::subject::Subject;
 
 /// Where it was published.
@@ -254,141 +258,6 @@ fn at_loss(curve: &Curve, loss: f64) -> Option<[f64; 4]> {
     curve.rows.iter().find(|row| (row[0] - loss).abs() < 1e-6).copied()
 }
 
-/// Dilithium2 less Falcon-512 in the mean of the same flows, ours, with its interval, against loss in per cent.
-fn ours(shapes: &[Seen], rtt_us: u64) -> Vec<(f64, Estimate)> {
-    let falcon = sizes::pair(KEMS[0].name, SIGNATURES[1].name);
-    shapes
-        .iter()
-        .filter(|point| point.link.rtt_us == rtt_us)
-        .filter_map(|point| {
-            // The first of the two is what the other is paired with.
-            let Estimate { value, low, high } = point.played.row(&falcon)?.paired;
-            let less = Estimate { value: -value, low: -high, high: -low };
-            Some((show::hundred(point.link.loss), less))
-        })
-        .collect()
-}
-
-/// The same of the published curves; `column` as in [`Curve::rows`].
-fn theirs(published: &[Curve], kem: &str, rtt_us: u64, column: usize) -> Vec<[f64; 2]> {
-    let [Some(dilithium), Some(falcon)] =
-        [0, 1].map(|index: usize| curve(published, kem, SIGNATURES[index].name, rtt_us))
-    else {
-        return Vec::new();
-    };
-    dilithium
-        .rows
-        .iter()
-        .zip(&falcon.rows)
-        .filter_map(|(one, other)| {
-            Some([show::hundred(one[0]), one.get(column)? - other.get(column)?])
-        })
-        .collect()
-}
-
-/// Where a curve with intervals comes from below zero to above it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Crossing {
-    /// After this loss, the last at which it is below, and not later than this, from which on it is above: in per cent.
-    Between(f64, f64),
-    /// Below wherever it can be told, and so at the largest loss.
-    Never,
-    /// The intervals do not say.
-    Unresolved,
-}
-
-/// Only points whose interval excludes zero count.
-fn crossing(points: &[(f64, Estimate)]) -> Crossing {
-    let Some(below) = points.iter().rposition(|(_, less)| less.high < 0.0) else {
-        return Crossing::Unresolved;
-    };
-    if below + 1 == points.len() && points.iter().all(|(_, less)| less.low <= 0.0) {
-        return Crossing::Never;
-    }
-    let above = points.iter().skip(below + 1).find(|(_, less)| less.low > 0.0);
-    match (points.get(below), above) {
-        (Some((from, _)), Some((to, _))) => Crossing::Between(*from, *to),
-        _ => Crossing::Unresolved,
-    }
-}
-
-fn crossing_words(crossing: Crossing) -> String {
-    match crossing {
-        Crossing::Between(from, to) => {
-            format!(
-                "the means cross between {from} and {to} % loss (points whose interval excludes 0)"
-            )
-        }
-        Crossing::Never => "Dilithium2 is faster up to the largest loss".to_owned(),
-        Crossing::Unresolved => "no crossing could be told: the intervals contain 0".to_owned(),
-    }
-}
-
-/// Published differences and ours at the same losses: loss in per cent, theirs, ours.
-fn both(study: &Study, rtt_us: u64) -> Vec<(f64, f64, Estimate)> {
-    let published = theirs(&study.published, KEMS[0].name, rtt_us, 3);
-    ours(&study.shapes, rtt_us)
-        .into_iter()
-        .filter_map(|(loss, less)| {
-            let [_, theirs] = published.iter().find(|[at, _]| (at - loss).abs() < 1e-6)?;
-            Some((loss, *theirs, less))
-        })
-        .collect()
-}
-
-/// How the two go together, at RTT 30 ms.
-fn disagreement(points: &[(f64, f64, Estimate)]) -> String {
-    let parts: Vec<String> = points
-        .iter()
-        .filter(|(loss, ..)| *loss >= 10.0)
-        .map(|(loss, theirs, ours)| {
-            format!("{:+} against {} at {loss} %", short(*theirs), interval_words(ours, "ms"))
-        })
-        .collect();
-    let outside = points.iter().any(|(_, theirs, ours)| !ours.contains(*theirs));
-    let words = if outside { "disagree" } else { "agree within the model's interval" };
-    format!(
-        "At RTT 30 ms the published means and the model {words}: published against model {}.",
-        parts.join(", ")
-    )
-}
-
-fn crossing_chart(study: &Study) -> Chart {
-    let mut series = Vec::new();
-    for rtt_us in [5_500, 30_000] {
-        let rtt = if rtt_us == 30_000 { "30" } else { "5.5" };
-        let mut add = |name: String, points: Vec<[f64; 2]>, band: Vec<[f64; 2]>| {
-            if !points.is_empty() {
-                series.push(Series { name, points, band });
-            }
-        };
-        let model = ours(&study.shapes, rtt_us);
-        add(
-            format!("model, mean, RTT {rtt} ms"),
-            model.iter().map(|(loss, less)| [*loss, less.value]).collect(),
-            model.iter().map(|(_, less)| [less.low, less.high]).collect(),
-        );
-        add(
-            format!("published, mean, RTT {rtt} ms"),
-            theirs(&study.published, KEMS[0].name, rtt_us, 3),
-            Vec::new(),
-        );
-    }
-    Chart {
-        name: "study-crossing".to_owned(),
-        title: "Dilithium2 less Falcon-512: below zero Dilithium2 is faster".to_owned(),
-        x: Axis::linear("loss in each direction (%)"),
-        y: Axis::linear("Dilithium2 less Falcon-512, mean (ms)"),
-        marks: Marks::Lines { series },
-        rules: vec![crate::result::Rule { label: "equal".to_owned(), at: 0.0 }],
-        caption: format!(
-            "The model has the study's own loss-free times and the algorithms' sizes, nothing else of the study; its lines have 95 % intervals \
-             of the paired difference, the published ones have none. {}",
-            disagreement(&both(study, grid::CLOSE_RTT_US))
-        ),
-    }
-}
-
 /// "KEMs indistinguishable but NTRU."
 fn kems(study: &Study) -> Finding {
     let suffix = if study.measured { "" } else { " (sizes)" };
@@ -564,35 +433,6 @@ fn judge_pairing(effect: f64, paired: f64, unpaired: f64) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn curve(points: &[(f64, f64, f64)]) -> Vec<(f64, Estimate)> {
-        let estimate = |low: f64, high: f64| Estimate { value: (low + high) / 2.0, low, high };
-        points.iter().map(|(loss, low, high)| (*loss, estimate(*low, *high))).collect()
-    }
-
-    #[test]
-    fn a_crossing_needs_intervals_without_zero() {
-        let calm = (0.0, -8.1, -8.0);
-        let found = |rest: &[(f64, f64, f64)]| crossing(&curve(&[&[calm], rest].concat()));
-        assert_eq!(
-            found(&[(5.0, -6.0, -1.0), (8.0, -2.0, 3.0), (10.0, 1.0, 5.0), (15.0, 2.0, 9.0)]),
-            Crossing::Between(5.0, 10.0)
-        );
-        assert_eq!(found(&[(10.0, -2.0, 3.0), (15.0, -1.0, 9.0)]), Crossing::Unresolved);
-        assert_eq!(found(&[(10.0, 2.0, 3.0), (15.0, -9.0, -1.0)]), Crossing::Unresolved);
-        assert_eq!(found(&[(10.0, -5.0, 3.0), (15.0, -9.0, -1.0)]), Crossing::Never);
-        assert_eq!(crossing(&curve(&[(0.0, 1.0, 2.0)])), Crossing::Unresolved);
-        assert_eq!(crossing(&[]), Crossing::Unresolved);
-    }
-
-    #[test]
-    fn their_own_data_do_not_show_their_claim() {
-        for rtt_us in [5_500, 30_000] {
-            let means = theirs(&curves().unwrap(), KEMS[0].name, rtt_us, 3);
-            assert_eq!(means.len(), 6);
-            assert!(means.iter().all(|point| point[1] < 0.0), "{means:?}");
-        }
-    }
 
     #[test]
     fn findings_reach_each_verdict() {
