@@ -281,7 +281,7 @@ fn finding(run: &mut Run<'_>, measured: &Measured, control: &Control) {
     let hybrid =
         measured.ratio(measured.index(CLASSICAL, largest), measured.index(HYBRID, largest));
     run.summary(format!(
-        "{}: a second connection takes the median time of a request from {:.1} to {:.1} ms (hybrid: {:.1} to {:.1}); with up to {largest} connections hybrid changes the median time by {}; such a pool opened {:.0} of them.{}",
+        "{}: a second connection takes the median time of a request from {:.1} to {:.1} ms (hybrid: {:.1} to {:.1}); with up to {largest} connections the median time of hybrid against classical: {}; such a pool opened {:.0} of them.{}",
         measured.place,
         at(CLASSICAL, 1).value,
         at(CLASSICAL, 2).value,

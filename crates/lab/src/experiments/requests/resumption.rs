@@ -22,7 +22,7 @@ pub(super) fn tell(run: &mut Run<'_>, place: &str, measured: &Measured) {
         claim: "Session resumption makes up for what hybrid key exchange costs".into(),
         published: "no figure; in rustls' reports hybrid resumption takes 1.5 to 2.1 times the CPU time of a classical one".into(),
         measured: format!(
-            "{place}: resuming changes the requests a second of hybrid connections by {}; hybrid adds {} to a full handshake and {} to a resumed one",
+            "{place}: requests a second of hybrid connections that are resumed, against new ones: {}; hybrid adds {} to a full handshake and {} to a resumed one",
             saved.told(&control),
             told_us(&full.added),
             told_us(&resumed.added),

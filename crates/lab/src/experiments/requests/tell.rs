@@ -73,7 +73,7 @@ pub(super) fn samples(run: &mut Run<'_>, place: &str, measured: &Measured) {
         why: "Once the handshake is done the connections are the same, with the same cipher; what differs is noise. It holds here if the whole interval is within 2 % of no change.".into(),
     });
     run.summary(format!(
-        "{place}: hybrid key exchange changes the requests a second of a client that connects for each by {} ({} for each connection), and of one that keeps its connection by {}.{}",
+        "{place}: requests a second with hybrid key exchange against classical: {} for a client that connects for each ({} for each connection), {} for one that keeps its connection.{}",
         new.told(&control),
         told_us(&new.added),
         kept.told(&control),
