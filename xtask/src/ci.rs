@@ -13,19 +13,10 @@ pub fn run(root: &Path) -> Result<(), String> {
     let checks = crate::tidy::check(root)?;
     println!("{checks} checks");
     step("clippy, warnings denied");
-    cargo(
-        root,
-        &[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--features",
-            LEGACY,
-            "--locked",
-            "--",
-            "--deny",
-            "warnings",
-        ],
+    command(
+        cargo_once(root)
+            .args(["clippy", "--workspace", "--all-targets", "--features", LEGACY, "--locked"])
+            .args(["--", "--deny", "warnings"]),
     )?;
     step("peers");
     peers(root)?;
@@ -122,17 +113,23 @@ pub fn cargo(root: &Path, arguments: &[&str]) -> Result<(), String> {
     command(Command::new(env!("CARGO")).args(arguments).current_dir(root))
 }
 
+/// cargo for what is built once and thrown away: nothing that only helps the next build, no line numbers in backtraces.
+fn cargo_once(root: &Path) -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.current_dir(root).env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_DEV_DEBUG", "0");
+    cargo
+}
+
 struct Counts {
     passed: u64,
     failed: u64,
 }
 
 fn tests(root: &Path) -> Result<Counts, String> {
-    let output = Command::new(env!("CARGO"))
+    let output = cargo_once(root)
         .args(["test", "--workspace", "--features", LEGACY, "--locked", "--no-fail-fast"])
         .args(["--", "--nocapture"])
         .env("OUTLAST_REQUIRE_PEERS", "1")
-        .current_dir(root)
         .stderr(Stdio::inherit())
         .output()
         .map_err(|error| format!("cargo test: {error}"))?;
