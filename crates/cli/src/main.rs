@@ -35,7 +35,8 @@ use crate::output::Output;
 /// Post-quantum trust services that you run yourself.
 ///
 /// Exit codes: 0 done; 1 failed; 2 wrong usage; 3 a signature was refused; 4 some of several files failed;
-/// 5 a ledger has clients that are left behind, or that would break.
+/// 5 a ledger has clients that are left behind, or that would break;
+/// 130 a run of the lab was interrupted.
 #[derive(Parser)]
 #[command(name = "outlast", version, propagate_version = true)]
 struct Arguments {
