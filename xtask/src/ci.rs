@@ -19,7 +19,7 @@ pub fn run(root: &Path) -> Result<(), String> {
             .args(["--", "--deny", "warnings"]),
     )?;
     step("peers");
-    peers(root)?;
+    crate::peers::install_afresh(root)?;
     step("tests");
     let counts = tests(root)?;
     step("fuzzing, briefly");
@@ -63,49 +63,6 @@ fn emulates() -> bool {
 fn fuzzed() -> Plan {
     let targets = ["client_hello", "ledger", "proxy_protocol"];
     Plan { seconds: 20, targets: targets.map(str::to_owned).into() }
-}
-
-/// What the tests talk to.
-const PEERS: &[&str] = &[
-    "openssl",
-    "python",
-    "java",
-    "go",
-    "javascript",
-    "rust",
-    "postgresql",
-    "softhsm",
-    "go127",
-    "jdk",
-    "pkilint",
-    "lego",
-    "certbot",
-    "caddy",
-    "moto",
-    "s2n",
-    "nginx",
-    "chromium",
-    "aioquic",
-    "quicgo",
-    "pqmagic",
-];
-
-/// Installs the peers below `target/peers`, and PostgreSQL where it is missing.
-pub fn peers(root: &Path) -> Result<(), String> {
-    install(root, PEERS)
-}
-
-/// Installs some of them.
-pub fn install(root: &Path, names: &[&str]) -> Result<(), String> {
-    for name in names {
-        let script = root.join(format!("tests/interop/peers/{name}.sh"));
-        let place = root.join("target/peers").join(name);
-        if let Some(parent) = place.parent() {
-            std::fs::create_dir_all(parent).map_err(|error| error.to_string())?;
-        }
-        command(Command::new(script).arg(place))?;
-    }
-    Ok(())
 }
 
 /// Runs cargo in the workspace.
@@ -182,7 +139,8 @@ fn step(name: &str) {
     println!("\n== {name}");
 }
 
-fn command(command: &mut Command) -> Result<(), String> {
+/// Runs it to its end.
+pub fn command(command: &mut Command) -> Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let status = command.status().map_err(|error| format!("{name}: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("{name} failed: {status}")) }

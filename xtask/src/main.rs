@@ -1,8 +1,8 @@
 //! The project's own chores.
 //!
-//! `gen` writes the generated lists, `tidy` checks what the compiler does not, `peers` installs the programs
-//! that the interop tests talk to, `fuzz` runs the fuzz targets, `ci` runs everything that must hold, `bench` prints
-//! the benchmark table.
+//! `gen` writes the generated lists, `tidy` checks what the compiler does not, `peers` installs the programs that the
+//! interop tests talk to (`--fresh`: with empty caches, as CI does), `fuzz` runs the fuzz targets, `ci` runs everything that
+//! must hold, `bench` prints the benchmark table.
 
 #![expect(
     clippy::print_stdout,
@@ -13,13 +13,13 @@
 mod ci;
 mod codegen;
 mod fuzz;
+mod peers;
 mod tidy;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-const USAGE: &str =
-    "usage: cargo xtask gen | tidy | peers | fuzz [--seconds N] [TARGET...] | ci | bench [--quick]";
+const USAGE: &str = "usage: cargo xtask gen | tidy | peers [--fresh] | fuzz [--seconds N] [TARGET...] | ci | bench [--quick]";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -27,7 +27,11 @@ fn main() -> ExitCode {
     let outcome = match arguments.next().as_deref() {
         Some("gen") => codegen::write(&root),
         Some("tidy") => tidy::check(&root).map(|count| println!("tidy: {count} checks")),
-        Some("peers") => ci::peers(&root),
+        Some("peers") => match arguments.next().as_deref() {
+            None => peers::install(&root),
+            Some("--fresh") => peers::install_afresh(&root),
+            Some(_) => Err(USAGE.to_owned()),
+        },
         Some("fuzz") => fuzz::Plan::parse(arguments).and_then(|plan| fuzz::run(&root, &plan)),
         Some("ci") => ci::run(&root),
         Some("bench") => bench(&root, arguments.collect()),
@@ -42,11 +46,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the benchmark starts beside the project's own servers.
-const MEASURED_PEERS: &[&str] = &["openssl", "s2n", "nginx"];
-
 fn bench(root: &Path, arguments: Vec<String>) -> Result<(), String> {
-    ci::install(root, MEASURED_PEERS)?;
+    peers::install_measured(root)?;
     ci::cargo(root, &["build", "--release", "--package", "outlast", "--package", "outlast-bench"])?;
     let status = Command::new(root.join("target/release/outlast-bench"))
         .current_dir(root)

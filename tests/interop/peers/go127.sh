@@ -2,7 +2,6 @@
 # go127.sh DEST: Go 1.27, which has ML-DSA, and its programs of certificates and connections:
 #   DEST/bin/pki-check    of tests/interop/pki/go
 #   DEST/bin/endpoints    of tests/interop/endpoints/go
-#   DEST/bin/go           the toolchain itself, from Go's module cache
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 here=$(dirname "$(readlink -f "$0")")
@@ -19,13 +18,10 @@ trap 'chmod -R u+w "$work" && rm -rf "$work"' EXIT
 # A Go that can fetch the one that builds.
 find_go 1.21 "$work"
 export GOTOOLCHAIN=$toolchain GOWORK=off CGO_ENABLED=0
-root=$(cd "$work" && "$go" env GOROOT) && [ -x "$root/bin/go" ] || die "$toolchain cannot be had as a toolchain"
 
 mkdir "$dest/bin"
-printf '#!/bin/sh\nexport GOTOOLCHAIN=local GOROOT="%s"\nexec "%s/bin/go" "$@"\n' "$root" "$root" >"$dest/bin/go"
-chmod 755 "$dest/bin/go"
 build() {
-    run_logged "$work/log" "$dest/bin/go" build -C "$1" \
+    run_logged "$work/log" "$go" build -C "$1" \
         -mod=readonly -trimpath -buildvcs=false -o "$dest/bin/$2" . || die "Go could not build $1"
 }
 build "$pki" pki-check
