@@ -56,6 +56,11 @@ pub fn check(root: &Path) -> Result<usize, String> {
         if !text.starts_with("//!") && !text.starts_with("#![no_main]") {
             problems.push(format!("{name} does not open with //!"));
         }
+        if path.starts_with(root.join("crates")) {
+            problems.extend(ignored_permits(&text).into_iter().map(|parameter| {
+                format!("{name} ignores the permit {parameter}: hold it against the resource with `opens`")
+            }));
+        }
         if text.lines().count() > MAX_LINES {
             problems.push(format!("{name} has more than {MAX_LINES} lines"));
         }
@@ -70,6 +75,20 @@ pub fn check(root: &Path) -> Result<usize, String> {
         }
     }
     if problems.is_empty() { Ok(count) } else { Err(problems.join("\nerror: ")) }
+}
+
+/// Parameters that are permits and have a name that says that nobody looks at them.
+fn ignored_permits(text: &str) -> Vec<String> {
+    // However the lines are broken.
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let parameters = text.match_indices("Permit<").filter_map(|(at, _)| {
+        let before = text[..at].trim_end_matches(['&', '(', '<', ' ']);
+        let before = before.strip_suffix("Option").unwrap_or(before);
+        let name = before.trim_end_matches(['&', '(', ' ']).strip_suffix(':')?;
+        let name = name.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next()?;
+        name.starts_with('_').then(|| name.to_owned())
+    });
+    parameters.collect()
 }
 
 /// Words in backquotes that look like paths of this repository.
@@ -104,4 +123,23 @@ fn collect(folder: &Path, out: &mut Vec<PathBuf>) -> Result<(), String> {
 
 fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_permit_that_is_ignored_is_found() {
+        for (text, expected) in [
+            ("fn f(_: &Permit<action::kms::Sign>)", &["_"][..]),
+            ("fn f(a: &Key, _: Permit<impl action::Encrypts>)", &["_"]),
+            ("fn f(\n    _permit: Option<&Permit<A>>,\n)", &["_permit"]),
+            ("fn f(_: (\n    &Permit<A>,\n    &Permit<B>,\n))", &["_"]),
+            ("fn f(permit: &Permit<A>, other_: Option<&Permit<B>>) -> Option<Permit<C>>", &[]),
+            ("type Both = (Permit<A>, Permit<B>);", &[]),
+        ] {
+            assert_eq!(ignored_permits(text), expected, "{text}");
+        }
+    }
 }

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use outlast_domain::arn::Scope;
 use outlast_domain::ca::{self, Authority};
-use outlast_domain::identity::{Allowed, Caller, PolicyCache, authorize};
+use outlast_domain::identity::action::Action;
+use outlast_domain::identity::{Caller, Permit, PolicyCache, authorize};
 use outlast_domain::keyring::KeyRing;
 use outlast_domain::kms::{self as keys, Access, EncryptionContext, Key};
 use outlast_domain::policy::ConditionKeys;
@@ -74,28 +75,28 @@ pub struct Call<'a> {
 
 impl<'a> Call<'a> {
     /// Decides whether the caller may do `action` on the resource with this ARN, which has no policy of its own.
-    pub fn authorize(&self, action: &str, resource: &str) -> Result<Allowed, ApiError> {
+    pub fn authorize<A: Action>(&self, action: A, resource: &str) -> Result<Permit<A>, ApiError> {
         authorize(&self.caller, &self.conditions, action, resource).map_err(ApiError::from)
     }
 
     /// Decides whether the caller may do `action` with a key, by its policy, identity policies and grants.
     /// `context` is the encryption context, where the operation has one.
-    pub fn authorize_key(
+    pub fn authorize_key<A: Action>(
         &mut self,
-        action: &str,
+        action: A,
         key: &Key,
         context: Option<&EncryptionContext>,
-    ) -> Result<Allowed, ApiError> {
+    ) -> Result<Permit<A>, ApiError> {
         let (work, access) = self.split();
         Ok(keys::authorize(work, Access { context, ..access }, action, key)?)
     }
 
     /// Decides whether the caller may do `action` with a certificate authority, by its policy and identity policies.
-    pub fn authorize_authority(
+    pub fn authorize_authority<A: Action>(
         &mut self,
-        action: &str,
+        action: A,
         authority: &Authority,
-    ) -> Result<Allowed, ApiError> {
+    ) -> Result<Permit<A>, ApiError> {
         let (work, access) = self.split();
         Ok(ca::authorize(work, access, action, authority)?)
     }

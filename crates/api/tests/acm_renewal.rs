@@ -20,7 +20,11 @@ use outlast_crypto::signatures::Message;
 use outlast_domain::acm::certificate;
 use outlast_domain::acm::renew::renewal_time;
 use outlast_domain::arn::Scope;
+use outlast_domain::ca::RevokeAt;
+use outlast_domain::identity::{Permit, PolicyCache, action, authorize, find_credential};
 use outlast_domain::keyring::KeyRing;
+use outlast_domain::kms::Access;
+use outlast_domain::policy::ConditionKeys;
 use outlast_domain::work::Work;
 use outlast_pki::csr;
 use outlast_pki::extensions::subject_alternative_names;
@@ -314,15 +318,32 @@ fn a_write_that_fails_leaves_the_old_certificate() {
     assert_ne!(got(&fixture, &arn).0.der(), old.der());
 }
 
-/// An administrator's right, as the operations get it.
-fn allowed(fixture: &Fixture) -> outlast_domain::identity::Allowed {
+/// Permits of an administrator, as the operations get them.
+struct Permits {
+    issue: Permit<action::acm_pca::IssueCertificate>,
+    revoke: Permit<action::acm_pca::RevokeCertificate>,
+}
+
+/// An administrator, who also revokes this certificate.
+fn permits(
+    fixture: &Fixture,
+    authority: &str,
+    certificate: &str,
+) -> (Permits, Permit<action::acm::RevokeCertificate>) {
     let mut work = fixture.service.work(fixture.now.get() * 1000);
-    let policies = outlast_domain::identity::PolicyCache::default();
-    let found = outlast_domain::identity::find_credential(&mut work, &policies, common::ACCESS_KEY);
-    let caller = found.unwrap().unwrap().caller;
-    let resource = format!("arn:aws:acm:{}:{}:*", common::REGION, common::ACCOUNT);
-    let keys = outlast_domain::policy::ConditionKeys::new();
-    outlast_domain::identity::authorize(&caller, &keys, "acm:Anything", &resource).unwrap()
+    let policies = PolicyCache::default();
+    let found = find_credential(&mut work, &policies, common::ACCESS_KEY);
+    let (caller, conditions) = (&found.unwrap().unwrap().caller, &ConditionKeys::new());
+    let scope = Scope { account: common::ACCOUNT.into(), region: common::REGION.into() };
+    let authority = outlast_domain::ca::find(&mut work, &scope, authority).unwrap();
+    let access = Access { caller, conditions, policies: &policies, tokens: &[], context: None };
+    let (issue, revoke) = (action::acm_pca::IssueCertificate, action::acm_pca::RevokeCertificate);
+    let at_authority = Permits {
+        issue: outlast_domain::ca::authorize(&mut work, access, issue, &authority).unwrap(),
+        revoke: outlast_domain::ca::authorize(&mut work, access, revoke, &authority).unwrap(),
+    };
+    let revoke = action::acm::RevokeCertificate;
+    (at_authority, authorize(caller, conditions, revoke, certificate).unwrap())
 }
 
 fn acme_request(names: &[String]) -> (Vec<u8>, Vec<u8>) {
@@ -342,7 +363,7 @@ fn a_certificate_of_acme_is_found_by_its_number_and_forgotten_a_year_after_its_e
     let fixture = Fixture::new();
     let authority_arn = ca(&fixture);
     let scope = Scope { account: common::ACCOUNT.into(), region: common::REGION.into() };
-    let allowed = allowed(&fixture);
+    let (may, _) = permits(&fixture, &authority_arn, &scope.arn("acm", "certificate/*"));
     let names = ["a.example.com".to_owned(), "b.example.com".to_owned()];
     let (csr, public_key) = acme_request(&names);
     let endpoint = "arn:aws:acm:eu-west-1:123456789012:acme-endpoint/x";
@@ -361,7 +382,8 @@ fn a_certificate_of_acme_is_found_by_its_number_and_forgotten_a_year_after_its_e
                 account_id: account,
                 tags: [("a".to_owned(), "b".to_owned())].into(),
             };
-            certificate::issue_for_acme(work, &KeyRing::default(), &scope, order, &allowed).unwrap()
+            certificate::issue_for_acme(work, &KeyRing::default(), &scope, order, &may.issue)
+                .unwrap()
         })
     };
     let end = NOW + 30 * DAY;
@@ -413,12 +435,14 @@ fn a_certificate_of_acme_is_found_by_its_number_and_forgotten_a_year_after_its_e
     let second = order(None);
     assert_eq!(second.certificate.record().details.not_after, NOW + 395 * DAY);
     let serial = second.certificate.record().details.serial.clone();
+    let (_, permit) = permits(&fixture, &authority_arn, &second.certificate.arn());
     fixture.directory(|work| {
         let authority = outlast_domain::ca::find(work, &scope, &authority_arn).unwrap();
         let found = certificate::by_serial(work, &authority, &serial).unwrap().unwrap();
         assert_eq!(found.arn(), second.certificate.arn());
         assert!(certificate::by_serial(work, &authority, "00").unwrap().is_none());
-        certificate::revoke_for_acme(work, found, &authority, "SUPERSEDED", &allowed).unwrap();
+        let at = RevokeAt { authority: &may.revoke, partner: None };
+        certificate::revoke_for_acme(work, found, &authority, "SUPERSEDED", &permit, at).unwrap();
     });
     let found = described(&fixture, &second.certificate.arn());
     assert_eq!(

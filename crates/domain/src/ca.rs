@@ -22,13 +22,14 @@ mod validity;
 pub use access::authorize;
 pub use authority::{Authority, Kind, NewAuthority, Status, authorities, create, find};
 pub use import::import_certificate;
+pub(crate) use issue::issued;
 pub use issue::{
     Issued, Named, NewCertificate, Passthrough, Requester, certificate, issue, issue_for,
 };
 pub use lifecycle::{ERASE_EXPIRED, Update, add_tags, delete, remove_tags, restore, set_status};
 pub use paired::{PARTNER_TAG, Pair, issue_pair, paired, partner};
 pub use revocation::{
-    Crl, Ocsp, REASONS as REVOCATION_REASONS, Revocation, Revoked, authority_certificate,
+    Crl, Ocsp, REASONS as REVOCATION_REASONS, Revocation, RevokeAt, Revoked, authority_certificate,
     canonical_serial, revoke, revoked,
 };
 pub use subject::Subject;

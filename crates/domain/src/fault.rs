@@ -19,6 +19,9 @@ pub enum Fault {
     /// The cryptographic library failed.
     #[error(transparent)]
     Crypto(#[from] CryptoError),
+    /// A permit for this action was shown where it does not open the resource: a mistake of this program.
+    #[error("a permit for {0} was used on another resource")]
+    Misused(&'static str),
     /// A certificate or name that was accepted before can no longer be encoded.
     #[error("an object cannot be encoded: {0}")]
     Encoding(String),

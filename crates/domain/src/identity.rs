@@ -5,11 +5,12 @@
 //! roles) weigh theirs in, too.
 
 pub mod access;
+pub mod action;
 pub mod directory;
 pub mod principal;
 pub mod session;
 
-pub use access::{Allowed, Caller, Denied, PolicyCache, authorize};
+pub use access::{Caller, Denied, Permit, PolicyCache, authorize};
 pub use directory::{
     AccessKey, Entry, IdentityError, Role, User, access_key_secret, add_access_key,
     create_administrator, create_role, create_user, is_access_key_id,

@@ -13,7 +13,9 @@ mod rotation;
 mod usage;
 
 pub use access::{Access, authorize, authorize_retire, check_policy, policy_text, put_policy};
-pub use alias::{Alias, after_prefix, aliases, create_alias, delete_alias, update_alias};
+pub use alias::{
+    Alias, MayUpdate, after_prefix, aliases, create_alias, delete_alias, update_alias,
+};
 pub use grant::{
     Constraints, GRANT_OPERATIONS, Grant, NewGrant, by_token, create_grant, delete_grant,
     find_grant, grants, is_token_of, retirable_grants,
@@ -23,7 +25,7 @@ pub use import::{
     import_parameters,
 };
 pub use key::{NewKey, add_tags, create, describe, find, keys, remove_tags};
-pub use lifecycle::{ERASE_EXPIRED, cancel_deletion, schedule_deletion, set_enabled};
+pub use lifecycle::{ERASE_EXPIRED, cancel_deletion, disable, enable, schedule_deletion};
 pub use operate::{
     CiphertextRef, EncryptionContext, Plaintext, PlaintextRef, decapsulate, decrypt,
     decryption_key, derive_shared_secret, encapsulate, encrypt, is_under, mac, public_key, sign,

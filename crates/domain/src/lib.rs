@@ -2,7 +2,7 @@
 //!
 //! No AWS wire format, no async runtime, no clock, no socket. Every change goes through a [`work::Work`],
 //! which collects reads and writes and becomes one store transaction; nothing changes without an
-//! [`identity::Allowed`], which only [`identity::authorize`] makes.
+//! [`identity::Permit`] for the action and the resource, which only `identity::access` makes.
 
 pub mod acm;
 pub mod acme;

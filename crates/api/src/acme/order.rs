@@ -242,7 +242,7 @@ fn revoke_by_key(call: &mut Call<'_>, found: &Certificate, reason: u8) -> Result
     call.account = found.holder(&mut call.work)?;
     call.notes.parameter("signedBy", "certificate key");
     let conditions = outlast_domain::policy::ConditionKeys::new();
-    let (holder, policies) = (Holder::CertificateKey, call.service.policies());
+    let (holder, policies) = (Holder::CertificateKey(call.key.spki()), call.service.policies());
     let asked = Revocation { holder, reason, conditions: &conditions, policies };
     acme::revoke(&mut call.work, found, &asked)
 }

@@ -6,7 +6,8 @@ use outlast_domain::acm::AcmError;
 use outlast_domain::acm::certificate::{self, Certificate};
 use outlast_domain::acm::conditions;
 use outlast_domain::acm::tags::Taggable;
-use outlast_domain::identity::{Allowed, authorize};
+use outlast_domain::identity::action::{self, Action};
+use outlast_domain::identity::{Permit, authorize};
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -138,23 +139,23 @@ pub fn find_certificate(call: &mut Call<'_>, arn: &str) -> Result<Certificate, A
 }
 
 /// Decides whether the caller may do `action` with a certificate.
-pub fn authorize_certificate(
+pub fn authorize_certificate<A: Action>(
     call: &Call<'_>,
-    action: &str,
+    action: A,
     certificate: &Certificate,
-) -> Result<Allowed, ApiError> {
+) -> Result<Permit<A>, ApiError> {
     let mut keys = call.conditions.clone();
     conditions::of_certificate(&mut keys, certificate);
     Ok(authorize(&call.caller, &keys, action, &certificate.arn())?)
 }
 
 /// Decides whether the caller may do `action` with a resource that has these tags.
-pub fn authorize_tagged(
+pub fn authorize_tagged<A: Action>(
     call: &Call<'_>,
-    action: &str,
+    action: A,
     arn: &str,
     tags: &BTreeMap<String, String>,
-) -> Result<Allowed, ApiError> {
+) -> Result<Permit<A>, ApiError> {
     let mut keys = call.conditions.clone();
     conditions::resource_tags(&mut keys, tags);
     Ok(authorize(&call.caller, &keys, action, arn)?)
@@ -167,19 +168,19 @@ pub fn authorize_new_tags(
     tags: &BTreeMap<String, String>,
 ) -> Result<(), ApiError> {
     if !tags.is_empty() {
-        call.authorize("acm:AddTagsToCertificate", &call.scope.arn("acm", "certificate/*"))?;
+        call.authorize(action::acm::AddTagsToCertificate, &call.scope.arn("acm", "certificate/*"))?;
     }
     Ok(())
 }
 
 /// Finds a resource of any kind that has tags, notes it for the audit record, and decides whether the caller may do
 /// `action` with it; with a certificate that takes `of_certificates`, the action that only certificates have, too.
-pub fn authorize_resource(
+pub fn authorize_resource<A: Action>(
     call: &mut Call<'_>,
-    action: &str,
-    of_certificates: &str,
+    action: A,
+    of_certificates: impl Action,
     arn: &str,
-) -> Result<(BTreeMap<String, String>, Allowed), ApiError> {
+) -> Result<(BTreeMap<String, String>, Permit<A>), ApiError> {
     validate::length("ResourceArn", arn.chars().count(), 20, 2048)?;
     call.notes.parameter("resourceArn", arn);
     let row = Taggable::of(arn).map_err(resource_error)?;

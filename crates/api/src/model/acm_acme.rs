@@ -6,7 +6,8 @@ use outlast_domain::acme::{
     self, AUTHORIZATION_BEHAVIORS, Account, AuthorizationBehavior, Binding, CONTACTS, Contact,
     DomainScope, Endpoint, Idempotency, Validation, ValidationStatus,
 };
-use outlast_domain::identity::Allowed;
+use outlast_domain::identity::Permit;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -493,13 +494,13 @@ pub fn find_endpoint(call: &mut Call<'_>, arn: &str) -> Result<Endpoint, ApiErro
 pub fn authorize_issuing(
     call: &mut Call<'_>,
     authority: &acme::Authority,
-) -> Result<Allowed, ApiError> {
+) -> Result<Permit<action::acm_pca::IssueCertificate>, ApiError> {
     let scope = call.scope.clone();
     let found = acme::authority_of(&mut call.work, &scope, authority)?;
     call.notes.resource(found.arn(), "AWS::ACMPCA::CertificateAuthority");
     call.conditions.set("acm-pca:TemplateArn", outlast_domain::acm::template_arn());
     let (work, access) = call.split();
-    Ok(outlast_domain::ca::authorize(work, access, "acm-pca:IssueCertificate", &found)?)
+    Ok(outlast_domain::ca::authorize(work, access, action::acm_pca::IssueCertificate, &found)?)
 }
 
 /// Finds an external account binding and notes it for the audit record.

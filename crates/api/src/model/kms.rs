@@ -6,7 +6,8 @@ use outlast_crypto::Secret;
 use outlast_crypto::keys::{KEY_SPECS, KeySpec, KeyUsage};
 use outlast_crypto::signatures::Message;
 use outlast_domain::arn::Scope;
-use outlast_domain::identity::Allowed;
+use outlast_domain::identity::Permit;
+use outlast_domain::identity::action::{Action, Encrypts};
 use outlast_domain::kms::{self, EncryptionContext, Grant, Key, KeyState};
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -257,15 +258,16 @@ pub fn key_by_id(call: &mut Call<'_>, name: &str) -> Result<Key, ApiError> {
 }
 
 /// Finds a key of the caller's own account by its id or ARN, for the operations that take no other.
-pub fn own_key(call: &mut Call<'_>, action: &str, name: &str) -> Result<Key, ApiError> {
+pub fn own_key<A: Action>(call: &mut Call<'_>, _: A, name: &str) -> Result<Key, ApiError> {
     let key = key_by_id(call, name)?;
     if key.account() != call.scope.account {
         return Err(ApiError::new(
             "AccessDeniedException",
             format!(
-                "User: {} is not authorized to perform: {action} on resource: {} because the \
-                 operation does not work across accounts",
+                "User: {} is not authorized to perform: {} on resource: {} because the operation \
+                 does not work across accounts",
                 call.caller.principal.arn(),
+                A::NAME,
                 key.arn()
             ),
         ));
@@ -446,39 +448,38 @@ pub fn data_key_length(
     }
 }
 
-/// A data key of `length` bytes under a key, for the operation named: plaintext and ciphertext.
-pub fn data_key(
+/// A data key of `length` bytes under a key, for an operation: plaintext and ciphertext.
+pub fn data_key<A: Encrypts>(
     call: &mut Call<'_>,
-    operation: &str,
+    action: A,
     key: &Key,
     context: &EncryptionContext,
     plaintext: &Secret,
 ) -> Result<Vec<u8>, ApiError> {
-    let allowed = may_make(call, operation, key, context)?;
-    under_key(call, operation, key, context, plaintext, &allowed)
+    let allowed = may_make(call, action, key, context)?;
+    under_key(call, key, context, plaintext, &allowed)
 }
 
-fn may_make(
+fn may_make<A: Encrypts>(
     call: &mut Call<'_>,
-    operation: &str,
+    action: A,
     key: &Key,
     context: &EncryptionContext,
-) -> Result<Allowed, ApiError> {
+) -> Result<Permit<A>, ApiError> {
     call.conditions.set("kms:EncryptionAlgorithm", "SYMMETRIC_DEFAULT");
-    call.authorize_key(&format!("kms:{operation}"), key, Some(context))
+    call.authorize_key(action, key, Some(context))
 }
 
-fn under_key(
+fn under_key<A: Encrypts>(
     call: &mut Call<'_>,
-    operation: &str,
     key: &Key,
     context: &EncryptionContext,
     plaintext: &Secret,
-    allowed: &Allowed,
+    allowed: &Permit<A>,
 ) -> Result<Vec<u8>, ApiError> {
     let plaintext =
         kms::PlaintextRef { algorithm: "SYMMETRIC_DEFAULT", context, bytes: plaintext.expose() };
-    Ok(kms::encrypt(&mut call.work, call.ring, key, operation, plaintext, allowed)?)
+    Ok(kms::encrypt(&mut call.work, call.ring, key, A::OPERATION, plaintext, allowed)?)
 }
 
 /// A key pair whose private half is encrypted under a key: what both operations have in common.
@@ -491,10 +492,10 @@ pub struct DataKeyPair {
     pub public: Vec<u8>,
 }
 
-/// Makes a data key pair for the operation named.
-pub fn data_key_pair(
+/// Makes a data key pair for an operation.
+pub fn data_key_pair<A: Encrypts>(
     call: &mut Call<'_>,
-    operation: &str,
+    action: A,
     key: &Key,
     context: &EncryptionContext,
     spec: &str,
@@ -506,12 +507,12 @@ pub fn data_key_pair(
     call.conditions.set("kms:DataKeyPairSpec", spec);
     let row = KeySpec::by_name(spec).ok_or_else(|| ApiError::validation("KeyPairSpec"))?;
     // Before the work of making a key pair, which only who is allowed can ask for.
-    let allowed = may_make(call, operation, key, context)?;
+    let allowed = may_make(call, action, key, context)?;
     let stored = row.generate().map_err(kms::KmsError::from)?;
     let private = row.to_pkcs8(&stored).map_err(kms::KmsError::from)?;
     let loaded = row.load(&stored).map_err(kms::KmsError::from)?;
     let public = loaded.public_key().map(<[u8]>::to_vec).unwrap_or_default();
-    let ciphertext = under_key(call, operation, key, context, &private, &allowed)?;
+    let ciphertext = under_key(call, key, context, &private, &allowed)?;
     Ok(DataKeyPair { private, ciphertext, public })
 }
 

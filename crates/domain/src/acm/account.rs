@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{AcmError, TokenUse};
 use crate::arn::Scope;
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::work::Work;
 
 /// Days before the end of a certificate at which expiry events begin, when nobody has said.
@@ -21,8 +21,9 @@ pub struct Configuration {
 pub fn configuration(
     work: &mut Work<'_>,
     scope: &Scope,
-    _: &Allowed,
+    permit: &Permit<action::acm::GetAccountConfiguration>,
 ) -> Result<Configuration, AcmError> {
+    permit.opens(&scope.arn("acm", "*"))?;
     let stored = work.get(&place(scope))?;
     Ok(stored.unwrap_or(Configuration { days_before_expiry: DEFAULT_DAYS }))
 }
@@ -34,8 +35,9 @@ pub fn configure(
     scope: &Scope,
     days_before_expiry: Option<i64>,
     token: &str,
-    _: &Allowed,
+    permit: &Permit<action::acm::PutAccountConfiguration>,
 ) -> Result<(), AcmError> {
+    permit.opens(&scope.arn("acm", "*"))?;
     let days_before_expiry = days_before_expiry.unwrap_or(DEFAULT_DAYS);
     if !(1..=DEFAULT_DAYS).contains(&days_before_expiry) {
         return Err(AcmError::Validation(format!(

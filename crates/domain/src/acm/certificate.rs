@@ -10,8 +10,8 @@ use super::{AcmError, handed, renew};
 
 pub use super::handed::{AcmeOrder, FORGET_ENDED, Handed, issue_for_acme, revoke_for_acme};
 use crate::arn::{Arn, Scope};
-use crate::ca::{self, Authority, CaError};
-use crate::identity::Allowed;
+use crate::ca::{self, Authority, CaError, RevokeAt};
+use crate::identity::{Permit, action};
 use crate::work::Work;
 use crate::{Fault, ids};
 
@@ -193,7 +193,12 @@ impl Certificate {
     }
 
     /// Its text.
-    pub fn text(&self, work: &mut Work<'_>, _: &Allowed) -> Result<Text, AcmError> {
+    pub fn text(
+        &self,
+        work: &mut Work<'_>,
+        permit: &Permit<impl action::ReadsCertificate>,
+    ) -> Result<Text, AcmError> {
+        permit.opens(&self.arn())?;
         Ok(text(work, &self.scope, &self.record.id)?)
     }
 
@@ -201,8 +206,9 @@ impl Certificate {
     pub fn text_if_there(
         &self,
         work: &mut Work<'_>,
-        _: &Allowed,
+        permit: &Permit<action::acm::SearchCertificates>,
     ) -> Result<Option<Text>, AcmError> {
+        permit.opens(&self.scope.arn("acm", "certificate/*"))?;
         Ok(work.get(&text_place(&self.scope, &self.record.id))?)
     }
 
@@ -316,7 +322,12 @@ fn id_of(text: &str) -> Result<&str, AcmError> {
 }
 
 /// Deletes a certificate with its key. It stays valid, and stays on record at its CA.
-pub fn delete(work: &mut Work<'_>, certificate: &Certificate, _: &Allowed) -> Result<(), AcmError> {
+pub fn delete(
+    work: &mut Work<'_>,
+    certificate: &Certificate,
+    permit: &Permit<action::acm::DeleteCertificate>,
+) -> Result<(), AcmError> {
+    permit.opens(&certificate.arn())?;
     if certificate.record.origin == Origin::Acme {
         return Err(AcmError::Conflict(
             "A certificate that an ACME client has the key of cannot be deleted; it is deleted by itself a year \
@@ -351,8 +362,9 @@ pub fn set_options(
     work: &mut Work<'_>,
     mut certificate: Certificate,
     options: Options,
-    _: &Allowed,
+    permit: &Permit<action::acm::UpdateCertificateOptions>,
 ) -> Result<(), AcmError> {
+    permit.opens(&certificate.arn())?;
     if certificate.record.origin != Origin::Managed {
         return Err(AcmError::InvalidState(format!(
             "Certificate {} was not requested here and has no options.",
@@ -404,9 +416,10 @@ pub fn revoke(
     mut certificate: Certificate,
     authority: &Authority,
     reason: &str,
-    _: &Allowed,
-    at_authority: &Allowed,
+    permit: &Permit<action::acm::RevokeCertificate>,
+    at: RevokeAt<'_>,
 ) -> Result<(), AcmError> {
+    permit.opens(&certificate.arn())?;
     let Some((_, name)) = REASONS.iter().find(|(name, _)| *name == reason) else {
         return Err(AcmError::Validation(format!(
             "A private CA does not revoke for the reason {reason}: its certificates are not put on hold."
@@ -419,7 +432,7 @@ pub fn revoke(
         )));
     }
     let serial = certificate.record.details.serial.clone();
-    match ca::revoke(work, authority, &serial, name, at_authority) {
+    match ca::revoke(work, authority, &serial, name, at) {
         // Revoked there before it was noted here.
         Ok(()) | Err(CaError::AlreadyProcessed(_)) => {}
         Err(CaError::Fault(fault)) => return Err(fault.into()),

@@ -7,7 +7,7 @@ use outlast_pki::pem;
 use super::AcmError;
 use super::certificate::{self, Certificate, Origin, Text};
 use super::details::{Details, requestable};
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::work::Work;
 use crate::{Fault, limits};
 
@@ -29,8 +29,9 @@ pub fn export(
     work: &mut Work<'_>,
     mut certificate: Certificate,
     passphrase: &Secret,
-    _: &Allowed,
+    permit: &Permit<action::acm::ExportCertificate>,
 ) -> Result<Exported, AcmError> {
+    permit.opens(&certificate.arn())?;
     check_passphrase(passphrase)?;
     let refuse = |why: &str| {
         Err(AcmError::Validation(format!(

@@ -13,8 +13,8 @@ use super::details::Details;
 use super::tags::check_tags;
 use super::{AcmError, leaf};
 use crate::arn::Scope;
-use crate::ca::{Authority, Named, Validity, ValidityType};
-use crate::identity::Allowed;
+use crate::ca::{Authority, Named, RevokeAt, Validity, ValidityType};
+use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
 use crate::work::{Sweep, Work};
 use crate::{ids, limits};
@@ -57,7 +57,7 @@ pub fn issue_for_acme(
     ring: &KeyRing,
     scope: &Scope,
     order: AcmeOrder<'_>,
-    allowed: &Allowed,
+    permit: &Permit<action::acm_pca::IssueCertificate>,
 ) -> Result<Handed, AcmError> {
     check_tags(&order.tags)?;
     let authority = order.authority;
@@ -68,7 +68,7 @@ pub fn issue_for_acme(
     let alternative = order.names.iter().cloned().map(GeneralName::DnsName).collect();
     let named = Named { subject: order.subject, alternative };
     let request = (order.csr, Some(named));
-    let issued = leaf::issue(work, ring, authority, request, period, account, allowed)
+    let issued = leaf::issue(work, ring, authority, request, period, account, permit)
         .map_err(super::refused_by_authority)?;
     let (x509, text) = leaf::read(authority, issued)?;
     let record = Record {
@@ -106,11 +106,12 @@ pub fn revoke_for_acme(
     certificate: Certificate,
     authority: &Authority,
     reason: &str,
-    allowed: &Allowed,
+    permit: &Permit<action::acm::RevokeCertificate>,
+    at: RevokeAt<'_>,
 ) -> Result<(), AcmError> {
     let name =
         REASONS.iter().find(|(_, known)| *known == reason).map_or("UNSPECIFIED", |row| row.0);
-    revoke(work, certificate, authority, name, allowed, allowed)
+    revoke(work, certificate, authority, name, permit, at)
 }
 
 /// When the record of a certificate that ACME has handed out is to go.

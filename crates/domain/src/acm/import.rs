@@ -10,7 +10,7 @@ use super::certificate::{self, Certificate, Origin, Record, Text};
 use super::details::{Details, requestable};
 use super::tags::{Tags, check_tags};
 use crate::arn::Scope;
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::work::Work;
 use crate::{ids, limits};
 
@@ -33,8 +33,11 @@ pub fn import(
     work: &mut Work<'_>,
     scope: &Scope,
     new: Import<'_>,
-    _: &Allowed,
+    permit: &Permit<action::acm::ImportCertificate>,
 ) -> Result<String, AcmError> {
+    permit.opens(
+        &new.replaces.as_ref().map_or_else(|| scope.arn("acm", "certificate/*"), Certificate::arn),
+    )?;
     check_tags(&new.tags)?;
     let x509 = one_certificate(new.certificate)?;
     let key = private_key(new.private_key)?;

@@ -11,18 +11,20 @@ use outlast_pki::{csr, name};
 
 use super::certificate::Text;
 use crate::ca::{self, Authority, CaError, Issued, Requester, Validity, ValidityType, permission};
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
 use crate::work::Work;
 use crate::{Fault, limits};
+
+type MayIssue = Permit<action::acm_pca::IssueCertificate>;
 
 /// Who issues a certificate, and who the one that goes with it, if there is one.
 #[derive(Clone, Copy)]
 pub struct Issuers<'a> {
     /// The authority, with the right to issue there.
-    pub authority: (&'a Authority, &'a Allowed),
+    pub authority: (&'a Authority, &'a MayIssue),
     /// Its partner, with the right to issue there.
-    pub partner: Option<(&'a Authority, &'a Allowed)>,
+    pub partner: Option<(&'a Authority, &'a MayIssue)>,
 }
 
 /// A new key with its certificate.
@@ -88,8 +90,8 @@ impl Issuers<'_> {
         let requester = requester(authority, account);
         let allowed_both = (allowed, at_partner);
         let pair = ca::issue_pair(work, ring, both, new, &paired_request, requester, allowed_both)?;
-        let issued = ca::certificate(work, authority, &pair.certificate, allowed)?;
-        let paired = ca::certificate(work, partner, &pair.paired, at_partner)?;
+        let issued = ca::issued(work, authority, &pair.certificate)?;
+        let paired = ca::issued(work, partner, &pair.paired)?;
         Ok(Leaves {
             own: Leaf::new(authority, stored, issued)?,
             paired: Some(Leaf::new(partner, paired_stored, paired)?),
@@ -128,12 +130,12 @@ pub(super) fn issue(
     (request, named): (&[u8], Option<ca::Named>),
     period: (Option<Validity>, Validity),
     account: &str,
-    allowed: &Allowed,
+    allowed: &MayIssue,
 ) -> Result<Issued, CaError> {
     let new = ca::NewCertificate { named, ..new(authority, request, period) };
     let requester = requester(authority, account);
     let arn = ca::issue_for(work, ring, authority, new, requester, allowed)?;
-    ca::certificate(work, authority, &arn, allowed)
+    ca::issued(work, authority, &arn)
 }
 
 fn new<'a>(

@@ -14,7 +14,9 @@ use super::leaf::{Issuers, template_arn};
 use super::{AcmError, failure_reason};
 use crate::arn::Scope;
 use crate::ca::{self, Authority, CaError, permission};
-use crate::identity::{Allowed, Caller, PolicyCache};
+use crate::identity::access::by_permission;
+use crate::identity::action::{self, Action};
+use crate::identity::{Caller, Permit, PolicyCache};
 use crate::keyring::KeyRing;
 use crate::kms::Access;
 use crate::policy::ConditionKeys;
@@ -74,8 +76,9 @@ pub fn renew(
     work: &mut Work<'_>,
     ring: &KeyRing,
     mut certificate: Certificate,
-    _: &Allowed,
+    permit: &Permit<action::acm::RenewCertificate>,
 ) -> Result<(), AcmError> {
+    permit.opens(&certificate.arn())?;
     check_renewable(&certificate, work.now_ms())?;
     let (reason, text) = match attempt(work, ring, &mut certificate) {
         Ok(()) => return Ok(()),
@@ -248,30 +251,39 @@ fn permitted(
     work: &mut Work<'_>,
     certificate: &Certificate,
     arn: &str,
-) -> Result<(Authority, Allowed), Failed> {
+) -> Result<(Authority, Permit<action::acm_pca::IssueCertificate>), Failed> {
     let authority = ca::find(work, &certificate.scope, arn)?;
     let account = certificate.scope.account.as_str();
-    let is_shared = authority.scope().account != account;
-    let mut allowed = |action: &str| {
-        if is_shared {
-            return shared(work, &authority, account, action);
-        }
-        permission::allowed(work, &authority, permission::CERTIFICATE_MANAGER, account, action)
-    };
-    let may_get = allowed("GetCertificate")?;
-    let may_issue = allowed("IssueCertificate")?.filter(|_| may_get.is_some());
-    may_issue.map(|allowed| (authority, allowed)).ok_or(Failed::NotPermitted)
+    let may_get = held(work, &authority, account, action::acm_pca::GetCertificate)?;
+    let may_issue = held(work, &authority, account, action::acm_pca::IssueCertificate)?;
+    may_issue
+        .filter(|_| may_get.is_some())
+        .map(|permit| (authority, permit))
+        .ok_or(Failed::NotPermitted)
 }
 
-/// Whether the policy of an authority lets Certificate Manager's service-linked role in another account do `action`.
-fn shared(
+/// Whether Certificate Manager may do `action` with an authority for an account.
+fn held<A: Action>(
     work: &mut Work<'_>,
     authority: &Authority,
     account: &str,
-    action: &str,
-) -> Result<Option<Allowed>, CaError> {
+    action: A,
+) -> Result<Option<Permit<A>>, CaError> {
+    if authority.scope().account != account {
+        return shared(work, authority, account, action);
+    }
+    by_permission(work, authority, permission::CERTIFICATE_MANAGER, account, action)
+}
+
+/// Whether the policy of an authority lets Certificate Manager's service-linked role in another account do `action`.
+fn shared<A: Action>(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    account: &str,
+    action: A,
+) -> Result<Option<Permit<A>>, CaError> {
     let mut conditions = ConditionKeys::new();
-    if action == "IssueCertificate" {
+    if A::OPERATION == "IssueCertificate" {
         conditions.set("acm-pca:TemplateArn", template_arn());
     }
     let policies = PolicyCache::default();
@@ -283,7 +295,7 @@ fn shared(
         tokens: &[],
         context: None,
     };
-    match ca::authorize(work, access, &format!("acm-pca:{action}"), authority) {
+    match ca::authorize(work, access, action, authority) {
         Ok(allowed) => Ok(Some(allowed)),
         Err(CaError::Denied(_)) => Ok(None),
         Err(error) => Err(error),

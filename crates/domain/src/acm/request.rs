@@ -12,7 +12,7 @@ use super::tags::check_tags;
 use super::{AcmError, TokenUse, refused_by_authority, renew};
 use crate::arn::Scope;
 use crate::ca::{self, Authority};
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
 use crate::work::Work;
 use crate::{ids, limits};
@@ -53,8 +53,9 @@ pub fn request(
     ring: &KeyRing,
     scope: &Scope,
     new: NewCertificate<'_>,
-    _: &Allowed,
+    permit: &Permit<action::acm::RequestCertificate>,
 ) -> Result<String, AcmError> {
+    permit.opens(&scope.arn("acm", "certificate/*"))?;
     let token = new.token.map(|token| TokenUse::new(scope, "request", token, &new.request_digest));
     if let Some(token) = &token
         && let Some(arn) = token.earlier(work, AcmError::InvalidParameter)?

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::AcmError;
 use super::certificate::{self, Certificate, Record};
 use crate::arn::Scope;
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::limits;
 use crate::work::Work;
 
@@ -66,8 +66,9 @@ pub fn search(
     work: &Work<'_>,
     scope: &Scope,
     search: &Search<'_>,
-    _: &Allowed,
+    permit: &Permit<impl action::ListsCertificates>,
 ) -> Result<Found, AcmError> {
+    permit.opens(&scope.arn("acm", "certificate/*"))?;
     let prefix = certificate::prefix(scope);
     let mut best: BTreeMap<(SortKey, String), Record> = BTreeMap::new();
     let mut more = false;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{AcmError, certificate};
 use crate::acme;
 use crate::arn::{Arn, Scope};
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::limits;
 use crate::work::Work;
 
@@ -59,19 +59,15 @@ impl Taggable {
     }
 }
 
-/// The tags of a resource.
-pub fn list(work: &mut Work<'_>, scope: &Scope, arn: &str, _: &Allowed) -> Result<Tags, AcmError> {
-    (Taggable::of(arn)?.tags)(work, scope, arn)
-}
-
 /// Adds or replaces tags.
 pub fn add(
     work: &mut Work<'_>,
     scope: &Scope,
     arn: &str,
     more: Tags,
-    _: &Allowed,
+    permit: &Permit<impl action::AddsTags>,
 ) -> Result<(), AcmError> {
+    permit.opens(arn)?;
     let row = Taggable::of(arn)?;
     let mut tags = (row.tags)(work, scope, arn)?;
     tags.extend(more);
@@ -85,8 +81,9 @@ pub fn remove(
     scope: &Scope,
     arn: &str,
     which: &[(String, Option<String>)],
-    _: &Allowed,
+    permit: &Permit<impl action::RemovesTags>,
 ) -> Result<(), AcmError> {
+    permit.opens(arn)?;
     let row = Taggable::of(arn)?;
     let mut tags = (row.tags)(work, scope, arn)?;
     tags.retain(|key, value| {

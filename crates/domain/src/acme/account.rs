@@ -9,7 +9,7 @@ use super::{AcmeError, Binding, Contact, Endpoint, Kind, is_id, new_id};
 use crate::acm::AcmError;
 use crate::identity::session::trusts_service;
 use crate::identity::{
-    Allowed, Caller, Entry, Identity, IdentityError, PolicyCache, Principal, Role,
+    Caller, Entry, Identity, IdentityError, Permit, PolicyCache, Principal, Role, action,
 };
 use crate::policy::Kind as PolicyKind;
 use crate::work::{Page, Work};
@@ -227,8 +227,9 @@ pub fn accounts(
     endpoint: &Endpoint,
     marker: Option<&str>,
     limit: usize,
-    _: &Allowed,
+    permit: &Permit<action::acm::ListAcmeAccounts>,
 ) -> Result<Page<Account>, AcmError> {
+    permit.opens(&endpoint.arn())?;
     let page = work.page::<Record>(&prefix(endpoint.id()), marker, limit)?;
     let items = page.items.into_iter();
     let items = items.map(|record| Account { endpoint: endpoint.clone(), record }).collect();
@@ -270,8 +271,9 @@ pub fn deactivate_account(work: &mut Work<'_>, account: &mut Account) -> Result<
 pub fn revoke_account(
     work: &mut Work<'_>,
     mut account: Account,
-    _: &Allowed,
+    permit: &Permit<action::acm::RevokeAcmeAccount>,
 ) -> Result<(), AcmError> {
+    permit.opens(&account.endpoint.arn())?;
     match account.record.status {
         AccountStatus::Revoked => Ok(()),
         AccountStatus::Deactivated => {

@@ -16,7 +16,7 @@ use super::{AcmeError, Endpoint, Kind, is_id, new_id};
 use crate::acm::AcmError;
 use crate::arn::{Arn, Scope};
 use crate::identity::session::trusts_service;
-use crate::identity::{Allowed, Entry, IdentityError, PolicyCache, Role};
+use crate::identity::{Entry, IdentityError, Permit, PolicyCache, Role, action};
 use crate::limits;
 use crate::work::{Page, Work};
 
@@ -137,9 +137,10 @@ pub fn create_binding(
     work: &mut Work<'_>,
     endpoint: &Endpoint,
     new: NewBinding<'_>,
-    _: &Allowed,
-    _: &Allowed,
+    permit: &Permit<action::acm::CreateAcmeExternalAccountBinding>,
+    may_pass: &Permit<action::iam::PassRole>,
 ) -> Result<Binding, AcmError> {
+    permit.opens(&endpoint.arn())?;
     let scope = endpoint.scope();
     let operation = format!("binding/{}", endpoint.id());
     if let Some(id) = new.token.earlier(work, scope, &operation)?
@@ -148,6 +149,7 @@ pub fn create_binding(
         return Ok(Binding { endpoint: endpoint.clone(), record });
     }
     let role = role(work, scope, new.role_arn)?;
+    may_pass.opens(&role.arn())?;
     // Which account it will be for is not known yet: a condition on it must allow any.
     if !trusts_service(new.policies, &role, SERVICE_PRINCIPAL, "acm-acme-")? {
         return Err(AcmError::Validation(format!(
@@ -234,8 +236,9 @@ pub fn bindings(
     endpoint: &Endpoint,
     marker: Option<&str>,
     limit: usize,
-    _: &Allowed,
+    permit: &Permit<action::acm::ListAcmeExternalAccountBindings>,
 ) -> Result<Page<Binding>, AcmError> {
+    permit.opens(&endpoint.arn())?;
     let page = work.page::<Record>(&prefix(endpoint.id()), marker, limit)?;
     let items = page.items.into_iter();
     let items = items.map(|record| Binding { endpoint: endpoint.clone(), record }).collect();
@@ -246,8 +249,9 @@ pub fn bindings(
 pub fn credentials(
     work: &mut Work<'_>,
     binding: &Binding,
-    _: &Allowed,
+    permit: &Permit<action::acm::GetAcmeExternalAccountBindingCredentials>,
 ) -> Result<Secret, AcmError> {
+    permit.opens(&binding.arn())?;
     let place = secret_place(binding.endpoint.id(), binding.id());
     Ok(work.secret(&place)?.ok_or(crate::Fault::Damaged(place))?)
 }
@@ -256,8 +260,9 @@ pub fn credentials(
 pub fn revoke_binding(
     work: &mut Work<'_>,
     mut binding: Binding,
-    _: &Allowed,
+    permit: &Permit<action::acm::RevokeAcmeExternalAccountBinding>,
 ) -> Result<(), AcmError> {
+    permit.opens(&binding.arn())?;
     if binding.record.revoked_ms.is_none() {
         binding.record.revoked_ms = Some(work.now_ms());
         binding.record.updated_ms = work.now_ms();
@@ -267,7 +272,12 @@ pub fn revoke_binding(
 }
 
 /// Deletes a binding with its key.
-pub fn delete_binding(work: &mut Work<'_>, binding: &Binding, _: &Allowed) -> Result<(), AcmError> {
+pub fn delete_binding(
+    work: &mut Work<'_>,
+    binding: &Binding,
+    permit: &Permit<action::acm::DeleteAcmeExternalAccountBinding>,
+) -> Result<(), AcmError> {
+    permit.opens(&binding.arn())?;
     work.delete(&place(binding.endpoint.id(), binding.id()));
     work.delete(&secret_place(binding.endpoint.id(), binding.id()));
     work.delete(&binding_count_place(binding.endpoint.id(), binding.id()));

@@ -24,7 +24,8 @@ use crate::acm::certificate::{self as acm, AcmeOrder, Origin};
 use crate::acm::conditions::{self, Wanted};
 use crate::acm::{AcmError, details, template_arn};
 use crate::ca;
-use crate::identity::{Allowed, Caller, PolicyCache, authorize};
+use crate::identity::access::{at_issuing_authority, by_certificate_key};
+use crate::identity::{Caller, Permit, PolicyCache, action, authorize};
 use crate::keyring::KeyRing;
 use crate::kms::Access;
 use crate::policy::ConditionKeys;
@@ -96,6 +97,11 @@ impl Certificate {
         &self.record.arn
     }
 
+    /// ARN of the authority that has issued it.
+    pub fn authority(&self) -> &str {
+        &self.record.authority
+    }
+
     /// The certificate and those above it but for the root, PEM.
     pub fn chain(&self) -> &str {
         &self.record.chain
@@ -164,9 +170,9 @@ pub fn finalize(
     let tags = endpoint.certificate_tags();
     conditions.set_request_tags(tags);
     let certificates = endpoint.scope().arn("acm", "certificate/*");
-    authorize(given.caller, &conditions, "acm:RequestCertificate", &certificates)?;
+    authorize(given.caller, &conditions, action::acm::RequestCertificate, &certificates)?;
     if !tags.is_empty() {
-        authorize(given.caller, &conditions, "acm:AddTagsToCertificate", &certificates)?;
+        authorize(given.caller, &conditions, action::acm::AddTagsToCertificate, &certificates)?;
     }
     let access = Access {
         caller: given.caller,
@@ -175,7 +181,7 @@ pub fn finalize(
         tokens: &[],
         context: None,
     };
-    let allowed = ca::authorize(work, access, "acm-pca:IssueCertificate", &authority)?;
+    let allowed = ca::authorize(work, access, action::acm_pca::IssueCertificate, &authority)?;
     let wanted = AcmeOrder {
         authority: &authority,
         csr: given.csr,
@@ -426,8 +432,9 @@ fn is_revoked(work: &mut Work<'_>, certificate: &Certificate) -> Result<bool, Ac
 pub enum Holder<'a> {
     /// An account, and who acts for it.
     Account(&'a Account, &'a Caller),
-    /// Whoever has signed the request with the certificate's own key (RFC 8555, section 7.6).
-    CertificateKey,
+    /// Whoever has signed the request with this key, a DER `SubjectPublicKeyInfo`, which must be the certificate's own
+    /// (RFC 8555, section 7.6).
+    CertificateKey(&'a [u8]),
 }
 
 /// What is known of a request to revoke.
@@ -454,6 +461,10 @@ const REASONS: &[(u8, &str)] = &[
     (10, "A_A_COMPROMISE"),
 ];
 
+/// The permit to revoke a certificate, and the one to do so at the authority, if that takes one.
+type MayRevoke =
+    (Permit<action::acm::RevokeCertificate>, Option<Permit<action::acm_pca::RevokeCertificate>>);
+
 /// The permission of an account's role to revoke: as Certificate Manager's RevokeCertificate takes it, but that a CA of
 /// its own account needs to allow nothing more.
 fn authorize_revocation(
@@ -461,7 +472,7 @@ fn authorize_revocation(
     caller: &Caller,
     certificate: &Certificate,
     revocation: &Revocation<'_>,
-) -> Result<Allowed, AcmeError> {
+) -> Result<MayRevoke, AcmeError> {
     let scope = certificate.endpoint.scope();
     let mut keys = revocation.conditions.clone();
     match acm::find(work, scope, certificate.arn()) {
@@ -475,8 +486,8 @@ fn authorize_revocation(
         Err(error) => return Err(error.into()),
     }
     keys.set("acm:CertificateKeyPairOrigin", Origin::Acme.name());
-    let allowed = authorize(caller, &keys, "acm:RevokeCertificate", certificate.arn())?;
-    match ca::find(work, scope, &certificate.record.authority) {
+    let permit = authorize(caller, &keys, action::acm::RevokeCertificate, certificate.arn())?;
+    let at_authority = match ca::find(work, scope, &certificate.record.authority) {
         Ok(authority) if authority.scope().account != scope.account => {
             let access = Access {
                 caller,
@@ -485,13 +496,13 @@ fn authorize_revocation(
                 tokens: &[],
                 context: None,
             };
-            ca::authorize(work, access, "acm-pca:RevokeCertificate", &authority)?;
+            Some(ca::authorize(work, access, action::acm_pca::RevokeCertificate, &authority)?)
         }
         // One that is gone revokes nothing.
-        Ok(_) | Err(ca::CaError::NotFound(_)) => {}
+        Ok(_) | Err(ca::CaError::NotFound(_)) => None,
         Err(error) => return Err(error.into()),
-    }
-    Ok(allowed)
+    };
+    Ok((permit, at_authority))
 }
 
 /// Whether the account has the certificate, or valid authorizations for all its names.
@@ -520,8 +531,14 @@ pub fn revoke(
             "The reason must be 0 to 5, 9 or 10: certificates are not put on hold.",
         ));
     };
-    let allowed = match &revocation.holder {
-        Holder::CertificateKey => Allowed { by_grant: false },
+    let (permit, at_authority) = match &revocation.holder {
+        Holder::CertificateKey(signer) => {
+            let permit = by_certificate_key(certificate, signer)?.ok_or_else(|| {
+                let why = "The key that has signed is not the certificate's.";
+                AcmeError::new(Kind::UNAUTHORIZED, why)
+            })?;
+            (permit, None)
+        }
         Holder::Account(account, caller) => {
             if !may_revoke(work, account, certificate)? {
                 return Err(AcmeError::new(
@@ -537,10 +554,15 @@ pub fn revoke(
     }
     let scope = certificate.endpoint.scope();
     let authority = ca::find(work, scope, &certificate.record.authority)?;
+    let at_authority = match at_authority {
+        Some(permit) => permit,
+        None => at_issuing_authority(&permit, certificate, &authority)?,
+    };
+    let at = ca::RevokeAt { authority: &at_authority, partner: None };
     match acm::by_serial(work, &authority, &certificate.record.serial)? {
-        Some(kept) => acm::revoke_for_acme(work, kept, &authority, reason, &allowed)?,
+        Some(kept) => acm::revoke_for_acme(work, kept, &authority, reason, &permit, at)?,
         // Certificate Manager has forgotten it.
-        None => ca::revoke(work, &authority, &certificate.record.serial, reason, &allowed)?,
+        None => ca::revoke(work, &authority, &certificate.record.serial, reason, at)?,
     }
     Ok(())
 }

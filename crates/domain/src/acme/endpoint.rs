@@ -9,7 +9,7 @@ use super::{is_id, new_id, nonce};
 use crate::acm::AcmError;
 use crate::arn::{Arn, Scope};
 use crate::ca;
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::work::{Page, Work};
 use crate::{Fault, limits};
 
@@ -183,9 +183,11 @@ pub fn create_endpoint(
     work: &mut Work<'_>,
     scope: &Scope,
     new: NewEndpoint,
-    _: &Allowed,
-    _: &Allowed,
+    permit: &Permit<action::acm::CreateAcmeEndpoint>,
+    may_issue: &Permit<action::acm_pca::IssueCertificate>,
 ) -> Result<String, AcmError> {
+    permit.opens(&scope.arn("acm", "acme-endpoint/*"))?;
+    may_issue.opens(&new.authority.arn)?;
     if let Some(id) = new.token.earlier(work, scope, "endpoint")? {
         return Ok(scope.arn("acm", &format!("acme-endpoint/{id}")));
     }
@@ -269,8 +271,9 @@ pub fn endpoints(
     scope: &Scope,
     marker: Option<&str>,
     limit: usize,
-    _: &Allowed,
+    permit: &Permit<action::acm::ListAcmeEndpoints>,
 ) -> Result<Page<Endpoint>, AcmError> {
+    permit.opens(&scope.arn("acm", "*"))?;
     let page = work.page::<Record>(&prefix(scope), marker, limit)?;
     let items = page.items.into_iter().map(|record| Endpoint { scope: scope.clone(), record });
     Ok(Page { items: items.collect(), next: page.next })
@@ -281,12 +284,17 @@ pub fn update_endpoint(
     work: &mut Work<'_>,
     mut endpoint: Endpoint,
     update: UpdateEndpoint,
-    _: &Allowed,
+    permit: &Permit<action::acm::UpdateAcmeEndpoint>,
+    may_issue: Option<&Permit<action::acm_pca::IssueCertificate>>,
 ) -> Result<(), AcmError> {
+    permit.opens(&endpoint.arn())?;
     let record = &mut endpoint.record;
     record.authorization = update.authorization.unwrap_or(record.authorization);
     record.contact = update.contact.unwrap_or(record.contact);
     if let Some(authority) = update.authority {
+        if authority.arn != record.authority.arn {
+            Permit::required(may_issue, &authority.arn)?;
+        }
         record.authority = authority;
     }
     record.updated_ms = work.now_ms();
@@ -297,8 +305,9 @@ pub fn update_endpoint(
 pub fn delete_endpoint(
     work: &mut Work<'_>,
     endpoint: &Endpoint,
-    _: &Allowed,
+    permit: &Permit<action::acm::DeleteAcmeEndpoint>,
 ) -> Result<(), AcmError> {
+    permit.opens(&endpoint.arn())?;
     let id = endpoint.id();
     work.delete(&place(&endpoint.scope, id));
     work.delete(&home_place(id));

@@ -9,7 +9,7 @@ use super::token::Idempotency;
 use super::{DnsName, Endpoint, is_id, new_id, task};
 use crate::acm::AcmError;
 use crate::arn::Scope;
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::work::{Page, Work};
 use crate::{Fault, ids, limits};
 
@@ -169,8 +169,9 @@ pub fn create_validation(
     scope: DomainScope,
     tags: BTreeMap<String, String>,
     token: &Idempotency,
-    _: &Allowed,
+    permit: &Permit<action::acm::CreateAcmeDomainValidation>,
 ) -> Result<String, AcmError> {
+    permit.opens(&endpoint.arn())?;
     let invalid = |why: String| AcmError::Validation(format!("DomainName is not valid: {why}"));
     let name = DnsName::parse(domain).map_err(invalid)?;
     if name.is_wildcard() {
@@ -257,8 +258,9 @@ pub fn validations(
     endpoint: &Endpoint,
     marker: Option<&str>,
     limit: usize,
-    _: &Allowed,
+    permit: &Permit<action::acm::ListAcmeDomainValidations>,
 ) -> Result<Page<Validation>, AcmError> {
+    permit.opens(&endpoint.arn())?;
     let page = work.page::<Record>(&prefix(endpoint.id()), marker, limit)?;
     let items = page.items.into_iter();
     let items = items.map(|record| Validation { endpoint: endpoint.clone(), record }).collect();
@@ -270,8 +272,9 @@ pub fn update_validation(
     work: &mut Work<'_>,
     mut validation: Validation,
     scope: Option<DomainScope>,
-    _: &Allowed,
+    permit: &Permit<action::acm::UpdateAcmeDomainValidation>,
 ) -> Result<(), AcmError> {
+    permit.opens(&validation.arn())?;
     let now_ms = work.now_ms();
     if let Some(scope) = scope {
         check_scope(scope)?;
@@ -291,8 +294,9 @@ pub fn update_validation(
 pub fn delete_validation(
     work: &mut Work<'_>,
     validation: &Validation,
-    _: &Allowed,
+    permit: &Permit<action::acm::DeleteAcmeDomainValidation>,
 ) -> Result<(), AcmError> {
+    permit.opens(&validation.arn())?;
     let endpoint = validation.endpoint.id();
     work.delete(&place(endpoint, validation.id()));
     work.delete(&index_place(endpoint, validation.domain()));

@@ -2,19 +2,20 @@
 
 use super::authority::Authority;
 use super::{CaError, policy};
-use crate::identity::Allowed;
+use crate::identity::Permit;
+use crate::identity::action::Action;
 use crate::kms::Access;
 use crate::policy::ConditionKeys;
 use crate::work::Work;
 
-/// Decides whether the caller may do `action` (such as `acm-pca:IssueCertificate`) with the authority. In its own
+/// Decides whether the caller may do `action` with the authority. In its own
 /// account an identity policy suffices; from another one, the authority's policy must allow it, too.
-pub fn authorize(
+pub fn authorize<A: Action>(
     work: &mut Work<'_>,
     access: Access<'_>,
-    action: &str,
+    action: A,
     authority: &Authority,
-) -> Result<Allowed, CaError> {
+) -> Result<Permit<A>, CaError> {
     let policy = policy::parsed(work, access.policies, authority)?;
     let account = authority.scope().account.as_str();
     let conditions = conditions(access.conditions, authority);

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CaError, Revocation, Subject, earlier_result, names, remember, token_place};
 use crate::arn::{Arn, Scope, is_account_id};
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
 use crate::work::{Page, Work};
 use crate::{Fault, ids};
@@ -379,8 +379,9 @@ pub fn create(
     work: &mut Work<'_>,
     scope: &Scope,
     new: NewAuthority,
-    _: &Allowed,
+    permit: &Permit<action::acm_pca::CreateCertificateAuthority>,
 ) -> Result<String, CaError> {
+    permit.opens(&scope.arn("acm-pca", "certificate-authority/*"))?;
     super::lifecycle::check_tags(&new.tags)?;
     if !new.spec.signing.contains(&new.algorithm) {
         let possible: Vec<_> = new.spec.signing.iter().filter_map(|row| row.pca_name).collect();
@@ -473,8 +474,9 @@ pub fn authorities(
     scope: &Scope,
     marker: Option<&str>,
     limit: usize,
-    _: &Allowed,
+    permit: &Permit<action::acm_pca::ListCertificateAuthorities>,
 ) -> Result<Page<Authority>, CaError> {
+    permit.opens(&scope.arn("acm-pca", "certificate-authority/*"))?;
     let page = work.page::<Record>(&prefix(scope), marker, limit)?;
     let now_ms = work.now_ms();
     let authorities = page

@@ -5,7 +5,7 @@ use outlast_pki::pem;
 
 use super::CaError;
 use super::authority::{Authority, Kind, Status};
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
 use crate::limits;
 use crate::work::Work;
@@ -17,8 +17,9 @@ pub fn import_certificate(
     mut authority: Authority,
     certificate: &[u8],
     chain: Option<&[u8]>,
-    _: &Allowed,
+    permit: &Permit<action::acm_pca::ImportCertificateAuthorityCertificate>,
 ) -> Result<(), CaError> {
+    permit.opens(&authority.arn())?;
     let malformed = |error: outlast_pki::PkiError| CaError::MalformedCertificate(error.to_string());
     let invalid = |text: &str| Err(CaError::InvalidRequest(text.to_owned()));
     match authority.status() {

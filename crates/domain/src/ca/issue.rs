@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::authority::{Authority, Kind, Status};
 use super::{CaError, Subject, Validity, crl, earlier_result, names, ocsp, remember, token_place};
 use crate::arn::Scope;
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
 use crate::work::Work;
 use crate::{Fault, limits};
@@ -102,9 +102,9 @@ pub fn issue(
     ring: &KeyRing,
     authority: &Authority,
     new: NewCertificate<'_>,
-    allowed: &Allowed,
+    permit: &Permit<action::acm_pca::IssueCertificate>,
 ) -> Result<String, CaError> {
-    issue_for(work, ring, authority, new, Requester::default(), allowed)
+    issue_for(work, ring, authority, new, Requester::default(), permit)
 }
 
 /// Issues a certificate and gives its ARN.
@@ -114,8 +114,9 @@ pub fn issue_for(
     authority: &Authority,
     new: NewCertificate<'_>,
     requester: Requester<'_>,
-    _: &Allowed,
+    permit: &Permit<action::acm_pca::IssueCertificate>,
 ) -> Result<String, CaError> {
+    permit.opens(&authority.arn())?;
     check_ready(authority, &new)?;
     let token = token(authority, &new, requester);
     if let Some(token) = &token
@@ -138,7 +139,17 @@ pub fn certificate(
     work: &mut Work<'_>,
     authority: &Authority,
     arn: &str,
-    _: &Allowed,
+    permit: &Permit<action::acm_pca::GetCertificate>,
+) -> Result<Issued, CaError> {
+    permit.opens(&authority.arn())?;
+    issued(work, authority, arn)
+}
+
+/// The same for who has just had it issued.
+pub(crate) fn issued(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    arn: &str,
 ) -> Result<Issued, CaError> {
     let invalid = || CaError::InvalidArn(format!("{arn} is not the ARN of a certificate"));
     let (owner, serial) = arn.split_once("/certificate/").ok_or_else(invalid)?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::authority::{Authority, Record, Status, arn};
 use super::{CaError, Revocation};
 use crate::arn::Scope;
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::work::{Sweep, Swept, Work};
 use crate::{Fault, limits};
 
@@ -22,8 +22,9 @@ pub fn set_status(
     work: &mut Work<'_>,
     mut authority: Authority,
     update: Update,
-    _: &Allowed,
+    permit: &Permit<action::acm_pca::UpdateCertificateAuthority>,
 ) -> Result<(), CaError> {
+    permit.opens(&authority.arn())?;
     if !matches!(authority.status(), Status::Active | Status::Disabled) {
         return Err(authority.state_error("cannot be updated"));
     }
@@ -46,8 +47,9 @@ pub fn delete(
     work: &mut Work<'_>,
     mut authority: Authority,
     days: i64,
-    _: &Allowed,
+    permit: &Permit<action::acm_pca::DeleteCertificateAuthority>,
 ) -> Result<(), CaError> {
+    permit.opens(&authority.arn())?;
     if !limits::DELETION_WINDOW_DAYS.contains(&days) {
         return Err(CaError::Validation(
             "PermanentDeletionTimeInDays must be between 7 and 30, inclusive.".into(),
@@ -67,7 +69,12 @@ pub fn delete(
 }
 
 /// Takes a deletion back: the authority is as it was before, disabled or pending or expired.
-pub fn restore(work: &mut Work<'_>, mut authority: Authority, _: &Allowed) -> Result<(), CaError> {
+pub fn restore(
+    work: &mut Work<'_>,
+    mut authority: Authority,
+    permit: &Permit<action::acm_pca::RestoreCertificateAuthority>,
+) -> Result<(), CaError> {
+    permit.opens(&authority.arn())?;
     if authority.status() != Status::Deleted {
         return Err(authority.state_error("is not deleted"));
     }
@@ -86,8 +93,9 @@ pub fn add_tags(
     work: &mut Work<'_>,
     mut authority: Authority,
     tags: BTreeMap<String, String>,
-    _: &Allowed,
+    permit: &Permit<action::acm_pca::TagCertificateAuthority>,
 ) -> Result<(), CaError> {
+    permit.opens(&authority.arn())?;
     authority.require_not_deleted()?;
     authority.record.tags.extend(tags);
     check_tags(&authority.record.tags)?;
@@ -101,8 +109,9 @@ pub fn remove_tags(
     work: &mut Work<'_>,
     mut authority: Authority,
     tags: &[(String, Option<String>)],
-    _: &Allowed,
+    permit: &Permit<action::acm_pca::UntagCertificateAuthority>,
 ) -> Result<(), CaError> {
+    permit.opens(&authority.arn())?;
     authority.require_not_deleted()?;
     for (key, value) in tags {
         let found = authority.record.tags.get(key);

@@ -11,7 +11,7 @@ use outlast_pki::templates::{Kind as TemplateKind, SUBJECT_ALT_NAME};
 use super::authority::{Authority, Status, find};
 use super::issue::{NewCertificate, Requester, by_serial, check_ready, make, read_request, token};
 use super::{CaError, Passthrough, canonical_serial, earlier_result, remember};
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
 use crate::work::Work;
 
@@ -51,6 +51,8 @@ pub fn partner(work: &mut Work<'_>, authority: &Authority) -> Result<Authority, 
     Ok(partner)
 }
 
+type MayIssue = Permit<action::acm_pca::IssueCertificate>;
+
 /// Issues two certificates, or none. The partner issues for `request`, a second request for the same names, from the
 /// same template and for the same time, with its own algorithm.
 pub fn issue_pair(
@@ -60,8 +62,10 @@ pub fn issue_pair(
     new: NewCertificate<'_>,
     request: &[u8],
     requester: Requester<'_>,
-    _: (&Allowed, &Allowed),
+    (permit, at_partner): (&MayIssue, &MayIssue),
 ) -> Result<Pair, CaError> {
+    permit.opens(&authority.arn())?;
+    at_partner.opens(&partner.arn())?;
     if new.template.kind != TemplateKind::EndEntity {
         return Err(CaError::InvalidArgs(
             "Paired certificates are for end entities: take an end-entity template.".into(),

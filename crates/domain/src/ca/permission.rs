@@ -8,7 +8,7 @@ use super::CaError;
 use super::authority::Authority;
 use crate::Fault;
 use crate::arn::Scope;
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::work::{Page, Work};
 
 /// The only service that can be given permissions.
@@ -54,8 +54,9 @@ pub fn create(
     principal: &str,
     source_account: &str,
     actions: BTreeSet<String>,
-    _: &Allowed,
+    permit: &Permit<action::acm_pca::CreatePermission>,
 ) -> Result<(), CaError> {
+    permit.opens(&authority.arn())?;
     authority.require_not_deleted()?;
     check_principal(principal)?;
     if source_account != authority.scope().account {
@@ -87,8 +88,9 @@ pub fn delete(
     authority: &Authority,
     principal: &str,
     source_account: &str,
-    _: &Allowed,
+    permit: &Permit<action::acm_pca::DeletePermission>,
 ) -> Result<(), CaError> {
+    permit.opens(&authority.arn())?;
     authority.require_not_deleted()?;
     let place = place(authority.scope(), authority.id(), principal, source_account);
     if !work.exists(&place)? {
@@ -107,8 +109,9 @@ pub fn list(
     authority: &Authority,
     marker: Option<&str>,
     limit: usize,
-    _: &Allowed,
+    permit: &Permit<action::acm_pca::ListPermissions>,
 ) -> Result<Page<Permission>, CaError> {
+    permit.opens(&authority.arn())?;
     authority.require_not_deleted()?;
     Ok(work.page(&prefix(authority.scope(), authority.id()), marker, limit)?)
 }
@@ -124,17 +127,6 @@ pub fn holds(
     let place = place(authority.scope(), authority.id(), principal, account);
     let found = work.get::<Permission>(&place)?;
     Ok(found.is_some_and(|permission| permission.actions.contains(action)))
-}
-
-/// Proof that a service may do `action` for `account`, if it holds that permission.
-pub fn allowed(
-    work: &mut Work<'_>,
-    authority: &Authority,
-    principal: &str,
-    account: &str,
-    action: &str,
-) -> Result<Option<Allowed>, CaError> {
-    Ok(holds(work, authority, principal, account, action)?.then(Allowed::by_permission))
 }
 
 /// Forgets the permissions of an authority that is erased.

@@ -13,7 +13,7 @@ use super::authority::Authority;
 use super::{CaError, access, find};
 use crate::Fault;
 use crate::arn::{Arn, Scope, is_account_id};
-use crate::identity::{Allowed, PolicyCache};
+use crate::identity::{Permit, PolicyCache, action};
 use crate::kms::Access;
 use crate::policy::{Kind, Policy};
 use crate::work::{Page, Work};
@@ -48,8 +48,9 @@ pub fn put(
     access: Access<'_>,
     authority: &Authority,
     text: &str,
-    _: &Allowed,
+    permit: &Permit<action::acm_pca::PutPolicy>,
 ) -> Result<(), CaError> {
+    permit.opens(&authority.arn())?;
     authority.require_not_deleted()?;
     let invalid = |error: String| CaError::InvalidPolicy(error);
     let policy =
@@ -60,7 +61,7 @@ pub fn put(
     for action in ["acm-pca:PutPolicy", "acm-pca:DeletePolicy"] {
         let (arn, caller) = (authority.arn(), access.caller);
         let may = |policy: Option<&Policy>| {
-            caller.decide(policy, account, false, &conditions, action, &arn).is_ok()
+            caller.judge(policy, account, false, &conditions, action, &arn).is_ok()
         };
         // What identity policies do not allow anyway is not taken away.
         if may(None) && !may(Some(&policy)) {
@@ -79,7 +80,12 @@ pub fn put(
 }
 
 /// The text of an authority's policy.
-pub fn text(work: &mut Work<'_>, authority: &Authority, _: &Allowed) -> Result<String, CaError> {
+pub fn text(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    permit: &Permit<action::acm_pca::GetPolicy>,
+) -> Result<String, CaError> {
+    permit.opens(&authority.arn())?;
     authority.require_not_deleted()?;
     let found = work.get::<Record>(&place(authority.scope(), authority.id()))?;
     found.map(|record| record.text).ok_or_else(|| {
@@ -88,7 +94,12 @@ pub fn text(work: &mut Work<'_>, authority: &Authority, _: &Allowed) -> Result<S
 }
 
 /// Takes an authority's policy away, if it has one.
-pub fn delete(work: &mut Work<'_>, authority: &Authority, _: &Allowed) -> Result<(), CaError> {
+pub fn delete(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    permit: &Permit<action::acm_pca::DeletePolicy>,
+) -> Result<(), CaError> {
+    permit.opens(&authority.arn())?;
     authority.require_not_deleted()?;
     Ok(erase(work, authority.scope(), authority.id())?)
 }
@@ -99,8 +110,9 @@ pub fn shared_with(
     scope: &Scope,
     marker: Option<&str>,
     limit: usize,
-    _: &Allowed,
+    permit: &Permit<action::acm_pca::ListCertificateAuthorities>,
 ) -> Result<Page<Authority>, CaError> {
+    permit.opens(&scope.arn("acm-pca", "certificate-authority/*"))?;
     let prefix = format!("ca/shared/{}/{}/", scope.account, scope.region);
     let page = work.page::<Shared>(&prefix, marker, limit)?;
     let mut items = Vec::new();

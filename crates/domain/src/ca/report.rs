@@ -14,7 +14,7 @@ use super::issue::{Issued, issued_prefix};
 use super::revocation::{Revoked, revoked_prefix};
 use super::{CaError, Status};
 use crate::arn::{Arn, Scope};
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::work::Work;
 use crate::{Fault, ids, limits};
 
@@ -108,8 +108,9 @@ pub fn create(
     authority: &Authority,
     bucket: String,
     format: Format,
-    _: &Allowed,
+    permit: &Permit<action::acm_pca::CreateCertificateAuthorityAuditReport>,
 ) -> Result<Report, CaError> {
+    permit.opens(&authority.arn())?;
     if matches!(authority.status(), Status::PendingCertificate | Status::Deleted) {
         return Err(authority.state_error("has nothing to report on"));
     }
@@ -153,8 +154,9 @@ pub fn find(
     work: &mut Work<'_>,
     authority: &Authority,
     id: &str,
-    _: &Allowed,
+    permit: &Permit<action::acm_pca::DescribeCertificateAuthorityAuditReport>,
 ) -> Result<Report, CaError> {
+    permit.opens(&authority.arn())?;
     let found = match ids::uuid_bytes(id) {
         Some(_) => work.get(&place(authority.scope(), authority.id(), id))?,
         None => None,

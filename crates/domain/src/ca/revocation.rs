@@ -7,7 +7,7 @@ use super::authority::{Authority, Status};
 use super::{CaError, crl, ocsp, responder};
 use crate::Fault;
 use crate::arn::Scope;
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::work::{Swept, Work};
 
 /// `RevocationConfiguration`: what is on.
@@ -82,6 +82,15 @@ pub struct Revoked {
     pub not_after: i64,
 }
 
+/// The permits to revoke a certificate.
+#[derive(Clone, Copy)]
+pub struct RevokeAt<'a> {
+    /// At its authority.
+    pub authority: &'a Permit<action::acm_pca::RevokeCertificate>,
+    /// At the authority of the certificate that was issued together with it, if one was.
+    pub partner: Option<&'a Permit<action::acm_pca::RevokeCertificate>>,
+}
+
 /// Revokes a certificate by its serial number, in hexadecimal with or without colons; and with it the one that was
 /// issued together with it.
 pub fn revoke(
@@ -89,8 +98,9 @@ pub fn revoke(
     authority: &Authority,
     serial: &str,
     reason: &str,
-    _: &Allowed,
+    at: RevokeAt<'_>,
 ) -> Result<(), CaError> {
+    at.authority.opens(&authority.arn())?;
     match authority.status() {
         Status::Active | Status::Disabled | Status::Expired => {}
         Status::PendingCertificate | Status::Deleted => {
@@ -109,6 +119,7 @@ pub fn revoke(
         return Err(CaError::AlreadyProcessed("The certificate is revoked already.".into()));
     }
     if let Some((partner, serial)) = super::paired(work, authority, &serial)? {
+        Permit::required(at.partner, &partner.arn())?;
         revoke_one(work, &partner, &serial, reason)?;
     }
     Ok(())

@@ -1,27 +1,104 @@
 //! Decisions: what a caller's policies say.
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 
+use super::action::{self, Action};
 use super::principal::{Identity, Principal};
+use crate::acme;
 use crate::arn::Arn;
+use crate::ca::{Authority, CaError, permission};
 use crate::policy::{self, ConditionKeys, Decision, Kind, Policy, Question};
+use crate::work::Work;
 use crate::{Fault, limits};
 
-/// Proof that a principal may do one action on one resource. Only this crate makes it.
+/// The right to do one action on one resource, once it has been decided: only this module makes one.
+///
+/// What does the action takes a permit for it and asks it whether it [opens](Permit::opens) the resource at hand. A
+/// permit for another action does not compile:
+///
+/// ```compile_fail,E0308
+/// # use outlast_domain::identity::{Permit, action};
+/// fn sign(permit: &Permit<action::kms::Sign>) {}
+/// fn misuse(permit: &Permit<action::kms::Verify>) {
+///     sign(permit);
+/// }
+/// ```
+///
+/// nor does one where a list of actions is wanted that does not have its own:
+///
+/// ```compile_fail,E0277
+/// # use outlast_domain::identity::{Permit, action};
+/// fn decrypt(permit: &Permit<impl action::Decrypts>) {}
+/// fn misuse(permit: &Permit<action::kms::Encrypt>) {
+///     decrypt(permit);
+/// }
+/// ```
+///
+/// nor one that was made by hand, or copied:
+///
+/// ```compile_fail,E0451
+/// # use outlast_domain::identity::{Permit, action};
+/// let forged: Permit<action::kms::Sign> = Permit {
+///     resource: "*".to_owned(),
+///     by_grant: false,
+///     action: std::marker::PhantomData,
+/// };
+/// ```
+///
+/// ```compile_fail,E0624
+/// # use outlast_domain::identity::{Permit, action};
+/// let forged = Permit::<action::kms::Sign>::new("*", false);
+/// ```
+///
+/// ```compile_fail,E0599
+/// # use outlast_domain::identity::{Permit, action};
+/// fn keep(permit: &Permit<action::kms::Sign>) -> Permit<action::kms::Sign> {
+///     Permit::clone(permit)
+/// }
+/// ```
+///
+/// nor an action of one's own:
+///
+/// ```compile_fail,E0603
+/// # use outlast_domain::identity::action;
+/// #[derive(Clone, Copy)]
+/// struct Anything;
+/// impl action::sealed::Sealed for Anything {}
+/// ```
 #[derive(Debug)]
-pub struct Allowed {
-    /// Whether it was a grant that allowed what policies did not.
-    pub(crate) by_grant: bool,
+pub struct Permit<A: Action> {
+    resource: String,
+    by_grant: bool,
+    action: PhantomData<A>,
 }
 
-impl Allowed {
-    /// A service has been given permission to do it by itself; [`crate::ca::permission`] has looked.
-    pub(crate) fn by_permission() -> Self {
-        Self { by_grant: false }
+impl<A: Action> Permit<A> {
+    /// The only place that makes one: below, where something is decided.
+    fn new(resource: &str, by_grant: bool) -> Self {
+        Self { resource: resource.to_owned(), by_grant, action: PhantomData }
+    }
+
+    /// Whether this is the permit for `resource`. Any other answer is a mistake of this program, not of a caller.
+    pub fn opens(&self, resource: &str) -> Result<(), Fault> {
+        if self.resource == resource {
+            return Ok(());
+        }
+        Err(Fault::Misused(A::NAME))
+    }
+
+    /// What was asked for does `A` on `resource`, too, and that must have been permitted.
+    pub fn required(permit: Option<&Self>, resource: &str) -> Result<(), Fault> {
+        permit.ok_or(Fault::Misused(A::NAME))?.opens(resource)
+    }
+
+    /// Whether it was a grant that allowed what policies did not.
+    pub(crate) fn by_grant(&self) -> bool {
+        self.by_grant
     }
 }
 
@@ -115,8 +192,23 @@ impl Caller {
         self.policies.iter().chain(&self.session).any(|policy| policy.asks_for(name))
     }
 
-    /// Asks `question` of a resource with (or without) a policy of its own, in `account`.
-    pub(crate) fn decide(
+    /// Decides whether the caller may do `action` on a resource with (or without) a policy of its own, in `account`.
+    /// `granted` says that a grant allows what policies do not deny.
+    pub(crate) fn decide<A: Action>(
+        &self,
+        resource_policy: Option<&Policy>,
+        account: &str,
+        granted: bool,
+        keys: &ConditionKeys,
+        _: A,
+        resource: &str,
+    ) -> Result<Permit<A>, Denied> {
+        self.judge(resource_policy, account, granted, keys, A::NAME, resource)?;
+        Ok(Permit::new(resource, granted))
+    }
+
+    /// What [`Self::decide`] would say, for those who only want to know: it permits nothing.
+    pub(crate) fn judge(
         &self,
         resource_policy: Option<&Policy>,
         account: &str,
@@ -124,7 +216,7 @@ impl Caller {
         keys: &ConditionKeys,
         action: &str,
         resource: &str,
-    ) -> Result<Allowed, Denied> {
+    ) -> Result<(), Denied> {
         let (arn, role_arn, user_id) =
             (self.principal.arn(), self.principal.role_arn(), self.principal.unique_id());
         let question = Question {
@@ -140,13 +232,8 @@ impl Caller {
             resource,
             keys,
         };
-        let denied = |because: String, explicit: bool| Denied {
-            principal: arn.clone(),
-            action: action.to_owned(),
-            resource: resource.to_owned(),
-            because,
-            explicit,
-        };
+        let denied =
+            |because: String, explicit: bool| self.denied(action, resource, because, explicit);
         let decision = policy::decide(resource_policy, account, &self.policies, granted, &question);
         match decision {
             Decision::Allow => {}
@@ -165,17 +252,80 @@ impl Caller {
                 true,
             ));
         }
-        Ok(Allowed { by_grant: granted })
+        Ok(())
+    }
+
+    fn denied(&self, action: &str, resource: &str, because: String, explicit: bool) -> Denied {
+        Denied {
+            principal: self.principal.arn(),
+            action: action.to_owned(),
+            resource: resource.to_owned(),
+            because,
+            explicit,
+        }
     }
 }
 
 /// Decides whether the caller may do `action` on a resource that has no policy of its own.
-pub fn authorize(
+pub fn authorize<A: Action>(
     caller: &Caller,
     keys: &ConditionKeys,
-    action: &str,
+    action: A,
     resource: &str,
-) -> Result<Allowed, Denied> {
-    let account = Arn::parse(resource).map_or("", |arn| arn.account);
+) -> Result<Permit<A>, Denied> {
+    let arn = Arn::parse(resource);
+    if arn.as_ref().is_some_and(has_policy) {
+        let because = "because its own policy was not asked".to_owned();
+        return Err(caller.denied(A::NAME, resource, because, false));
+    }
+    let account = arn.map_or("", |arn| arn.account);
     caller.decide(None, account, false, keys, action, resource)
+}
+
+/// Whether it is a key or an authority, whose policies have a say: [`crate::kms::authorize`] and
+/// [`crate::ca::authorize`] ask them.
+fn has_policy(arn: &Arn<'_>) -> bool {
+    let is_one = |kind: &str| arn.resource.strip_prefix(kind).is_some_and(|id| id != "*");
+    match arn.service {
+        "kms" => is_one("key/"),
+        "acm-pca" => is_one("certificate-authority/"),
+        _ => false,
+    }
+}
+
+/// Decides whether a service may do an action with an authority for `account` by itself: the authority must have given
+/// it that permission.
+pub(crate) fn by_permission<A: Action>(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    service: &str,
+    account: &str,
+    _: A,
+) -> Result<Option<Permit<A>>, CaError> {
+    let holds = permission::holds(work, authority, service, account, A::OPERATION)?;
+    Ok(holds.then(|| Permit::new(&authority.arn(), false)))
+}
+
+/// Decides whether whoever has signed a request with the key `signer` (a DER `SubjectPublicKeyInfo`) may have a
+/// certificate revoked: it must be the certificate's own key (RFC 8555, section 7.6).
+pub(crate) fn by_certificate_key(
+    certificate: &acme::Certificate,
+    signer: &[u8],
+) -> Result<Option<Permit<action::acm::RevokeCertificate>>, Fault> {
+    let is_own = certificate.public_key()? == signer;
+    Ok(is_own.then(|| Permit::new(certificate.arn(), false)))
+}
+
+/// Decides whether Certificate Manager may have a certificate of ACME revoked at its authority, for somebody who may
+/// revoke it: it is the authority that has issued it.
+pub(crate) fn at_issuing_authority(
+    permit: &Permit<action::acm::RevokeCertificate>,
+    certificate: &acme::Certificate,
+    authority: &Authority,
+) -> Result<Permit<action::acm_pca::RevokeCertificate>, Fault> {
+    permit.opens(certificate.arn())?;
+    if certificate.authority() != authority.arn() {
+        return Err(Fault::Misused(action::acm_pca::RevokeCertificate::NAME));
+    }
+    Ok(Permit::new(&authority.arn(), false))
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use outlast_crypto::{Secret, digests};
 use serde::{Deserialize, Serialize};
 
-use super::access::{Allowed, Caller, Denied, PolicyCache};
+use super::access::{Caller, Denied, Permit, PolicyCache};
+use super::action::{self, Action};
 use super::directory::{self, AccessKey, Entry, IdentityError, Role, User};
 use super::{Identity, Principal};
 use crate::policy::{self, ConditionKeys, Grant, Kind, Policy, Question};
@@ -89,13 +90,13 @@ impl Credential {
 /// Decides whether the caller may do `action` (`sts:AssumeRole`, `sts:TagSession` or `sts:SetSourceIdentity`) with
 /// `role`: its trust policy must allow it, and in another
 /// account, or where it trusts the whole account, the caller's policies, too.
-pub fn authorize_assume(
+pub fn authorize_assume<A: Action>(
     caller: &Caller,
     conditions: &ConditionKeys,
     cache: &PolicyCache,
-    action: &str,
+    action: A,
     role: &Role,
-) -> Result<Allowed, AssumeError> {
+) -> Result<Permit<A>, AssumeError> {
     let trust = cache.parse(Kind::Trust, &role.trust, &role.arn())?;
     Ok(caller.decide(Some(&trust), &role.account, false, conditions, action, &role.arn())?)
 }
@@ -139,13 +140,30 @@ pub enum AssumeError {
     Fault(#[from] Fault),
 }
 
+/// The permits to begin a session.
+pub struct MayAssume {
+    /// To begin one at all.
+    pub role: Permit<action::sts::AssumeRole>,
+    /// To give it tags.
+    pub tags: Option<Permit<action::sts::TagSession>>,
+    /// To give it a source identity.
+    pub source_identity: Option<Permit<action::sts::SetSourceIdentity>>,
+}
+
 /// Begins a session of a role.
 pub fn assume(
     work: &mut Work<'_>,
     role: &Role,
     new: NewSession,
-    _: &Allowed,
+    may: &MayAssume,
 ) -> Result<Issued, Fault> {
+    may.role.opens(&role.arn())?;
+    if !new.tags.is_empty() {
+        Permit::required(may.tags.as_ref(), &role.arn())?;
+    }
+    if new.source_identity.is_some() {
+        Permit::required(may.source_identity.as_ref(), &role.arn())?;
+    }
     let access_key_id = ids::base32("ASIA", 16)?;
     let secret = Secret::new(ids::base32("", 40)?.into_bytes());
     let token = ids::base32("", 344)?;

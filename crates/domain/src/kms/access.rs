@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::grant::{self, Grant, Way};
 use super::record::Key;
 use super::{EncryptionContext, KmsError, alias};
-use crate::identity::{Allowed, Caller, PolicyCache};
+use crate::identity::action::{self, Action};
+use crate::identity::{Caller, Permit, PolicyCache};
 use crate::policy::{ConditionKeys, Kind, Policy};
 use crate::work::Work;
 
@@ -35,13 +36,13 @@ fn default_policy(account: &str) -> String {
     )
 }
 
-/// Decides whether the caller may do `action` (such as `kms:Decrypt`) with the key.
-pub fn authorize(
+/// Decides whether the caller may do `action` with the key.
+pub fn authorize<A: Action>(
     work: &mut Work<'_>,
     access: Access<'_>,
-    action: &str,
+    action: A,
     key: &Key,
-) -> Result<Allowed, KmsError> {
+) -> Result<Permit<A>, KmsError> {
     let named = grant::check_tokens(work, key, access.tokens)?;
     let policy = policy_of(access.policies, key)?;
     let conditions = conditions(work, access, key, &policy)?;
@@ -56,14 +57,13 @@ pub fn authorize(
     if denied.explicit {
         return Err(denied.into());
     }
-    let Some(operation) = action.strip_prefix("kms:") else { return Err(denied.into()) };
-    match grant::allows(work, access, operation, key, &named)? {
+    match grant::allows(work, access, A::OPERATION, key, &named)? {
         None => return Err(denied.into()),
         Some(Way::Direct) => {}
         // As in a key policy, an account as grantee leaves it to its own identity policies.
         Some(Way::Account) => {
             let account = access.caller.principal.account.as_str();
-            access.caller.decide(None, account, false, &conditions, action, &arn)?;
+            access.caller.judge(None, account, false, &conditions, A::NAME, &arn)?;
         }
     }
     Ok(access.caller.decide(Some(&policy), key.account(), true, &conditions, action, &arn)?)
@@ -78,10 +78,10 @@ pub fn authorize_retire(
     access: Access<'_>,
     key: &Key,
     found: &Grant,
-) -> Result<Allowed, KmsError> {
+) -> Result<Permit<action::kms::RetireGrant>, KmsError> {
     let policy = policy_of(access.policies, key)?;
     let conditions = conditions(work, access, key, &policy)?;
-    let (action, arn) = ("kms:RetireGrant", key.arn());
+    let (action, arn) = (action::kms::RetireGrant, key.arn());
     let caller = access.caller;
     let way = found
         .retired_by(caller)
@@ -108,7 +108,7 @@ pub fn check_policy(
     if bypass {
         return Ok(());
     }
-    let decision = access.caller.decide(
+    let decision = access.caller.judge(
         Some(&policy),
         account,
         false,
@@ -134,8 +134,9 @@ pub fn put_policy(
     work: &mut Work<'_>,
     mut key: Key,
     text: String,
-    _: &Allowed,
+    permit: &Permit<action::kms::PutKeyPolicy>,
 ) -> Result<(), KmsError> {
+    permit.opens(&key.arn())?;
     key.require_kept()?;
     key.record.policy = Some(text);
     Ok(key.save(work)?)

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::KmsError;
 use super::record::Key;
 use crate::arn::Scope;
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::work::{Page, Work};
 use crate::{Fault, limits};
 
@@ -35,8 +35,10 @@ pub fn create_alias(
     scope: &Scope,
     name: &str,
     key: &Key,
-    _: &Allowed,
+    (for_alias, for_key): (&Permit<action::kms::CreateAlias>, &Permit<action::kms::CreateAlias>),
 ) -> Result<(), KmsError> {
+    for_alias.opens(&scope.arn("kms", name))?;
+    for_key.opens(&key.arn())?;
     let rest = after_prefix(name)?;
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"/_-".contains(&byte);
     if rest.is_empty() || name.len() > 256 || !rest.bytes().all(allowed) {
@@ -81,16 +83,29 @@ pub fn after_prefix(name: &str) -> Result<&str, KmsError> {
     })
 }
 
+/// The permits to point an alias at another key.
+pub struct MayUpdate<'a> {
+    /// For the alias.
+    pub alias: &'a Permit<action::kms::UpdateAlias>,
+    /// For the key that it stood for.
+    pub current: &'a Permit<action::kms::UpdateAlias>,
+    /// For the key that it will stand for.
+    pub key: &'a Permit<action::kms::UpdateAlias>,
+}
+
 /// Points an alias at another key of the same kind and use.
 pub fn update_alias(
     work: &mut Work<'_>,
     name: &str,
     key: &Key,
     current: &Key,
-    _: (&Allowed, &Allowed),
+    may: &MayUpdate<'_>,
 ) -> Result<(), KmsError> {
     let scope = key.scope();
+    may.alias.opens(&scope.arn("kms", name))?;
+    may.key.opens(&key.arn())?;
     let mut alias = get(work, scope, name)?;
+    may.current.opens(&scope.arn("kms", &format!("key/{}", alias.target)))?;
     key.require_kept()?;
     if key.spec().is_symmetric() != current.spec().is_symmetric() || key.usage() != current.usage()
     {
@@ -135,9 +150,11 @@ pub fn delete_alias(
     work: &mut Work<'_>,
     scope: &Scope,
     name: &str,
-    _: &Allowed,
+    (for_alias, for_key): (&Permit<action::kms::DeleteAlias>, &Permit<action::kms::DeleteAlias>),
 ) -> Result<(), KmsError> {
+    for_alias.opens(&scope.arn("kms", name))?;
     let alias = get(work, scope, name)?;
+    for_key.opens(&scope.arn("kms", &format!("key/{}", alias.target)))?;
     leave(work, scope, &alias.target)?;
     work.delete(&place(scope, name));
     work.delete(&by_key_place(scope, &alias.target, name));
@@ -151,8 +168,9 @@ pub fn aliases(
     key: Option<&Key>,
     marker: Option<&str>,
     limit: usize,
-    _: &Allowed,
+    permit: &Permit<action::kms::ListAliases>,
 ) -> Result<Page<Alias>, KmsError> {
+    permit.opens(&scope.arn("kms", "alias/*"))?;
     let Some(key) = key else { return Ok(work.page(&prefix(scope), marker, limit)?) };
     let page = work.page::<String>(&by_key_place(scope, key.id(), ""), marker, limit)?;
     let mut items = Vec::with_capacity(page.items.len());

@@ -11,7 +11,7 @@ use super::access::Access;
 use super::record::Key;
 use super::{EncryptionContext, KmsError};
 use crate::arn::{Arn, Scope, is_account_id};
-use crate::identity::{Allowed, Caller, Denied};
+use crate::identity::{Caller, Denied, Permit, action};
 use crate::work::{Page, Work};
 use crate::{Fault, ids, limits};
 
@@ -207,11 +207,12 @@ pub fn create_grant(
     access: Access<'_>,
     key: &Key,
     new: NewGrant,
-    allowed: &Allowed,
+    permit: &Permit<action::kms::CreateGrant>,
 ) -> Result<Grant, KmsError> {
+    permit.opens(&key.arn())?;
     key.require_enabled()?;
     check(key, &new)?;
-    if allowed.by_grant && !is_covered(work, access, key, &new)? {
+    if permit.by_grant() && !is_covered(work, access, key, &new)? {
         return Err(KmsError::Denied(Denied {
             principal: access.caller.principal.arn(),
             action: "kms:CreateGrant".to_owned(),
@@ -258,7 +259,7 @@ fn is_covered(
 ) -> Result<bool, KmsError> {
     let (caller, action) = (access.caller, "kms:CreateGrant");
     let account = caller.principal.account.as_str();
-    let by_identity = caller.decide(None, account, false, access.conditions, action, &key.arn());
+    let by_identity = caller.judge(None, account, false, access.conditions, action, &key.arn());
     Ok(index::of_caller(work, key, caller)?.iter().any(|grant| {
         let may = match grant.is_for(caller) {
             Some(Way::Direct) => true,
@@ -275,8 +276,9 @@ pub fn grants(
     key: &Key,
     marker: Option<&str>,
     limit: usize,
-    _: &Allowed,
+    permit: &Permit<action::kms::ListGrants>,
 ) -> Result<Page<Grant>, KmsError> {
+    permit.opens(&key.arn())?;
     Ok(index::page(work, key, marker, limit)?)
 }
 
@@ -297,8 +299,9 @@ pub fn retirable_grants(
     retiring: &str,
     marker: Option<&str>,
     limit: usize,
-    _: &Allowed,
+    permit: &Permit<action::kms::ListRetirableGrants>,
 ) -> Result<Page<Grant>, KmsError> {
+    permit.opens(retiring)?;
     Ok(index::retirable(work, scope, retiring, marker, limit)?)
 }
 
@@ -307,8 +310,9 @@ pub fn delete_grant(
     work: &mut Work<'_>,
     scope: &Scope,
     grant: &Grant,
-    _: &Allowed,
+    permit: &Permit<impl action::EndsGrant>,
 ) -> Result<(), KmsError> {
+    permit.opens(&scope.arn("kms", &format!("key/{}", grant.key_id)))?;
     Ok(index::erase(work, scope, grant)?)
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::record::{Import, Key, Material, Origin};
 use super::{KmsError, region};
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
 use crate::work::{Sweep, Swept, Work};
 use crate::{Fault, ids, limits};
@@ -54,8 +54,9 @@ pub fn import_parameters(
     key: &Key,
     algorithm: &WrappingAlgorithm,
     spec: &KeySpec,
-    _: &Allowed,
+    permit: &Permit<action::kms::GetParametersForImport>,
 ) -> Result<ImportParameters, KmsError> {
+    permit.opens(&key.arn())?;
     require_external(key)?;
     key.require_kept()?;
     let open = work.scan::<Parameters>(&place(key, ""), "", limits::MAX_OPEN_IMPORTS)?;
@@ -83,8 +84,9 @@ pub fn import_material(
     work: &mut Work<'_>,
     key: Key,
     new: NewMaterial<'_>,
-    _: &Allowed,
+    permit: &Permit<action::kms::ImportKeyMaterial>,
 ) -> Result<(Key, String), KmsError> {
+    permit.opens(&key.arn())?;
     require_external(&key)?;
     key.require_kept()?;
     let (material, algorithm) = unwrap(work, &key, &new)?;
@@ -164,8 +166,9 @@ pub fn delete_material(
     ring: &KeyRing,
     mut key: Key,
     material_id: Option<&str>,
-    _: &Allowed,
+    permit: &Permit<action::kms::DeleteImportedKeyMaterial>,
 ) -> Result<(Key, Option<String>), KmsError> {
+    permit.opens(&key.arn())?;
     require_external(&key)?;
     let id = material_id.unwrap_or_else(|| key.material_id()).to_owned();
     if id.is_empty() {

@@ -7,7 +7,7 @@ use outlast_crypto::keys::{KeySpec, KeyUsage};
 use super::record::{Key, Material, Origin, Record, Regions, place, prefix};
 use super::{KmsError, alias};
 use crate::arn::{Arn, Scope};
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::work::{Page, Work};
 use crate::{ids, limits};
 
@@ -34,8 +34,9 @@ pub fn create(
     work: &mut Work<'_>,
     scope: &Scope,
     new: NewKey,
-    _: &Allowed,
+    permit: &Permit<action::kms::CreateKey>,
 ) -> Result<Key, KmsError> {
+    permit.opens(&scope.arn("kms", "key/*"))?;
     check_tags(&new.tags)?;
     let material_id = match new.origin {
         Origin::Own => ids::hex::<32>()?,
@@ -123,8 +124,9 @@ pub fn keys(
     scope: &Scope,
     marker: Option<&str>,
     limit: usize,
-    _: &Allowed,
+    permit: &Permit<action::kms::ListKeys>,
 ) -> Result<Page<Key>, KmsError> {
+    permit.opens(&scope.arn("kms", "key/*"))?;
     let page = work.page::<Record>(&prefix(scope), marker, limit)?;
     let now_ms = work.now_ms();
     let keys = page
@@ -141,8 +143,9 @@ pub fn describe(
     work: &mut Work<'_>,
     mut key: Key,
     description: String,
-    _: &Allowed,
+    permit: &Permit<action::kms::UpdateKeyDescription>,
 ) -> Result<(), KmsError> {
+    permit.opens(&key.arn())?;
     key.require_kept()?;
     key.record.description = description;
     Ok(key.save(work)?)
@@ -153,8 +156,9 @@ pub fn add_tags(
     work: &mut Work<'_>,
     mut key: Key,
     tags: BTreeMap<String, String>,
-    _: &Allowed,
+    permit: &Permit<action::kms::TagResource>,
 ) -> Result<Key, KmsError> {
+    permit.opens(&key.arn())?;
     key.require_kept()?;
     key.record.tags.extend(tags);
     check_tags(&key.record.tags)?;
@@ -167,8 +171,9 @@ pub fn remove_tags(
     work: &mut Work<'_>,
     mut key: Key,
     names: &[String],
-    _: &Allowed,
+    permit: &Permit<action::kms::UntagResource>,
 ) -> Result<(), KmsError> {
+    permit.opens(&key.arn())?;
     key.require_kept()?;
     key.record.tags.retain(|name, _| !names.contains(name));
     Ok(key.save(work)?)

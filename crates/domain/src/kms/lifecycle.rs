@@ -3,17 +3,31 @@
 use super::record::{Deletion, Key, KeyState, Record, place, scope_of};
 use super::{KmsError, alias, grant, import, region, usage};
 use crate::arn::Scope;
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::work::{Sweep, Swept, Work};
 use crate::{Fault, limits};
 
-/// Switches a key on or off.
-pub fn set_enabled(
+/// Switches a key on.
+pub fn enable(
     work: &mut Work<'_>,
-    mut key: Key,
-    enabled: bool,
-    _: &Allowed,
+    key: Key,
+    permit: &Permit<action::kms::EnableKey>,
 ) -> Result<Key, KmsError> {
+    permit.opens(&key.arn())?;
+    set_enabled(work, key, true)
+}
+
+/// Switches a key off.
+pub fn disable(
+    work: &mut Work<'_>,
+    key: Key,
+    permit: &Permit<action::kms::DisableKey>,
+) -> Result<Key, KmsError> {
+    permit.opens(&key.arn())?;
+    set_enabled(work, key, false)
+}
+
+fn set_enabled(work: &mut Work<'_>, mut key: Key, enabled: bool) -> Result<Key, KmsError> {
     if !matches!(key.state(), KeyState::Enabled | KeyState::Disabled) {
         return Err(key.wrong_state());
     }
@@ -27,8 +41,9 @@ pub fn schedule_deletion(
     work: &mut Work<'_>,
     mut key: Key,
     window_days: i64,
-    _: &Allowed,
+    permit: &Permit<action::kms::ScheduleKeyDeletion>,
 ) -> Result<Key, KmsError> {
+    permit.opens(&key.arn())?;
     if !limits::DELETION_WINDOW_DAYS.contains(&window_days) {
         return Err(KmsError::Validation(
             "PendingWindowInDays must be between 7 and 30, inclusive.".into(),
@@ -47,7 +62,12 @@ pub fn schedule_deletion(
 }
 
 /// Takes back a scheduled deletion. The key is disabled afterwards, as on AWS.
-pub fn cancel_deletion(work: &mut Work<'_>, mut key: Key, _: &Allowed) -> Result<Key, KmsError> {
+pub fn cancel_deletion(
+    work: &mut Work<'_>,
+    mut key: Key,
+    permit: &Permit<action::kms::CancelKeyDeletion>,
+) -> Result<Key, KmsError> {
+    permit.opens(&key.arn())?;
     if key.require_kept().is_ok() {
         return Err(KmsError::InvalidState(format!("{} is not pending deletion.", key.arn())));
     }

@@ -10,7 +10,7 @@ use super::KmsError;
 use super::key;
 use super::record::Key;
 use crate::arn::Scope;
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
 use crate::work::Work;
 use crate::{Fault, ids};
@@ -23,8 +23,9 @@ pub fn public_key(
     work: &mut Work<'_>,
     ring: &KeyRing,
     key: &Key,
-    _: &Allowed,
+    permit: &Permit<action::kms::GetPublicKey>,
 ) -> Result<Vec<u8>, KmsError> {
+    permit.opens(&key.arn())?;
     if key.spec().is_symmetric() {
         return Err(KmsError::UnsupportedOperation(format!(
             "{} is a symmetric key and has no public key",
@@ -44,8 +45,9 @@ pub fn sign(
     key: &Key,
     algorithm: &str,
     message: Message<'_>,
-    _: &Allowed,
+    permit: &Permit<action::kms::Sign>,
 ) -> Result<Vec<u8>, KmsError> {
+    permit.opens(&key.arn())?;
     let row = signing_row(key, "Sign", algorithm, message)?;
     let loaded = load(work, ring, key, key.material_id())?;
     Ok(loaded.sign(row, as_signed(row, message))?)
@@ -59,8 +61,9 @@ pub fn verify(
     algorithm: &str,
     message: Message<'_>,
     signature: &[u8],
-    _: &Allowed,
+    permit: &Permit<action::kms::Verify>,
 ) -> Result<(), KmsError> {
+    permit.opens(&key.arn())?;
     let row = signing_row(key, "Verify", algorithm, message)?;
     let loaded = load(work, ring, key, key.material_id())?;
     let spki = loaded.public_key().ok_or_else(|| Fault::Damaged(key.arn()))?;
@@ -107,8 +110,9 @@ pub fn encrypt(
     key: &Key,
     operation: &str,
     plaintext: PlaintextRef<'_>,
-    _: &Allowed,
+    permit: &Permit<impl action::Encrypts>,
 ) -> Result<Vec<u8>, KmsError> {
+    permit.opens(&key.arn())?;
     let PlaintextRef { algorithm, context, bytes } = plaintext;
     require_encryption(key, operation, algorithm, context)?;
     let loaded = load(work, ring, key, key.material_id())?;
@@ -145,8 +149,9 @@ pub fn decrypt(
     key: &Key,
     operation: &str,
     ciphertext: CiphertextRef<'_>,
-    _: &Allowed,
+    permit: &Permit<impl action::Decrypts>,
 ) -> Result<Plaintext, KmsError> {
+    permit.opens(&key.arn())?;
     let CiphertextRef { algorithm, context, blob } = ciphertext;
     require_encryption(key, operation, algorithm, context)?;
     let open = |loaded: &dyn outlast_crypto::keys::Key, aad: &[u8], body: &[u8]| {
@@ -181,8 +186,9 @@ pub fn mac(
     key: &Key,
     algorithm: &str,
     message: &[u8],
-    _: &Allowed,
+    permit: &Permit<action::kms::GenerateMac>,
 ) -> Result<Vec<u8>, KmsError> {
+    permit.opens(&key.arn())?;
     require_mac(key, "GenerateMac", algorithm)?;
     Ok(load(work, ring, key, key.material_id())?.mac(algorithm, message)?)
 }
@@ -195,8 +201,9 @@ pub fn verify_mac(
     algorithm: &str,
     message: &[u8],
     mac: &[u8],
-    _: &Allowed,
+    permit: &Permit<action::kms::VerifyMac>,
 ) -> Result<(), KmsError> {
+    permit.opens(&key.arn())?;
     require_mac(key, "VerifyMac", algorithm)?;
     let loaded = load(work, ring, key, key.material_id())?;
     loaded.verify_mac(algorithm, message, mac).map_err(|error| match error {
@@ -213,8 +220,9 @@ pub fn derive_shared_secret(
     key: &Key,
     algorithm: &str,
     public_key: &[u8],
-    _: &Allowed,
+    permit: &Permit<action::kms::DeriveSharedSecret>,
 ) -> Result<Secret, KmsError> {
+    permit.opens(&key.arn())?;
     require_usage(key, KeyUsage::KeyAgreement, "DeriveSharedSecret")?;
     require_algorithm(key, algorithm, key.spec().key_agreement)?;
     key.require_enabled()?;
@@ -234,8 +242,9 @@ pub fn encapsulate(
     ring: &KeyRing,
     key: &Key,
     algorithm: &str,
-    _: &Allowed,
+    permit: &Permit<action::kms::Encapsulate>,
 ) -> Result<(Secret, Vec<u8>), KmsError> {
+    permit.opens(&key.arn())?;
     require_encapsulation(key, "Encapsulate", algorithm)?;
     Ok(load(work, ring, key, key.material_id())?.encapsulate()?)
 }
@@ -248,8 +257,9 @@ pub fn decapsulate(
     key: &Key,
     algorithm: &str,
     ciphertext: &[u8],
-    _: &Allowed,
+    permit: &Permit<action::kms::Decapsulate>,
 ) -> Result<Secret, KmsError> {
+    permit.opens(&key.arn())?;
     require_encapsulation(key, "Decapsulate", algorithm)?;
     let loaded = load(work, ring, key, key.material_id())?;
     loaded.decapsulate(ciphertext).map_err(|error| match error {

@@ -8,7 +8,7 @@ use super::lifecycle::sibling;
 use super::record::{Deletion, Key, KeyState, Origin, Regions, place};
 use crate::Fault;
 use crate::arn::{Scope, is_region};
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::work::Work;
 
 /// What a replica has of its own.
@@ -28,8 +28,9 @@ pub fn replicate(
     work: &mut Work<'_>,
     key: &Key,
     new: NewReplica,
-    _: &Allowed,
+    permit: &Permit<action::kms::ReplicateKey>,
 ) -> Result<Key, KmsError> {
+    permit.opens(&key.arn())?;
     let Some(regions) = key.regions() else {
         return Err(KmsError::UnsupportedOperation(format!(
             "{} is not a multi-Region key.",
@@ -91,8 +92,10 @@ pub fn update_primary(
     work: &mut Work<'_>,
     key: &Key,
     region: &str,
-    _: &Allowed,
+    permit: &Permit<action::kms::UpdatePrimaryRegion>,
+    at_replica: Option<&Permit<action::kms::UpdatePrimaryRegion>>,
 ) -> Result<(), KmsError> {
+    permit.opens(&key.arn())?;
     let Some(regions) = key.regions() else {
         return Err(KmsError::UnsupportedOperation(format!(
             "{} is not a multi-Region key.",
@@ -113,6 +116,7 @@ pub fn update_primary(
     let missing =
         || KmsError::NotFound(format!("There is no replica of {} in {region}.", key.id()));
     let Some(mut replica) = sibling(work, key, region)? else { return Err(missing()) };
+    Permit::required(at_replica, &replica.arn())?;
     replica.require_enabled()?;
     let mut regions = regions.clone();
     regions.replicas.remove(region);

@@ -2,7 +2,7 @@
 
 use super::record::{Key, Material, Origin, Record, Rotation, scope_of};
 use super::{KmsError, lifecycle, region};
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::work::{Page, Sweep, Swept, Work};
 use crate::{Fault, ids, limits};
 
@@ -26,8 +26,9 @@ pub fn enable_rotation(
     work: &mut Work<'_>,
     mut key: Key,
     period_days: i64,
-    _: &Allowed,
+    permit: &Permit<action::kms::EnableKeyRotation>,
 ) -> Result<(), KmsError> {
+    permit.opens(&key.arn())?;
     if !limits::ROTATION_PERIOD_DAYS.contains(&period_days) {
         return Err(KmsError::Validation(
             "RotationPeriodInDays must be between 90 and 2560, inclusive.".into(),
@@ -44,7 +45,12 @@ pub fn enable_rotation(
 }
 
 /// Switches automatic rotation off.
-pub fn disable_rotation(work: &mut Work<'_>, mut key: Key, _: &Allowed) -> Result<(), KmsError> {
+pub fn disable_rotation(
+    work: &mut Work<'_>,
+    mut key: Key,
+    permit: &Permit<action::kms::DisableKeyRotation>,
+) -> Result<(), KmsError> {
+    permit.opens(&key.arn())?;
     require_rotatable(&key)?;
     if key.origin() == Origin::External {
         return Err(unsupported(&key, "has imported key material, which rotates on demand only"));
@@ -58,8 +64,9 @@ pub fn disable_rotation(work: &mut Work<'_>, mut key: Key, _: &Allowed) -> Resul
 pub fn rotation_status(
     work: &mut Work<'_>,
     key: &Key,
-    _: &Allowed,
+    permit: &Permit<action::kms::GetKeyRotationStatus>,
 ) -> Result<Option<Rotation>, KmsError> {
+    permit.opens(&key.arn())?;
     if !key.is_symmetric_encryption() {
         return Err(unsupported(key, "is not a symmetric encryption key"));
     }
@@ -77,7 +84,12 @@ pub fn rotation_status(
 }
 
 /// Rotates now.
-pub fn rotate_on_demand(work: &mut Work<'_>, mut key: Key, _: &Allowed) -> Result<(), KmsError> {
+pub fn rotate_on_demand(
+    work: &mut Work<'_>,
+    mut key: Key,
+    permit: &Permit<action::kms::RotateKeyOnDemand>,
+) -> Result<(), KmsError> {
+    permit.opens(&key.arn())?;
     require_rotatable(&key)?;
     key.require_enabled()?;
     let rotations =
@@ -101,8 +113,9 @@ pub fn rotations(
     listed: Listed,
     marker: Option<&str>,
     limit: usize,
-    _: &Allowed,
+    permit: &Permit<action::kms::ListKeyRotations>,
 ) -> Result<Page<Material>, KmsError> {
+    permit.opens(&key.arn())?;
     if !key.is_symmetric_encryption() {
         return Err(unsupported(key, "is not a symmetric encryption key"));
     }
@@ -224,8 +237,9 @@ pub fn awaits_import(
     work: &mut Work<'_>,
     key: &Key,
     material: &Material,
-    _: &Allowed,
+    permit: &Permit<action::kms::ListKeyRotations>,
 ) -> Result<bool, KmsError> {
+    permit.opens(&key.arn())?;
     Ok(material.pending && region_without(work, key, &material.id)?.is_some())
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::KmsError;
 use super::record::Key;
 use crate::Fault;
-use crate::identity::Allowed;
+use crate::identity::{Permit, action};
 use crate::work::Work;
 
 /// The last successful cryptographic operation with a key.
@@ -27,7 +27,12 @@ pub fn record_use(work: &mut Work<'_>, key: &Key, last: &LastUse) -> Result<(), 
 }
 
 /// The last use of a key since it was made.
-pub fn last_use(work: &mut Work<'_>, key: &Key, _: &Allowed) -> Result<Option<LastUse>, KmsError> {
+pub fn last_use(
+    work: &mut Work<'_>,
+    key: &Key,
+    permit: &Permit<action::kms::GetKeyLastUsage>,
+) -> Result<Option<LastUse>, KmsError> {
+    permit.opens(&key.arn())?;
     Ok(work.get(&place(key))?)
 }
 

@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_AddTagsToCertificate.html>
 
 use outlast_domain::acm::tags as resources;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm::{Tag, authorize_certificate, find_certificate, tags};
@@ -35,7 +36,7 @@ impl Operation for AddTagsToCertificate {
         let certificate = find_certificate(call, &input.certificate_arn)?;
         call.notes.parameter("tags", serde_json::json!(tags));
         request_tags(&mut call.conditions, &tags);
-        let allowed = authorize_certificate(call, "acm:AddTagsToCertificate", &certificate)?;
+        let allowed = authorize_certificate(call, action::acm::AddTagsToCertificate, &certificate)?;
         let arn = certificate.arn();
         resources::add(&mut call.work, &call.scope, &arn, tags, &allowed)?;
         Ok(Empty {})

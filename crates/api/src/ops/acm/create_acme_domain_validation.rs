@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_CreateAcmeDomainValidation.html>
 
 use outlast_domain::acme;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -55,7 +56,7 @@ impl Operation for CreateAcmeDomainValidation {
         let endpoint = find_endpoint(call, &input.acme_endpoint_arn)?;
         call.notes.parameter("domainName", input.domain_name.as_str());
         note_scope(call, scope);
-        let action = "acm:CreateAcmeDomainValidation";
+        let action = action::acm::CreateAcmeDomainValidation;
         let allowed = authorize_tagged(call, action, &endpoint.arn(), endpoint.tags())?;
         let domain = &input.domain_name;
         let arn = acme::create_validation(

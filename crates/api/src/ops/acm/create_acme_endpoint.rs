@@ -6,6 +6,7 @@
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_CreateAcmeEndpoint.html>
 
 use outlast_domain::acme::{self, NewEndpoint};
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -64,7 +65,7 @@ impl Operation for CreateAcmeEndpoint {
         }
         note_key_algorithms(call, &wanted);
         let resource = call.scope.arn("acm", "acme-endpoint/*");
-        let allowed = call.authorize("acm:CreateAcmeEndpoint", &resource)?;
+        let allowed = call.authorize(action::acm::CreateAcmeEndpoint, &resource)?;
         let by_tag = wanted.arn.is_none();
         let Some(arn) = wanted.arn.or_else(|| tags.get(AUTHORITY_TAG).cloned()) else {
             return Err(ApiError::validation(format!(

@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_CreateAcmeExternalAccountBinding.html>
 
 use outlast_domain::acme::{self, NewBinding};
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -55,11 +56,11 @@ impl Operation for CreateAcmeExternalAccountBinding {
         request_tags(&mut call.conditions, &tags);
         let endpoint = find_endpoint(call, &input.acme_endpoint_arn)?;
         call.notes.parameter("roleArn", input.role_arn.as_str());
-        let action = "acm:CreateAcmeExternalAccountBinding";
+        let action = action::acm::CreateAcmeExternalAccountBinding;
         let allowed = authorize_tagged(call, action, &endpoint.arn(), endpoint.tags())?;
         // Whoever makes the binding gives away what the role may do.
         call.conditions.set("iam:PassedToService", SERVICE_PRINCIPAL);
-        let may_pass = call.authorize("iam:PassRole", &input.role_arn)?;
+        let may_pass = call.authorize(action::iam::PassRole, &input.role_arn)?;
         let new = NewBinding {
             role_arn: &input.role_arn,
             expires_ms,

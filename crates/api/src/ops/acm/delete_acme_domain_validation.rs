@@ -4,6 +4,7 @@
 
 use outlast_domain::acm::AcmError;
 use outlast_domain::acme;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_acme::{VALIDATION, authorize_tagged};
@@ -33,7 +34,7 @@ impl Operation for DeleteAcmeDomainValidation {
         validate::length("AcmeDomainValidationArn", arn.chars().count(), 1, 200)?;
         call.notes.parameter("acmeDomainValidationArn", arn);
         call.notes.resource(arn.to_owned(), VALIDATION);
-        let action = "acm:DeleteAcmeDomainValidation";
+        let action = action::acm::DeleteAcmeDomainValidation;
         match acme::find_validation(&mut call.work, &call.scope, arn) {
             Ok(validation) => {
                 let allowed = authorize_tagged(call, action, arn, validation.tags())?;

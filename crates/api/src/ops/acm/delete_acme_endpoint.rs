@@ -4,6 +4,7 @@
 
 use outlast_domain::acm::AcmError;
 use outlast_domain::acme;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_acme::{ENDPOINT, authorize_tagged};
@@ -35,13 +36,13 @@ impl Operation for DeleteAcmeEndpoint {
         call.notes.resource(arn.to_owned(), ENDPOINT);
         match acme::find_endpoint(&mut call.work, &call.scope, arn) {
             Ok(endpoint) => {
-                let action = "acm:DeleteAcmeEndpoint";
+                let action = action::acm::DeleteAcmeEndpoint;
                 let allowed = authorize_tagged(call, action, arn, endpoint.tags())?;
                 acme::delete_endpoint(&mut call.work, &endpoint, &allowed)?;
             }
             // AWS's model has no ResourceNotFoundException here: what is gone may be deleted again.
             Err(AcmError::NotFound(_)) => {
-                call.authorize("acm:DeleteAcmeEndpoint", arn)?;
+                call.authorize(action::acm::DeleteAcmeEndpoint, arn)?;
             }
             Err(error) => return Err(error.into()),
         }

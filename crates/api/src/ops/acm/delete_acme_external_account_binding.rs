@@ -4,6 +4,7 @@
 
 use outlast_domain::acm::AcmError;
 use outlast_domain::acme;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_acme::{BINDING, authorize_tagged};
@@ -33,7 +34,7 @@ impl Operation for DeleteAcmeExternalAccountBinding {
         validate::length("AcmeExternalAccountBindingArn", arn.chars().count(), 1, 200)?;
         call.notes.parameter("acmeExternalAccountBindingArn", arn);
         call.notes.resource(arn.to_owned(), BINDING);
-        let action = "acm:DeleteAcmeExternalAccountBinding";
+        let action = action::acm::DeleteAcmeExternalAccountBinding;
         match acme::find_binding(&mut call.work, &call.scope, arn) {
             Ok(binding) => {
                 let allowed = authorize_tagged(call, action, arn, binding.tags())?;

@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_DeleteCertificate.html>
 
 use outlast_domain::acm::certificate;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm::{authorize_certificate, find_certificate};
@@ -29,7 +30,7 @@ impl Operation for DeleteCertificate {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let certificate = find_certificate(call, &input.certificate_arn)?;
-        let allowed = authorize_certificate(call, "acm:DeleteCertificate", &certificate)?;
+        let allowed = authorize_certificate(call, action::acm::DeleteCertificate, &certificate)?;
         certificate::delete(&mut call.work, &certificate, &allowed)?;
         Ok(Empty {})
     }

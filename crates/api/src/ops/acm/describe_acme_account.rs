@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_DescribeAcmeAccount.html>
 
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_acme::{AcmeAccount, authorize_tagged, find_account, find_endpoint};
@@ -37,7 +38,7 @@ impl Operation for DescribeAcmeAccount {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let endpoint = find_endpoint(call, &input.acme_endpoint_arn)?;
-        let action = "acm:DescribeAcmeAccount";
+        let action = action::acm::DescribeAcmeAccount;
         authorize_tagged(call, action, &endpoint.arn(), endpoint.tags())?;
         let account = find_account(call, &endpoint, &input.account_url)?;
         Ok(Output { acme_account: AcmeAccount::new(&account, call) })

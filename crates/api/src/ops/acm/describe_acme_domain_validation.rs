@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_DescribeAcmeDomainValidation.html>
 
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_acme::{AcmeDomainValidation, authorize_tagged, find_validation};
@@ -36,7 +37,7 @@ impl Operation for DescribeAcmeDomainValidation {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let validation = find_validation(call, &input.acme_domain_validation_arn)?;
-        let action = "acm:DescribeAcmeDomainValidation";
+        let action = action::acm::DescribeAcmeDomainValidation;
         authorize_tagged(call, action, &validation.arn(), validation.tags())?;
         Ok(Output { acme_domain_validation: (&validation).into() })
     }

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_DescribeAcmeEndpoint.html>
 
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_acme::{AcmeEndpoint, authorize_tagged, find_endpoint};
@@ -36,7 +37,12 @@ impl Operation for DescribeAcmeEndpoint {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let endpoint = find_endpoint(call, &input.acme_endpoint_arn)?;
-        authorize_tagged(call, "acm:DescribeAcmeEndpoint", &endpoint.arn(), endpoint.tags())?;
+        authorize_tagged(
+            call,
+            action::acm::DescribeAcmeEndpoint,
+            &endpoint.arn(),
+            endpoint.tags(),
+        )?;
         Ok(Output { acme_endpoint: AcmeEndpoint::new(&endpoint, call) })
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_DescribeAcmeExternalAccountBinding.html>
 
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_acme::{AcmeExternalAccountBinding, authorize_tagged, find_binding};
@@ -36,7 +37,7 @@ impl Operation for DescribeAcmeExternalAccountBinding {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let binding = find_binding(call, &input.acme_external_account_binding_arn)?;
-        let action = "acm:DescribeAcmeExternalAccountBinding";
+        let action = action::acm::DescribeAcmeExternalAccountBinding;
         authorize_tagged(call, action, &binding.arn(), binding.tags())?;
         Ok(Output { external_account_binding: (&binding).into() })
     }

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_DescribeCertificate.html>
 
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm::{authorize_certificate, find_certificate};
@@ -37,7 +38,7 @@ impl Operation for DescribeCertificate {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let certificate = find_certificate(call, &input.certificate_arn)?;
-        let allowed = authorize_certificate(call, "acm:DescribeCertificate", &certificate)?;
+        let allowed = authorize_certificate(call, action::acm::DescribeCertificate, &certificate)?;
         let text = certificate.text(&mut call.work, &allowed)?;
         let now_ms = call.work.now_ms();
         Ok(Output { certificate: CertificateDetail::new(&certificate, &text, now_ms) })

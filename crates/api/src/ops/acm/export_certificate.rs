@@ -4,6 +4,7 @@
 
 use outlast_crypto::Secret;
 use outlast_domain::acm::export;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -53,7 +54,7 @@ impl Operation for ExportCertificate {
         validate::length("Passphrase", input.passphrase.0.len(), 4, 128)?;
         let passphrase = Secret::new(input.passphrase.0);
         let certificate = find_certificate(call, &input.certificate_arn)?;
-        let allowed = authorize_certificate(call, "acm:ExportCertificate", &certificate)?;
+        let allowed = authorize_certificate(call, action::acm::ExportCertificate, &certificate)?;
         let exported = export::export(&mut call.work, certificate, &passphrase, &allowed)?;
         let paired = exported.text.paired.map(|paired| *paired);
         let (paired_certificate, paired_certificate_chain) =

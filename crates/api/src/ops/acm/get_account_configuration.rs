@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_GetAccountConfiguration.html>
 
 use outlast_domain::acm::account;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -36,7 +37,7 @@ impl Operation for GetAccountConfiguration {
 
     fn run(call: &mut Call<'_>, _: Input) -> Result<Output, ApiError> {
         let resource = call.scope.arn("acm", "*");
-        let allowed = call.authorize("acm:GetAccountConfiguration", &resource)?;
+        let allowed = call.authorize(action::acm::GetAccountConfiguration, &resource)?;
         let found = account::configuration(&mut call.work, &call.scope, &allowed)?;
         let days_before_expiry = Some(found.days_before_expiry);
         Ok(Output { expiry_events: Some(ExpiryEvents { days_before_expiry }) })

@@ -5,6 +5,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use outlast_domain::acme;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_acme::{authorize_tagged, find_binding};
@@ -40,7 +41,7 @@ impl Operation for GetAcmeExternalAccountBindingCredentials {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let binding = find_binding(call, &input.acme_external_account_binding_arn)?;
-        let action = "acm:GetAcmeExternalAccountBindingCredentials";
+        let action = action::acm::GetAcmeExternalAccountBindingCredentials;
         let allowed = authorize_tagged(call, action, &binding.arn(), binding.tags())?;
         let key = acme::credentials(&mut call.work, &binding, &allowed)?;
         // base64url without padding is what certbot, lego and others take.

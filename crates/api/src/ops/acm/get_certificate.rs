@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_GetCertificate.html>
 
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -43,7 +44,7 @@ impl Operation for GetCertificate {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let certificate = find_certificate(call, &input.certificate_arn)?;
-        let allowed = authorize_certificate(call, "acm:GetCertificate", &certificate)?;
+        let allowed = authorize_certificate(call, action::acm::GetCertificate, &certificate)?;
         let text = certificate.text(&mut call.work, &allowed)?;
         let paired = text.paired.map(|paired| *paired);
         let (paired_certificate, paired_certificate_chain) =

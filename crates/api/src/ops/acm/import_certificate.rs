@@ -5,6 +5,7 @@
 use outlast_crypto::Secret;
 use outlast_domain::acm::certificate::Origin;
 use outlast_domain::acm::import;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -56,7 +57,7 @@ impl Operation for ImportCertificate {
         let tags = tags(input.tags.unwrap_or_default(), "InvalidTagException")?;
         request_tags(&mut call.conditions, &tags);
         call.conditions.set("acm:CertificateKeyPairOrigin", Origin::Imported.name());
-        let action = "acm:ImportCertificate";
+        let action = action::acm::ImportCertificate;
         let (replaces, allowed) = match &input.certificate_arn {
             Some(arn) => {
                 let found = find_certificate(call, arn)?;

@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_ListAcmeAccounts.html>
 
 use outlast_domain::acme;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -48,7 +49,7 @@ impl Operation for ListAcmeAccounts {
         let limit = page_limit(input.max_results)?;
         let marker = next_token(input.next_token.as_deref())?;
         let endpoint = find_endpoint(call, &input.acme_endpoint_arn)?;
-        let action = "acm:ListAcmeAccounts";
+        let action = action::acm::ListAcmeAccounts;
         let allowed = authorize_tagged(call, action, &endpoint.arn(), endpoint.tags())?;
         let page = acme::accounts(&call.work, &endpoint, marker.as_deref(), limit, &allowed)?;
         let acme_accounts = page.items.iter().map(|found| AcmeAccount::new(found, call)).collect();

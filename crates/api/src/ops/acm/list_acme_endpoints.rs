@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_ListAcmeEndpoints.html>
 
 use outlast_domain::acme;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -45,7 +46,7 @@ impl Operation for ListAcmeEndpoints {
         let limit = page_limit(input.max_results)?;
         let marker = next_token(input.next_token.as_deref())?;
         let resource = call.scope.arn("acm", "*");
-        let allowed = call.authorize("acm:ListAcmeEndpoints", &resource)?;
+        let allowed = call.authorize(action::acm::ListAcmeEndpoints, &resource)?;
         let page = acme::endpoints(&call.work, &call.scope, marker.as_deref(), limit, &allowed)?;
         let acme_endpoints =
             page.items.iter().map(|found| AcmeEndpoint::new(found, call)).collect();

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_ListCertificateDomainValidations.html>
 
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -45,7 +46,7 @@ impl Operation for ListCertificateDomainValidations {
         validate::page_limit("MaxItems", input.max_items)?;
         marker::unwrap(input.next_token.as_deref(), "InvalidArgsException")?;
         let certificate = find_certificate(call, &input.certificate_arn)?;
-        authorize_certificate(call, "acm:ListCertificateDomainValidations", &certificate)?;
+        authorize_certificate(call, action::acm::ListCertificateDomainValidations, &certificate)?;
         Ok(Output { domain_validation_summary_list: Vec::new(), next_token: None })
     }
 }

@@ -4,6 +4,7 @@
 
 use outlast_domain::acm::certificate::Record;
 use outlast_domain::acm::search::{self, Search, SortKey};
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -63,7 +64,7 @@ impl Operation for ListCertificates {
             read_place(&text).ok_or_else(wrong)
         });
         let allowed =
-            call.authorize("acm:ListCertificates", &call.scope.arn("acm", "certificate/*"))?;
+            call.authorize(action::acm::ListCertificates, &call.scope.arn("acm", "certificate/*"))?;
         let now_ms = call.work.now_ms();
         let sorted = input.sort_by.is_some();
         let found = search::search(

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_ListTagsForCertificate.html>
 
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm::{Tag, authorize_certificate, find_certificate, tag_list};
@@ -36,7 +37,7 @@ impl Operation for ListTagsForCertificate {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let certificate = find_certificate(call, &input.certificate_arn)?;
-        authorize_certificate(call, "acm:ListTagsForCertificate", &certificate)?;
+        authorize_certificate(call, action::acm::ListTagsForCertificate, &certificate)?;
         Ok(Output { tags: tag_list(certificate.record().tags.clone()) })
     }
 }

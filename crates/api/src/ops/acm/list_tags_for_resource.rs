@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_ListTagsForResource.html>
 
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm::{Tag, authorize_resource, tag_list};
@@ -35,7 +36,7 @@ impl Operation for ListTagsForResource {
     type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        let (action, own) = ("acm:ListTagsForResource", "acm:ListTagsForCertificate");
+        let (action, own) = (action::acm::ListTagsForResource, action::acm::ListTagsForCertificate);
         let (tags, _) = authorize_resource(call, action, own, &input.resource_arn)?;
         Ok(Output { tags: tag_list(tags) })
     }

@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_PutAccountConfiguration.html>
 
 use outlast_domain::acm::account;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -34,7 +35,7 @@ impl Operation for PutAccountConfiguration {
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         check_token(&input.idempotency_token)?;
         let resource = call.scope.arn("acm", "*");
-        let allowed = call.authorize("acm:PutAccountConfiguration", &resource)?;
+        let allowed = call.authorize(action::acm::PutAccountConfiguration, &resource)?;
         let days = input.expiry_events.and_then(|events| events.days_before_expiry);
         let token = &input.idempotency_token;
         account::configure(&mut call.work, &call.scope, days, token, &allowed)?;

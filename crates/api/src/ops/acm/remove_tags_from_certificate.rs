@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_RemoveTagsFromCertificate.html>
 
 use outlast_domain::acm::tags as resources;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm::{Tag, authorize_certificate, find_certificate, tags};
@@ -36,7 +37,8 @@ impl Operation for RemoveTagsFromCertificate {
         let keys: Vec<_> = which.iter().map(|(key, _)| key.clone()).collect();
         call.notes.parameter("tagKeys", keys.clone());
         call.conditions.set_many("aws:TagKeys", keys);
-        let allowed = authorize_certificate(call, "acm:RemoveTagsFromCertificate", &certificate)?;
+        let allowed =
+            authorize_certificate(call, action::acm::RemoveTagsFromCertificate, &certificate)?;
         let arn = certificate.arn();
         resources::remove(&mut call.work, &call.scope, &arn, &which, &allowed)?;
         Ok(Empty {})

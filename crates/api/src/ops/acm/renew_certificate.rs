@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_RenewCertificate.html>
 
 use outlast_domain::acm::renew;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm::{authorize_certificate, find_certificate};
@@ -30,7 +31,7 @@ impl Operation for RenewCertificate {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let certificate = find_certificate(call, &input.certificate_arn)?;
-        let allowed = authorize_certificate(call, "acm:RenewCertificate", &certificate)?;
+        let allowed = authorize_certificate(call, action::acm::RenewCertificate, &certificate)?;
         renew::renew(&mut call.work, call.ring, certificate, &allowed)?;
         Ok(Empty {})
     }

@@ -6,6 +6,7 @@ use outlast_domain::acm::certificate::{Options, Origin};
 use outlast_domain::acm::conditions::Wanted;
 use outlast_domain::acm::request::{self, NewCertificate};
 use outlast_domain::ca::{Authority, CaError};
+use outlast_domain::identity::action;
 use outlast_domain::{acm, ca};
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -79,13 +80,13 @@ impl Operation for RequestCertificate {
         let found = ca::find(&mut call.work, &call.scope, authority);
         conditions(call, &input, authority, options, found.as_ref());
         request_tags(&mut call.conditions, &tags);
-        let allowed =
-            call.authorize("acm:RequestCertificate", &call.scope.arn("acm", "certificate/*"))?;
+        let allowed = call
+            .authorize(action::acm::RequestCertificate, &call.scope.arn("acm", "certificate/*"))?;
         authorize_new_tags(call, &tags)?;
         let authority = found.map_err(acm::refused_by_authority)?;
         let partner = request::partner(&mut call.work, &authority)?;
         // AWS asks with the caller's own rights ("forward access"), too.
-        let action = "acm-pca:IssueCertificate";
+        let action = action::acm_pca::IssueCertificate;
         call.conditions.set("acm-pca:TemplateArn", acm::template_arn());
         let at_authority = call.authorize_authority(action, &authority)?;
         let at_partner = match &partner {

@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_ResendValidationEmail.html>
 
 use outlast_domain::acm::AcmError;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm::{authorize_certificate, check_domain, find_certificate};
@@ -33,7 +34,7 @@ impl Operation for ResendValidationEmail {
         check_domain("Domain", &input.domain)?;
         check_domain("ValidationDomain", &input.validation_domain)?;
         let certificate = find_certificate(call, &input.certificate_arn)?;
-        authorize_certificate(call, "acm:ResendValidationEmail", &certificate)?;
+        authorize_certificate(call, action::acm::ResendValidationEmail, &certificate)?;
         Err(AcmError::InvalidState(format!(
             "Certificate {} is not validated by e-mail: it is a private one or was imported.",
             input.certificate_arn

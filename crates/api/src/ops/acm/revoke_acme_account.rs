@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_RevokeAcmeAccount.html>
 
 use outlast_domain::acme;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_acme::{authorize_tagged, find_account, find_endpoint};
@@ -30,7 +31,7 @@ impl Operation for RevokeAcmeAccount {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let endpoint = find_endpoint(call, &input.acme_endpoint_arn)?;
-        let action = "acm:RevokeAcmeAccount";
+        let action = action::acm::RevokeAcmeAccount;
         let allowed = authorize_tagged(call, action, &endpoint.arn(), endpoint.tags())?;
         let account = find_account(call, &endpoint, &input.account_url)?;
         acme::revoke_account(&mut call.work, account, &allowed)?;

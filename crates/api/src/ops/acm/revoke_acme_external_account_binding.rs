@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_RevokeAcmeExternalAccountBinding.html>
 
 use outlast_domain::acme;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_acme::{authorize_tagged, find_binding};
@@ -29,7 +30,7 @@ impl Operation for RevokeAcmeExternalAccountBinding {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let binding = find_binding(call, &input.acme_external_account_binding_arn)?;
-        let action = "acm:RevokeAcmeExternalAccountBinding";
+        let action = action::acm::RevokeAcmeExternalAccountBinding;
         let allowed = authorize_tagged(call, action, &binding.arn(), binding.tags())?;
         acme::revoke_binding(&mut call.work, binding, &allowed)?;
         Ok(Empty {})

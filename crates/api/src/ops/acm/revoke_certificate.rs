@@ -4,6 +4,7 @@
 
 use outlast_domain::acm::{AcmError, certificate};
 use outlast_domain::ca;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm::{authorize_certificate, find_certificate};
@@ -42,7 +43,7 @@ impl Operation for RevokeCertificate {
         validate::one_of("RevocationReason", reason, REASONS)?;
         let certificate = find_certificate(call, &input.certificate_arn)?;
         call.notes.parameter("revocationReason", reason);
-        let allowed = authorize_certificate(call, "acm:RevokeCertificate", &certificate)?;
+        let allowed = authorize_certificate(call, action::acm::RevokeCertificate, &certificate)?;
         let Some(authority) = certificate.record().authority.clone() else {
             return Err(ApiError::validation(format!(
                 "Certificate {} was imported; who issued it revokes it.",
@@ -51,17 +52,19 @@ impl Operation for RevokeCertificate {
         };
         let authority = ca::find(&mut call.work, &call.scope, &authority)
             .map_err(|error| AcmError::Conflict(error.to_string()))?;
-        let action = "acm-pca:RevokeCertificate";
+        let action = action::acm_pca::RevokeCertificate;
         let at_authority = call.authorize_authority(action, &authority)?;
         // What was issued together is revoked together: that takes permission for both.
+        let mut at_partner = None;
         let serial = &certificate.record().details.serial;
         if let Some((partner, serial)) = ca::paired(&mut call.work, &authority, serial)? {
-            call.authorize_authority(action, &partner)?;
+            at_partner = Some(call.authorize_authority(action, &partner)?);
             call.notes.resource(partner.arn(), "AWS::ACMPCA::CertificateAuthority");
             call.notes.parameter("pairedCertificateSerial", serial);
         }
+        let at = ca::RevokeAt { authority: &at_authority, partner: at_partner.as_ref() };
         let work = &mut call.work;
-        certificate::revoke(work, certificate, &authority, reason, &allowed, &at_authority)?;
+        certificate::revoke(work, certificate, &authority, reason, &allowed, at)?;
         Ok(Output { certificate_arn: input.certificate_arn })
     }
 }

@@ -4,6 +4,7 @@
 
 use outlast_domain::acm::certificate::Record;
 use outlast_domain::acm::search::{self, Search};
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -70,8 +71,8 @@ impl Operation for SearchCertificates {
             let wrong = || ApiError::validation("The NextToken is not one that this service gave.");
             read_place(&text).ok_or_else(wrong)
         });
-        let allowed =
-            call.authorize("acm:SearchCertificates", &call.scope.arn("acm", "certificate/*"))?;
+        let allowed = call
+            .authorize(action::acm::SearchCertificates, &call.scope.arn("acm", "certificate/*"))?;
         let now_ms = call.work.now_ms();
         let found = search::search(
             &call.work,

@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_TagResource.html>
 
 use outlast_domain::acm::tags as resources;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm::{Tag, authorize_resource, resource_error, tags};
@@ -35,8 +36,12 @@ impl Operation for TagResource {
         call.notes.parameter("tags", serde_json::json!(tags));
         request_tags(&mut call.conditions, &tags);
         let arn = &input.resource_arn;
-        let (_, allowed) =
-            authorize_resource(call, "acm:TagResource", "acm:AddTagsToCertificate", arn)?;
+        let (_, allowed) = authorize_resource(
+            call,
+            action::acm::TagResource,
+            action::acm::AddTagsToCertificate,
+            arn,
+        )?;
         resources::add(&mut call.work, &call.scope, arn, tags, &allowed).map_err(resource_error)?;
         Ok(Empty {})
     }

@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_UntagResource.html>
 
 use outlast_domain::acm::tags as resources;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm::{authorize_resource, resource_error};
@@ -35,8 +36,9 @@ impl Operation for UntagResource {
         }
         call.notes.parameter("tagKeys", input.tag_keys.clone());
         call.conditions.set_many("aws:TagKeys", input.tag_keys.clone());
-        let own = "acm:RemoveTagsFromCertificate";
-        let (_, allowed) = authorize_resource(call, "acm:UntagResource", own, &input.resource_arn)?;
+        let own = action::acm::RemoveTagsFromCertificate;
+        let (_, allowed) =
+            authorize_resource(call, action::acm::UntagResource, own, &input.resource_arn)?;
         let which: Vec<_> = input.tag_keys.into_iter().map(|key| (key, None)).collect();
         let arn = &input.resource_arn;
         resources::remove(&mut call.work, &call.scope, arn, &which, &allowed)

@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_UpdateAcmeDomainValidation.html>
 
 use outlast_domain::acme;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -37,7 +38,7 @@ impl Operation for UpdateAcmeDomainValidation {
             note_scope(call, scope);
         }
         let validation = find_validation(call, &input.acme_domain_validation_arn)?;
-        let action = "acm:UpdateAcmeDomainValidation";
+        let action = action::acm::UpdateAcmeDomainValidation;
         let allowed = authorize_tagged(call, action, &validation.arn(), validation.tags())?;
         acme::update_validation(&mut call.work, validation, scope, &allowed)?;
         Ok(Empty {})

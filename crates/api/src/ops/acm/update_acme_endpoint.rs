@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_UpdateAcmeEndpoint.html>
 
 use outlast_domain::acme::{self, UpdateEndpoint};
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -51,21 +52,21 @@ impl Operation for UpdateAcmeEndpoint {
             note_key_algorithms(call, wanted);
         }
         let endpoint = find_endpoint(call, &input.acme_endpoint_arn)?;
-        let action = "acm:UpdateAcmeEndpoint";
+        let action = action::acm::UpdateAcmeEndpoint;
         let allowed = authorize_tagged(call, action, &endpoint.arn(), endpoint.tags())?;
-        let mut authority = None;
+        let (mut authority, mut may_issue) = (None, None);
         if let Some(wanted) = wanted {
             let mut changed = endpoint.authority().clone();
             changed.key_algorithms = wanted.key_algorithms.unwrap_or_default();
             if let Some(arn) = wanted.arn {
                 call.notes.parameter("certificateAuthorityArn", arn.as_str());
                 (changed.arn, changed.by_tag) = (arn, false);
-                authorize_issuing(call, &changed)?;
+                may_issue = Some(authorize_issuing(call, &changed)?);
             }
             authority = Some(changed);
         }
         let update = UpdateEndpoint { authorization, contact, authority };
-        acme::update_endpoint(&mut call.work, endpoint, update, &allowed)?;
+        acme::update_endpoint(&mut call.work, endpoint, update, &allowed, may_issue.as_ref())?;
         Ok(Empty {})
     }
 }

@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_UpdateCertificateOptions.html>
 
 use outlast_domain::acm::certificate;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm::{CertificateOptions, authorize_certificate, find_certificate};
@@ -31,7 +32,8 @@ impl Operation for UpdateCertificateOptions {
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let options = input.options.read()?;
         let certificate = find_certificate(call, &input.certificate_arn)?;
-        let allowed = authorize_certificate(call, "acm:UpdateCertificateOptions", &certificate)?;
+        let allowed =
+            authorize_certificate(call, action::acm::UpdateCertificateOptions, &certificate)?;
         if input.options.validation_method.is_some() {
             return Err(ApiError::new(
                 "InvalidStateException",

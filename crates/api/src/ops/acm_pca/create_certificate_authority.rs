@@ -5,6 +5,7 @@
 use outlast_crypto::keys::{KEY_SPECS, KeySpec};
 use outlast_crypto::signatures::{SIGNATURES, SignatureAlgorithm};
 use outlast_domain::ca;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -79,7 +80,7 @@ impl Operation for CreateCertificateAuthority {
         let tags = tags(input.tags.unwrap_or_default())?;
         request_tags(call, &tags);
         let resource = call.scope.arn("acm-pca", "certificate-authority/*");
-        let allowed = call.authorize("acm-pca:CreateCertificateAuthority", &resource)?;
+        let allowed = call.authorize(action::acm_pca::CreateCertificateAuthority, &resource)?;
         let revocation = match input.revocation_configuration {
             None => ca::Revocation::default(),
             Some(given) => given.apply(&ca::Revocation::default(), &call.settings)?,

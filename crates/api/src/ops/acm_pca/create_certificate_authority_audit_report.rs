@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_CreateCertificateAuthorityAuditReport.html>
 
 use outlast_domain::ca::report;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_pca::{REPORT_FORMATS, check_bucket, find_authority};
@@ -47,7 +48,7 @@ impl Operation for CreateCertificateAuthorityAuditReport {
         let format = if format == "CSV" { report::Format::Csv } else { report::Format::Json };
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("s3BucketName", input.s3_bucket_name.as_str());
-        let action = "acm-pca:CreateCertificateAuthorityAuditReport";
+        let action = action::acm_pca::CreateCertificateAuthorityAuditReport;
         let allowed = call.authorize_authority(action, &authority)?;
         let bucket = input.s3_bucket_name;
         let made = report::create(&mut call.work, &authority, bucket, format, &allowed)?;

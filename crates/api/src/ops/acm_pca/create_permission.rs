@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_CreatePermission.html>
 
 use outlast_domain::ca::permission;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -44,7 +45,7 @@ impl Operation for CreatePermission {
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("principal", input.principal.as_str());
         call.notes.parameter("actions", serde_json::json!(input.actions));
-        let allowed = call.authorize_authority("acm-pca:CreatePermission", &authority)?;
+        let allowed = call.authorize_authority(action::acm_pca::CreatePermission, &authority)?;
         let account = input.source_account.unwrap_or_else(|| call.scope.account.clone());
         let actions = input.actions.into_iter().collect();
         let (work, principal) = (&mut call.work, &input.principal);

@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_DeleteCertificateAuthority.html>
 
 use outlast_domain::ca;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -34,7 +35,7 @@ impl Operation for DeleteCertificateAuthority {
         let days = input.permanent_deletion_time_in_days.unwrap_or(30);
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("permanentDeletionTimeInDays", days);
-        let action = "acm-pca:DeleteCertificateAuthority";
+        let action = action::acm_pca::DeleteCertificateAuthority;
         let allowed = call.authorize_authority(action, &authority)?;
         ca::delete(&mut call.work, authority, days, &allowed)?;
         Ok(Empty {})

@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_DeletePermission.html>
 
 use outlast_domain::ca::permission;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -38,7 +39,7 @@ impl Operation for DeletePermission {
         }
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("principal", input.principal.as_str());
-        let allowed = call.authorize_authority("acm-pca:DeletePermission", &authority)?;
+        let allowed = call.authorize_authority(action::acm_pca::DeletePermission, &authority)?;
         let account = input.source_account.unwrap_or_else(|| call.scope.account.clone());
         permission::delete(&mut call.work, &authority, &input.principal, &account, &allowed)?;
         Ok(Empty {})

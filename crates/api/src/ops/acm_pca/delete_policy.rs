@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_DeletePolicy.html>
 
 use outlast_domain::ca::policy;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_pca::find_authority_as;
@@ -29,7 +30,7 @@ impl Operation for DeletePolicy {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let authority = find_authority_as(call, "ResourceArn", &input.resource_arn)?;
-        let allowed = call.authorize_authority("acm-pca:DeletePolicy", &authority)?;
+        let allowed = call.authorize_authority(action::acm_pca::DeletePolicy, &authority)?;
         policy::delete(&mut call.work, &authority, &allowed)?;
         Ok(Empty {})
     }

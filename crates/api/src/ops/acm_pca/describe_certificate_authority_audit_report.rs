@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_DescribeCertificateAuthorityAuditReport.html>
 
 use outlast_domain::ca::report;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_pca::find_authority;
@@ -45,7 +46,7 @@ impl Operation for DescribeCertificateAuthorityAuditReport {
         validate::length("AuditReportId", input.audit_report_id.chars().count(), 36, 36)?;
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("auditReportId", input.audit_report_id.as_str());
-        let action = "acm-pca:DescribeCertificateAuthorityAuditReport";
+        let action = action::acm_pca::DescribeCertificateAuthorityAuditReport;
         let allowed = call.authorize_authority(action, &authority)?;
         let found = report::find(&mut call.work, &authority, &input.audit_report_id, &allowed)?;
         Ok(Output {

@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_GetCertificate.html>
 
 use outlast_domain::ca;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -47,7 +48,7 @@ impl Operation for GetCertificate {
         validate::length("CertificateArn", input.certificate_arn.chars().count(), 5, 200)?;
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("certificateArn", input.certificate_arn.as_str());
-        let action = "acm-pca:GetCertificate";
+        let action = action::acm_pca::GetCertificate;
         let allowed = call.authorize_authority(action, &authority)?;
         let arn = &input.certificate_arn;
         let issued = ca::certificate(&mut call.work, &authority, arn, &allowed)?;

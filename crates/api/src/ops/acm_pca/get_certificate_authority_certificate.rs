@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_GetCertificateAuthorityCertificate.html>
 
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -39,7 +40,7 @@ impl Operation for GetCertificateAuthorityCertificate {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let authority = find_authority(call, &input.certificate_authority_arn)?;
-        call.authorize_authority("acm-pca:GetCertificateAuthorityCertificate", &authority)?;
+        call.authorize_authority(action::acm_pca::GetCertificateAuthorityCertificate, &authority)?;
         let (certificate, chain) = authority.certificate_pem()?;
         Ok(Output {
             certificate: certificate.to_owned(),

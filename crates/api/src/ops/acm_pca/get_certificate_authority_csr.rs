@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_GetCertificateAuthorityCsr.html>
 
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_pca::find_authority;
@@ -36,7 +37,7 @@ impl Operation for GetCertificateAuthorityCsr {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let authority = find_authority(call, &input.certificate_authority_arn)?;
-        call.authorize_authority("acm-pca:GetCertificateAuthorityCsr", &authority)?;
+        call.authorize_authority(action::acm_pca::GetCertificateAuthorityCsr, &authority)?;
         Ok(Output { csr: authority.csr_pem()?.to_owned() })
     }
 }

@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_GetPolicy.html>
 
 use outlast_domain::ca::policy;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_pca::find_authority_as;
@@ -37,7 +38,7 @@ impl Operation for GetPolicy {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let authority = find_authority_as(call, "ResourceArn", &input.resource_arn)?;
-        let allowed = call.authorize_authority("acm-pca:GetPolicy", &authority)?;
+        let allowed = call.authorize_authority(action::acm_pca::GetPolicy, &authority)?;
         Ok(Output { policy: policy::text(&mut call.work, &authority, &allowed)? })
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_ImportCertificateAuthorityCertificate.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::{ca, limits};
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -36,7 +37,7 @@ impl Operation for ImportCertificateAuthorityCertificate {
         let chain = input.certificate_chain.as_ref().map(|chain| chain.0.as_slice());
         validate::length("CertificateChain", chain.map_or(0, <[u8]>::len), 0, 2_097_152)?;
         let authority = find_authority(call, &input.certificate_authority_arn)?;
-        let action = "acm-pca:ImportCertificateAuthorityCertificate";
+        let action = action::acm_pca::ImportCertificateAuthorityCertificate;
         let allowed = call.authorize_authority(action, &authority)?;
         let certificate = &input.certificate.0;
         ca::import_certificate(&mut call.work, call.ring, authority, certificate, chain, &allowed)?;

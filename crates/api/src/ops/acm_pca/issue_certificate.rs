@@ -4,6 +4,7 @@
 
 use outlast_crypto::signatures::{SIGNATURES, SignatureAlgorithm};
 use outlast_domain::ca;
+use outlast_domain::identity::action;
 use outlast_domain::limits::MAX_CSR;
 use outlast_pki::templates::Template;
 use serde::{Deserialize, Serialize};
@@ -79,7 +80,7 @@ impl Operation for IssueCertificate {
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("templateName", template.name);
         call.notes.parameter("signingAlgorithm", input.signing_algorithm.as_str());
-        let action = "acm-pca:IssueCertificate";
+        let action = action::acm_pca::IssueCertificate;
         let template_arn = format!("arn:aws:acm-pca:::template/{}/V1", template.name);
         call.conditions.set("acm-pca:TemplateArn", template_arn);
         let allowed = call.authorize_authority(action, &authority)?;

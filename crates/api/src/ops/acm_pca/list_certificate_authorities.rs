@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_ListCertificateAuthorities.html>
 
 use outlast_domain::ca;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -48,7 +49,7 @@ impl Operation for ListCertificateAuthorities {
         let owner = input.resource_owner.as_deref().unwrap_or("SELF");
         validate::one_of("ResourceOwner", owner, RESOURCE_OWNERS)?;
         let resource = call.scope.arn("acm-pca", "certificate-authority/*");
-        let allowed = call.authorize("acm-pca:ListCertificateAuthorities", &resource)?;
+        let allowed = call.authorize(action::acm_pca::ListCertificateAuthorities, &resource)?;
         let page = if owner == "OTHER_ACCOUNTS" {
             let (work, scope) = (&mut call.work, &call.scope);
             ca::policy::shared_with(work, scope, after.as_deref(), limit, &allowed)?

@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_ListPermissions.html>
 
 use outlast_domain::ca::permission;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -46,7 +47,7 @@ impl Operation for ListPermissions {
         let limit = validate::page_limit("MaxResults", input.max_results)?;
         let after = marker::unwrap(input.next_token.as_deref(), "InvalidNextTokenException")?;
         let authority = find_authority(call, &input.certificate_authority_arn)?;
-        let allowed = call.authorize_authority("acm-pca:ListPermissions", &authority)?;
+        let allowed = call.authorize_authority(action::acm_pca::ListPermissions, &authority)?;
         let page = permission::list(&call.work, &authority, after.as_deref(), limit, &allowed)?;
         let permissions = page.items.into_iter().map(|found| Permission {
             certificate_authority_arn: authority.arn(),

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_ListTags.html>
 
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -45,7 +46,7 @@ impl Operation for ListTags {
         let limit = validate::page_limit("MaxResults", input.max_results)?;
         let after = marker::unwrap(input.next_token.as_deref(), "InvalidNextTokenException")?;
         let authority = find_authority(call, &input.certificate_authority_arn)?;
-        call.authorize_authority("acm-pca:ListTags", &authority)?;
+        call.authorize_authority(action::acm_pca::ListTags, &authority)?;
         let (page, next_token) = page_of_tags(authority.tags(), after.as_deref(), limit);
         let tags = page.into_iter().map(|(key, value)| Tag { key, value: Some(value) }).collect();
         Ok(Output { tags, next_token })

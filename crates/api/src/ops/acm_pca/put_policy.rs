@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_PutPolicy.html>
 
 use outlast_domain::ca::policy;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_pca::find_authority_as;
@@ -31,7 +32,7 @@ impl Operation for PutPolicy {
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         validate::length("Policy", input.policy.chars().count(), 1, 81_920)?;
         let authority = find_authority_as(call, "ResourceArn", &input.resource_arn)?;
-        let allowed = call.authorize_authority("acm-pca:PutPolicy", &authority)?;
+        let allowed = call.authorize_authority(action::acm_pca::PutPolicy, &authority)?;
         let (work, access) = call.split();
         policy::put(work, access, &authority, &input.policy, &allowed)?;
         Ok(Empty {})

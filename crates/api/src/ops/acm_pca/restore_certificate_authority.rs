@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_RestoreCertificateAuthority.html>
 
 use outlast_domain::ca;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_pca::find_authority;
@@ -29,7 +30,7 @@ impl Operation for RestoreCertificateAuthority {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let authority = find_authority(call, &input.certificate_authority_arn)?;
-        let action = "acm-pca:RestoreCertificateAuthority";
+        let action = action::acm_pca::RestoreCertificateAuthority;
         let allowed = call.authorize_authority(action, &authority)?;
         ca::restore(&mut call.work, authority, &allowed)?;
         Ok(Empty {})

@@ -4,6 +4,7 @@
 
 use outlast_domain::acm::certificate;
 use outlast_domain::ca;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_pca::find_authority;
@@ -36,18 +37,20 @@ impl Operation for RevokeCertificate {
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("certificateSerial", input.certificate_serial.as_str());
         call.notes.parameter("revocationReason", input.revocation_reason.as_str());
-        let action = "acm-pca:RevokeCertificate";
+        let action = action::acm_pca::RevokeCertificate;
         let allowed = call.authorize_authority(action, &authority)?;
+        let mut at_partner = None;
         // What was issued together is revoked together: that takes permission for both.
         if let Some((partner, serial)) =
             ca::paired(&mut call.work, &authority, &input.certificate_serial)?
         {
-            call.authorize_authority(action, &partner)?;
+            at_partner = Some(call.authorize_authority(action, &partner)?);
             call.notes.resource(partner.arn(), "AWS::ACMPCA::CertificateAuthority");
             call.notes.parameter("pairedCertificateSerial", serial);
         }
         let (serial, reason) = (&input.certificate_serial, &input.revocation_reason);
-        ca::revoke(&mut call.work, &authority, serial, reason, &allowed)?;
+        let at = ca::RevokeAt { authority: &allowed, partner: at_partner.as_ref() };
+        ca::revoke(&mut call.work, &authority, serial, reason, at)?;
         // Certificate Manager may have the certificate, and says so of it, too.
         if let Some(serial) = ca::canonical_serial(serial) {
             certificate::note_revocation(&mut call.work, &authority, &serial, reason)?;

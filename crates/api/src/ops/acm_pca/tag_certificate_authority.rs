@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_TagCertificateAuthority.html>
 
 use outlast_domain::ca;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_pca::{Tag, find_authority, request_tags, tags};
@@ -34,7 +35,7 @@ impl Operation for TagCertificateAuthority {
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("tags", serde_json::json!(tags));
         request_tags(call, &tags);
-        let action = "acm-pca:TagCertificateAuthority";
+        let action = action::acm_pca::TagCertificateAuthority;
         let allowed = call.authorize_authority(action, &authority)?;
         ca::add_tags(&mut call.work, authority, tags, &allowed)?;
         Ok(Empty {})

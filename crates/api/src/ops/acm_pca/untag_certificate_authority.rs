@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_UntagCertificateAuthority.html>
 
 use outlast_domain::ca;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::acm_pca::{Tag, find_authority};
@@ -37,7 +38,7 @@ impl Operation for UntagCertificateAuthority {
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("tags", serde_json::json!(keys));
         call.conditions.set_many("aws:TagKeys", keys);
-        let action = "acm-pca:UntagCertificateAuthority";
+        let action = action::acm_pca::UntagCertificateAuthority;
         let allowed = call.authorize_authority(action, &authority)?;
         let tags: Vec<_> = input.tags.into_iter().map(|tag| (tag.key, tag.value)).collect();
         ca::remove_tags(&mut call.work, authority, &tags, &allowed)?;

@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_UpdateCertificateAuthority.html>
 
 use outlast_domain::ca;
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -45,7 +46,7 @@ impl Operation for UpdateCertificateAuthority {
         };
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("status", input.status);
-        let action = "acm-pca:UpdateCertificateAuthority";
+        let action = action::acm_pca::UpdateCertificateAuthority;
         let allowed = call.authorize_authority(action, &authority)?;
         let revocation = match input.revocation_configuration {
             None => None,

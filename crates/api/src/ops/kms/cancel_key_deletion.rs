@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_CancelKeyDeletion.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 
@@ -36,8 +37,8 @@ impl Operation for CancelKeyDeletion {
     type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        let key = own_key(call, "kms:CancelKeyDeletion", &input.key_id)?;
-        let allowed = call.authorize_key("kms:CancelKeyDeletion", &key, None)?;
+        let key = own_key(call, action::kms::CancelKeyDeletion, &input.key_id)?;
+        let allowed = call.authorize_key(action::kms::CancelKeyDeletion, &key, None)?;
         let key = kms::cancel_deletion(&mut call.work, key, &allowed)?;
         Ok(Output { key_id: key.arn() })
     }

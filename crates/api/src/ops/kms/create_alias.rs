@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_CreateAlias.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 
@@ -36,10 +37,12 @@ impl Operation for CreateAlias {
                 "TargetKeyId must be a key id or key ARN, not another alias.",
             ));
         }
-        let key = own_key(call, "kms:CreateAlias", &input.target_key_id)?;
-        call.authorize("kms:CreateAlias", &call.scope.arn("kms", &input.alias_name))?;
-        let allowed = call.authorize_key("kms:CreateAlias", &key, None)?;
-        kms::create_alias(&mut call.work, &call.scope, &input.alias_name, &key, &allowed)?;
+        let key = own_key(call, action::kms::CreateAlias, &input.target_key_id)?;
+        let arn = call.scope.arn("kms", &input.alias_name);
+        let for_alias = call.authorize(action::kms::CreateAlias, &arn)?;
+        let for_key = call.authorize_key(action::kms::CreateAlias, &key, None)?;
+        let may = (&for_alias, &for_key);
+        kms::create_alias(&mut call.work, &call.scope, &input.alias_name, &key, may)?;
         Ok(Empty {})
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_CreateCustomKeyStore.html>
 
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -55,7 +56,7 @@ impl Operation for CreateCustomKeyStore {
         )?;
         let kind = input.custom_key_store_type.as_deref().unwrap_or("AWS_CLOUDHSM");
         validate::one_of("CustomKeyStoreType", kind, &["AWS_CLOUDHSM", "EXTERNAL_KEY_STORE"])?;
-        call.authorize("kms:CreateCustomKeyStore", &call.scope.arn("kms", "*"))?;
+        call.authorize(action::kms::CreateCustomKeyStore, &call.scope.arn("kms", "*"))?;
         if kind == "AWS_CLOUDHSM" {
             return Err(ApiError::new(
                 "CloudHsmClusterNotFoundException",

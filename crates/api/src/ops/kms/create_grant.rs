@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_CreateGrant.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use outlast_domain::kms::GRANT_OPERATIONS;
 use serde::{Deserialize, Serialize};
@@ -92,7 +93,7 @@ impl Operation for CreateGrant {
             .encryption_context_equals
             .as_ref()
             .or(constraints.encryption_context_subset.as_ref());
-        let allowed = call.authorize_key("kms:CreateGrant", &key, context)?;
+        let allowed = call.authorize_key(action::kms::CreateGrant, &key, context)?;
         let new = kms::NewGrant {
             name: input.name,
             grantee: input.grantee_principal,

@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_CreateKey.html>
 
 use outlast_crypto::keys::{KEY_SPECS, KeySpec, KeyUsage};
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -84,9 +85,9 @@ impl Operation for CreateKey {
             call.conditions.set("kms:MultiRegionKeyType", "PRIMARY");
         }
         let new_key = call.scope.arn("kms", "key/*");
-        let allowed = call.authorize("kms:CreateKey", &new_key)?;
+        let allowed = call.authorize(action::kms::CreateKey, &new_key)?;
         if !tags.is_empty() {
-            call.authorize("kms:TagResource", &new_key)?;
+            call.authorize(action::kms::TagResource, &new_key)?;
         }
         if let Some(text) = &input.policy {
             // The key has no id yet; a policy that names it cannot lock anybody out of it.

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_Decapsulate.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -49,7 +50,7 @@ impl Operation for Decapsulate {
         validate::length("SharedSecretCiphertextBlob", ciphertext.len(), 1, 6144)?;
         encapsulation_algorithm(call, &input.encapsulation_algorithm)?;
         let key = find_key(call, &input.key_id)?;
-        let allowed = call.authorize_key("kms:Decapsulate", &key, None)?;
+        let allowed = call.authorize_key(action::kms::Decapsulate, &key, None)?;
         let algorithm = input.encapsulation_algorithm.as_str();
         let secret =
             kms::decapsulate(&mut call.work, call.ring, &key, algorithm, ciphertext, &allowed)?;

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_Decrypt.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms::{self, EncryptionContext};
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -60,7 +61,7 @@ impl Operation for Decrypt {
         let algorithm = encryption_algorithm(call, input.encryption_algorithm.as_deref())?;
         let context = encryption_context(call, input.encryption_context)?;
         let key = source_key(call, input.key_id.as_deref(), algorithm, blob, ignores_ciphertext)?;
-        let allowed = call.authorize_key("kms:Decrypt", &key, Some(&context))?;
+        let allowed = call.authorize_key(action::kms::Decrypt, &key, Some(&context))?;
         if ignores_ciphertext {
             dry_run(input.dry_run)?;
         }

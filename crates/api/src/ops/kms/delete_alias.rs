@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_DeleteAlias.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 
@@ -33,9 +34,10 @@ impl Operation for DeleteAlias {
         kms::after_prefix(&input.alias_name)?;
         let scope = call.scope.clone();
         let key = kms::find(&mut call.work, &scope, &input.alias_name)?;
-        call.authorize_key("kms:DeleteAlias", &key, None)?;
-        let allowed = call.authorize("kms:DeleteAlias", &arn)?;
-        kms::delete_alias(&mut call.work, &call.scope, &input.alias_name, &allowed)?;
+        let for_key = call.authorize_key(action::kms::DeleteAlias, &key, None)?;
+        let for_alias = call.authorize(action::kms::DeleteAlias, &arn)?;
+        let may = (&for_alias, &for_key);
+        kms::delete_alias(&mut call.work, &call.scope, &input.alias_name, may)?;
         call.notes.resource(arn, "AWS::KMS::Alias");
         Ok(Empty {})
     }

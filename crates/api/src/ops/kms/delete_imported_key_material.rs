@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_DeleteImportedKeyMaterial.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -44,8 +45,8 @@ impl Operation for DeleteImportedKeyMaterial {
         if let Some(id) = &input.key_material_id {
             validate::length("KeyMaterialId", id.chars().count(), 64, 64)?;
         }
-        let key = own_key(call, "kms:DeleteImportedKeyMaterial", &input.key_id)?;
-        let allowed = call.authorize_key("kms:DeleteImportedKeyMaterial", &key, None)?;
+        let key = own_key(call, action::kms::DeleteImportedKeyMaterial, &input.key_id)?;
+        let allowed = call.authorize_key(action::kms::DeleteImportedKeyMaterial, &key, None)?;
         let id = input.key_material_id.as_deref();
         let (key, deleted) = kms::delete_material(&mut call.work, call.ring, key, id, &allowed)?;
         Ok(Output { key_id: key.arn(), key_material_id: deleted })

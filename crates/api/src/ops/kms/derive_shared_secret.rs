@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_DeriveSharedSecret.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -54,7 +55,7 @@ impl Operation for DeriveSharedSecret {
         call.notes.parameter("keyAgreementAlgorithm", algorithm);
         call.conditions.set("kms:KeyAgreementAlgorithm", algorithm);
         let key = find_key(call, &input.key_id)?;
-        let allowed = call.authorize_key("kms:DeriveSharedSecret", &key, None)?;
+        let allowed = call.authorize_key(action::kms::DeriveSharedSecret, &key, None)?;
         let peer = &input.public_key.0;
         let secret =
             kms::derive_shared_secret(&mut call.work, call.ring, &key, algorithm, peer, &allowed)?;

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_DescribeCustomKeyStores.html>
 
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -46,7 +47,7 @@ impl Operation for DescribeCustomKeyStores {
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         validate::page_limit("Limit", input.limit)?;
         marker::unwrap(input.marker.as_deref(), "InvalidMarkerException")?;
-        call.authorize("kms:DescribeCustomKeyStores", &call.scope.arn("kms", "*"))?;
+        call.authorize(action::kms::DescribeCustomKeyStores, &call.scope.arn("kms", "*"))?;
         if let Some(name) = input.custom_key_store_id.or(input.custom_key_store_name) {
             return Err(no_custom_key_store(&name));
         }

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_DescribeKey.html>
 
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -40,7 +41,7 @@ impl Operation for DescribeKey {
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         grant_tokens(call, input.grant_tokens)?;
         let key = find_key(call, &input.key_id)?;
-        call.authorize_key("kms:DescribeKey", &key, None)?;
+        call.authorize_key(action::kms::DescribeKey, &key, None)?;
         Ok(Output { key_metadata: KeyMetadata::from(&key) })
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_DisableKey.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 
@@ -28,9 +29,9 @@ impl Operation for DisableKey {
     type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
-        let key = own_key(call, "kms:DisableKey", &input.key_id)?;
-        let allowed = call.authorize_key("kms:DisableKey", &key, None)?;
-        kms::set_enabled(&mut call.work, key, false, &allowed)?;
+        let key = own_key(call, action::kms::DisableKey, &input.key_id)?;
+        let allowed = call.authorize_key(action::kms::DisableKey, &key, None)?;
+        kms::disable(&mut call.work, key, &allowed)?;
         Ok(Empty {})
     }
 }

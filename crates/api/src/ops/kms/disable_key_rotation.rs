@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_DisableKeyRotation.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 
@@ -28,8 +29,8 @@ impl Operation for DisableKeyRotation {
     type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
-        let key = own_key(call, "kms:DisableKeyRotation", &input.key_id)?;
-        let allowed = call.authorize_key("kms:DisableKeyRotation", &key, None)?;
+        let key = own_key(call, action::kms::DisableKeyRotation, &input.key_id)?;
+        let allowed = call.authorize_key(action::kms::DisableKeyRotation, &key, None)?;
         kms::disable_rotation(&mut call.work, key, &allowed)?;
         Ok(Empty {})
     }

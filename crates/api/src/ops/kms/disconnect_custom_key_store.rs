@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_DisconnectCustomKeyStore.html>
 
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
 use crate::model::kms::no_custom_key_store;
@@ -29,7 +30,7 @@ impl Operation for DisconnectCustomKeyStore {
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let id = input.custom_key_store_id;
         validate::length("CustomKeyStoreId", id.chars().count(), 1, 64)?;
-        call.authorize("kms:DisconnectCustomKeyStore", &call.scope.arn("kms", "*"))?;
+        call.authorize(action::kms::DisconnectCustomKeyStore, &call.scope.arn("kms", "*"))?;
         Err(no_custom_key_store(&id))
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_EnableKey.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 
@@ -28,9 +29,9 @@ impl Operation for EnableKey {
     type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
-        let key = own_key(call, "kms:EnableKey", &input.key_id)?;
-        let allowed = call.authorize_key("kms:EnableKey", &key, None)?;
-        kms::set_enabled(&mut call.work, key, true, &allowed)?;
+        let key = own_key(call, action::kms::EnableKey, &input.key_id)?;
+        let allowed = call.authorize_key(action::kms::EnableKey, &key, None)?;
+        kms::enable(&mut call.work, key, &allowed)?;
         Ok(Empty {})
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_EnableKeyRotation.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use outlast_domain::limits::DEFAULT_ROTATION_PERIOD_DAYS;
 use serde::{Deserialize, Serialize};
@@ -32,11 +33,11 @@ impl Operation for EnableKeyRotation {
     type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
-        let key = own_key(call, "kms:EnableKeyRotation", &input.key_id)?;
+        let key = own_key(call, action::kms::EnableKeyRotation, &input.key_id)?;
         let days = input.rotation_period_in_days.unwrap_or(DEFAULT_ROTATION_PERIOD_DAYS);
         call.notes.parameter("rotationPeriodInDays", days);
         call.conditions.set("kms:RotationPeriodInDays", days.to_string());
-        let allowed = call.authorize_key("kms:EnableKeyRotation", &key, None)?;
+        let allowed = call.authorize_key(action::kms::EnableKeyRotation, &key, None)?;
         kms::enable_rotation(&mut call.work, key, days, &allowed)?;
         Ok(Empty {})
     }

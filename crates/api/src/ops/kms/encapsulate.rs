@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_Encapsulate.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -47,7 +48,7 @@ impl Operation for Encapsulate {
         grant_tokens(call, input.grant_tokens)?;
         encapsulation_algorithm(call, &input.encapsulation_algorithm)?;
         let key = find_key(call, &input.key_id)?;
-        let allowed = call.authorize_key("kms:Encapsulate", &key, None)?;
+        let allowed = call.authorize_key(action::kms::Encapsulate, &key, None)?;
         let algorithm = input.encapsulation_algorithm.as_str();
         let (secret, ciphertext) =
             kms::encapsulate(&mut call.work, call.ring, &key, algorithm, &allowed)?;

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_Encrypt.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms::{self, EncryptionContext};
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -53,7 +54,7 @@ impl Operation for Encrypt {
             encryption_algorithm(call, input.encryption_algorithm.as_deref())?.to_owned();
         let context = encryption_context(call, input.encryption_context)?;
         let key = find_key(call, &input.key_id)?;
-        let allowed = call.authorize_key("kms:Encrypt", &key, Some(&context))?;
+        let allowed = call.authorize_key(action::kms::Encrypt, &key, Some(&context))?;
         let plaintext = kms::PlaintextRef {
             algorithm: &algorithm,
             context: &context,

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_GenerateDataKeyPair.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms::EncryptionContext;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -56,7 +57,13 @@ impl Operation for GenerateDataKeyPair {
         refuse("Recipient", input.recipient.as_ref())?;
         let context = encryption_context(call, input.encryption_context)?;
         let key = find_key(call, &input.key_id)?;
-        let pair = data_key_pair(call, Self::NAME, &key, &context, &input.key_pair_spec)?;
+        let pair = data_key_pair(
+            call,
+            action::kms::GenerateDataKeyPair,
+            &key,
+            &context,
+            &input.key_pair_spec,
+        )?;
         dry_run(input.dry_run)?;
         let output = Output {
             private_key_ciphertext_blob: Blob(pair.ciphertext),

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_GenerateDataKeyWithoutPlaintext.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms::{self, EncryptionContext};
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -54,7 +55,13 @@ impl Operation for GenerateDataKeyWithoutPlaintext {
         call.notes.parameter("numberOfBytes", len);
         let key = find_key(call, &input.key_id)?;
         let plaintext = outlast_crypto::random::secret(len).map_err(kms::KmsError::from)?;
-        let blob = data_key(call, Self::NAME, &key, &context, &plaintext)?;
+        let blob = data_key(
+            call,
+            action::kms::GenerateDataKeyWithoutPlaintext,
+            &key,
+            &context,
+            &plaintext,
+        )?;
         dry_run(input.dry_run)?;
         let output = Output {
             ciphertext_blob: Blob(blob),

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_GenerateMac.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -48,7 +49,7 @@ impl Operation for GenerateMac {
         validate::length("Message", input.message.0.len(), 1, 4096)?;
         mac_algorithm(call, &input.mac_algorithm)?;
         let key = find_key(call, &input.key_id)?;
-        let allowed = call.authorize_key("kms:GenerateMac", &key, None)?;
+        let allowed = call.authorize_key(action::kms::GenerateMac, &key, None)?;
         let (algorithm, message) = (&input.mac_algorithm, &input.message.0);
         let mac = kms::mac(&mut call.work, call.ring, &key, algorithm, message, &allowed)?;
         dry_run(input.dry_run)?;

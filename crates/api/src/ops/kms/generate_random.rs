@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_GenerateRandom.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -49,7 +50,7 @@ impl Operation for GenerateRandom {
             .filter(|len| (1..=1024).contains(len))
             .ok_or_else(|| ApiError::validation("NumberOfBytes must be between 1 and 1024."))?;
         call.notes.parameter("numberOfBytes", len);
-        call.authorize("kms:GenerateRandom", &call.scope.arn("kms", "*"))?;
+        call.authorize(action::kms::GenerateRandom, &call.scope.arn("kms", "*"))?;
         let random = outlast_crypto::random::secret(len).map_err(kms::KmsError::from)?;
         Ok(Output { plaintext: Blob(random.expose().to_vec()) })
     }

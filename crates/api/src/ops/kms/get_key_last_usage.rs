@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_GetKeyLastUsage.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -52,8 +53,8 @@ impl Operation for GetKeyLastUsage {
     type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        let key = own_key(call, "kms:GetKeyLastUsage", &input.key_id)?;
-        let allowed = call.authorize_key("kms:GetKeyLastUsage", &key, None)?;
+        let key = own_key(call, action::kms::GetKeyLastUsage, &input.key_id)?;
+        let allowed = call.authorize_key(action::kms::GetKeyLastUsage, &key, None)?;
         let last = kms::last_use(&mut call.work, &key, &allowed)?;
         let created = Timestamp::from_ms(key.created_ms());
         Ok(Output {

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_GetKeyPolicy.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -46,8 +47,8 @@ impl Operation for GetKeyPolicy {
             )
             .into());
         }
-        let key = own_key(call, "kms:GetKeyPolicy", &input.key_id)?;
-        call.authorize_key("kms:GetKeyPolicy", &key, None)?;
+        let key = own_key(call, action::kms::GetKeyPolicy, &input.key_id)?;
+        call.authorize_key(action::kms::GetKeyPolicy, &key, None)?;
         Ok(Output { policy: kms::policy_text(&key), policy_name: "default".to_owned() })
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_GetKeyRotationStatus.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -43,7 +44,7 @@ impl Operation for GetKeyRotationStatus {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let key = key_by_id(call, &input.key_id)?;
-        let allowed = call.authorize_key("kms:GetKeyRotationStatus", &key, None)?;
+        let allowed = call.authorize_key(action::kms::GetKeyRotationStatus, &key, None)?;
         let rotation = kms::rotation_status(&mut call.work, &key, &allowed)?;
         Ok(Output {
             key_rotation_enabled: rotation.is_some(),

@@ -4,6 +4,7 @@
 
 use outlast_crypto::keys::KeySpec;
 use outlast_crypto::wrap::{WRAPPING, WrappingAlgorithm};
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 
@@ -55,8 +56,8 @@ impl Operation for GetParametersForImport {
         call.notes.parameter("wrappingKeySpec", spec.name);
         call.conditions.set("kms:WrappingAlgorithm", algorithm.name);
         call.conditions.set("kms:WrappingKeySpec", spec.name);
-        let key = own_key(call, "kms:GetParametersForImport", &input.key_id)?;
-        let allowed = call.authorize_key("kms:GetParametersForImport", &key, None)?;
+        let key = own_key(call, action::kms::GetParametersForImport, &input.key_id)?;
+        let allowed = call.authorize_key(action::kms::GetParametersForImport, &key, None)?;
         let parameters = kms::import_parameters(&mut call.work, &key, algorithm, spec, &allowed)?;
         Ok(Output {
             key_id: key.arn(),

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_GetPublicKey.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -50,7 +51,7 @@ impl Operation for GetPublicKey {
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         grant_tokens(call, input.grant_tokens)?;
         let key = find_key(call, &input.key_id)?;
-        let allowed = call.authorize_key("kms:GetPublicKey", &key, None)?;
+        let allowed = call.authorize_key(action::kms::GetPublicKey, &key, None)?;
         let public_key = kms::public_key(&mut call.work, call.ring, &key, &allowed)?;
         let algorithms = Algorithms::from(&key);
         Ok(Output {

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_ImportKeyMaterial.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use outlast_domain::limits::MAX_IMPORT_LIFE_MS;
 use serde::{Deserialize, Serialize};
@@ -69,7 +70,7 @@ impl Operation for ImportKeyMaterial {
         if let Some(id) = &input.key_material_id {
             validate::length("KeyMaterialId", id.chars().count(), 64, 64)?;
         }
-        let key = own_key(call, "kms:ImportKeyMaterial", &input.key_id)?;
+        let key = own_key(call, action::kms::ImportKeyMaterial, &input.key_id)?;
         let for_symmetric = input.import_type.is_some()
             || input.key_material_description.is_some()
             || input.key_material_id.is_some();
@@ -79,7 +80,7 @@ impl Operation for ImportKeyMaterial {
                  encryption keys only.",
             ));
         }
-        let allowed = call.authorize_key("kms:ImportKeyMaterial", &key, None)?;
+        let allowed = call.authorize_key(action::kms::ImportKeyMaterial, &key, None)?;
         let new = kms::NewMaterial {
             token: &input.import_token.0,
             wrapped,

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_ListAliases.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -47,11 +48,11 @@ impl Operation for ListAliases {
         let limit = validate::page_limit("Limit", input.limit)?;
         let after = marker::unwrap(input.marker.as_deref(), "InvalidMarkerException")?;
         let key = match &input.key_id {
-            Some(name) => Some(own_key(call, "kms:ListAliases", name)?),
+            Some(name) => Some(own_key(call, action::kms::ListAliases, name)?),
             None => None,
         };
         let resource = call.scope.arn("kms", "alias/*");
-        let allowed = call.authorize("kms:ListAliases", &resource)?;
+        let allowed = call.authorize(action::kms::ListAliases, &resource)?;
         let page = kms::aliases(
             &mut call.work,
             &call.scope,

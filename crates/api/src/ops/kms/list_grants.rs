@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_ListGrants.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -59,7 +60,7 @@ impl Operation for ListGrants {
         let limit = validate::page_limit("Limit", input.limit)?;
         let after = marker::unwrap(input.marker.as_deref(), "InvalidMarkerException")?;
         let key = key_by_id(call, &input.key_id)?;
-        let allowed = call.authorize_key("kms:ListGrants", &key, None)?;
+        let allowed = call.authorize_key(action::kms::ListGrants, &key, None)?;
         let wanted = |grant: &kms::Grant| {
             let is = |wanted: &Option<String>, found: &Option<String>| {
                 wanted.is_none() || wanted == found

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_ListKeyPolicies.html>
 
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -45,8 +46,8 @@ impl Operation for ListKeyPolicies {
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         validate::page_limit("Limit", input.limit)?;
         marker::unwrap(input.marker.as_deref(), "InvalidMarkerException")?;
-        let key = own_key(call, "kms:ListKeyPolicies", &input.key_id)?;
-        call.authorize_key("kms:ListKeyPolicies", &key, None)?;
+        let key = own_key(call, action::kms::ListKeyPolicies, &input.key_id)?;
+        call.authorize_key(action::kms::ListKeyPolicies, &key, None)?;
         let policy_names = match input.marker {
             None => vec!["default".to_owned()],
             Some(_) => Vec::new(),

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_ListKeyRotations.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms::{self, Key, Material};
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -70,8 +71,8 @@ impl Operation for ListKeyRotations {
             "ALL_KEY_MATERIAL" => kms::Listed::All,
             _ => kms::Listed::Rotations,
         };
-        let key = own_key(call, "kms:ListKeyRotations", &input.key_id)?;
-        let allowed = call.authorize_key("kms:ListKeyRotations", &key, None)?;
+        let key = own_key(call, action::kms::ListKeyRotations, &input.key_id)?;
+        let allowed = call.authorize_key(action::kms::ListKeyRotations, &key, None)?;
         let page = kms::rotations(&call.work, &key, listed, after.as_deref(), limit, &allowed)?;
         let mut rotations = Vec::with_capacity(page.items.len());
         for material in page.items {

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_ListKeys.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -45,7 +46,7 @@ impl Operation for ListKeys {
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let limit = validate::page_limit("Limit", input.limit)?;
         let after = marker::unwrap(input.marker.as_deref(), "InvalidMarkerException")?;
-        let allowed = call.authorize("kms:ListKeys", &call.scope.arn("kms", "key/*"))?;
+        let allowed = call.authorize(action::kms::ListKeys, &call.scope.arn("kms", "key/*"))?;
         let owners = input.resource_owners.unwrap_or_else(|| vec!["SELF".to_owned()]);
         validate::length("ResourceOwners", owners.len(), 1, 2)?;
         for owner in &owners {

@@ -6,6 +6,7 @@ use crate::model::kms::{Tag, own_key};
 use crate::model::{marker, page_of_tags};
 use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, validate};
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -44,8 +45,8 @@ impl Operation for ListResourceTags {
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let limit = validate::page_limit("Limit", input.limit)?;
         let after = marker::unwrap(input.marker.as_deref(), "InvalidMarkerException")?;
-        let key = own_key(call, "kms:ListResourceTags", &input.key_id)?;
-        call.authorize_key("kms:ListResourceTags", &key, None)?;
+        let key = own_key(call, action::kms::ListResourceTags, &input.key_id)?;
+        call.authorize_key(action::kms::ListResourceTags, &key, None)?;
         let (page, next_marker) = page_of_tags(key.tags(), after.as_deref(), limit);
         let tags =
             page.into_iter().map(|(tag_key, tag_value)| Tag { tag_key, tag_value }).collect();

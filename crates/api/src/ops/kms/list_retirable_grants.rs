@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_ListRetirableGrants.html>
 
 use outlast_domain::arn::Scope;
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -57,7 +58,7 @@ impl Operation for ListRetirableGrants {
         };
         validate::length("RetiringPrincipal", retiring.chars().count(), 1, 256)?;
         // "The authorized resource is the retiring principal", which must be of the caller's account.
-        let allowed = call.authorize("kms:ListRetirableGrants", retiring)?;
+        let allowed = call.authorize(action::kms::ListRetirableGrants, retiring)?;
         let scope = call.scope.clone();
         let after = after.as_deref();
         let page = kms::retirable_grants(&mut call.work, &scope, retiring, after, limit, &allowed)?;

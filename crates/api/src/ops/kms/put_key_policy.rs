@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_PutKeyPolicy.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -39,12 +40,12 @@ impl Operation for PutKeyPolicy {
             )
             .into());
         }
-        let key = own_key(call, "kms:PutKeyPolicy", &input.key_id)?;
+        let key = own_key(call, action::kms::PutKeyPolicy, &input.key_id)?;
         let bypass = input.bypass_policy_lockout_safety_check;
         let text = if bypass == Some(true) { "true" } else { "false" };
         call.conditions.set("kms:BypassPolicyLockoutSafetyCheck", text);
         call.notes.parameter("bypassPolicyLockoutSafetyCheck", bypass.unwrap_or(false));
-        let allowed = call.authorize_key("kms:PutKeyPolicy", &key, None)?;
+        let allowed = call.authorize_key(action::kms::PutKeyPolicy, &key, None)?;
         check_policy(call, &input.policy, &key.arn(), bypass)?;
         call.notes.parameter("policy", input.policy.as_str());
         kms::put_policy(&mut call.work, key, input.policy, &allowed)?;

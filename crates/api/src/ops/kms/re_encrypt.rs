@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_ReEncrypt.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms::{self, EncryptionContext, Key};
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -98,10 +99,11 @@ impl Operation for ReEncrypt {
         }
         grant_tokens(call, Some(for_from))?;
         call.conditions.set("kms:EncryptionAlgorithm", from_algorithm);
-        let may_decrypt = call.authorize_key("kms:ReEncryptFrom", &from, Some(&from_context))?;
+        let may_decrypt =
+            call.authorize_key(action::kms::ReEncryptFrom, &from, Some(&from_context))?;
         grant_tokens(call, Some(for_to))?;
         call.conditions.set("kms:EncryptionAlgorithm", to_algorithm);
-        let may_encrypt = call.authorize_key("kms:ReEncryptTo", &to, Some(&to_context))?;
+        let may_encrypt = call.authorize_key(action::kms::ReEncryptTo, &to, Some(&to_context))?;
         if ignores_ciphertext {
             dry_run(input.dry_run)?;
         }

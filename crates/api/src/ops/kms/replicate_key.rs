@@ -3,6 +3,7 @@
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_ReplicateKey.html>
 
 use outlast_domain::arn::Scope;
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -51,10 +52,10 @@ impl Operation for ReplicateKey {
         validate::length("Description", description.chars().count(), 0, 8192)?;
         let tags = tags(input.tags.unwrap_or_default())?;
         request_tags(call, &tags);
-        let key = own_key(call, "kms:ReplicateKey", &input.key_id)?;
+        let key = own_key(call, action::kms::ReplicateKey, &input.key_id)?;
         call.notes.parameter("replicaRegion", input.replica_region.as_str());
         call.conditions.set("kms:ReplicaRegion", input.replica_region.as_str());
-        let allowed = call.authorize_key("kms:ReplicateKey", &key, None)?;
+        let allowed = call.authorize_key(action::kms::ReplicateKey, &key, None)?;
         let there =
             Scope { account: call.scope.account.clone(), region: input.replica_region.clone() };
         call.conditions.set("aws:RequestedRegion", input.replica_region.as_str());
@@ -74,9 +75,9 @@ impl Operation for ReplicateKey {
             call.conditions.set(name, value);
         }
         let new_key = there.arn("kms", "key/*");
-        call.authorize("kms:CreateKey", &new_key)?;
+        call.authorize(action::kms::CreateKey, &new_key)?;
         if !tags.is_empty() {
-            call.authorize("kms:TagResource", &new_key)?;
+            call.authorize(action::kms::TagResource, &new_key)?;
         }
         if let Some(text) = &input.policy {
             let arn = there.arn("kms", &format!("key/{}", key.id()));

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_RevokeGrant.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -33,7 +34,7 @@ impl Operation for RevokeGrant {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let key = key_by_id(call, &input.key_id)?;
-        let allowed = call.authorize_key("kms:RevokeGrant", &key, None)?;
+        let allowed = call.authorize_key(action::kms::RevokeGrant, &key, None)?;
         let grant = kms::find_grant(&mut call.work, &key, &input.grant_id)?;
         call.notes.parameter("grantId", grant.id.as_str());
         dry_run(input.dry_run)?;

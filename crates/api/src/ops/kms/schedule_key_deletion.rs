@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_ScheduleKeyDeletion.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -46,8 +47,8 @@ impl Operation for ScheduleKeyDeletion {
         let days = input.pending_window_in_days.unwrap_or(30);
         call.notes.parameter("pendingWindowInDays", days);
         call.conditions.set("kms:ScheduleKeyDeletionPendingWindowInDays", days.to_string());
-        let key = own_key(call, "kms:ScheduleKeyDeletion", &input.key_id)?;
-        let allowed = call.authorize_key("kms:ScheduleKeyDeletion", &key, None)?;
+        let key = own_key(call, action::kms::ScheduleKeyDeletion, &input.key_id)?;
+        let allowed = call.authorize_key(action::kms::ScheduleKeyDeletion, &key, None)?;
         let key = kms::schedule_deletion(&mut call.work, key, days, &allowed)?;
         Ok(Output {
             key_id: key.arn(),

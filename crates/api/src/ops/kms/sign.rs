@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_Sign.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -55,7 +56,7 @@ impl Operation for Sign {
         signing_algorithm(call, &input.signing_algorithm)?;
         let message = message(call, &input.message, input.message_type.as_deref())?;
         let key = find_key(call, &input.key_id)?;
-        let allowed = call.authorize_key("kms:Sign", &key, None)?;
+        let allowed = call.authorize_key(action::kms::Sign, &key, None)?;
         let algorithm = &input.signing_algorithm;
         let signature = kms::sign(&mut call.work, call.ring, &key, algorithm, message, &allowed)?;
         dry_run(input.dry_run)?;

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_TagResource.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 
@@ -30,10 +31,10 @@ impl Operation for TagResource {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let tags = tags(input.tags)?;
-        let key = own_key(call, "kms:TagResource", &input.key_id)?;
+        let key = own_key(call, action::kms::TagResource, &input.key_id)?;
         call.notes.parameter("tags", serde_json::json!(tags));
         request_tags(call, &tags);
-        let allowed = call.authorize_key("kms:TagResource", &key, None)?;
+        let allowed = call.authorize_key(action::kms::TagResource, &key, None)?;
         kms::add_tags(&mut call.work, key, tags, &allowed)?;
         Ok(Empty {})
     }

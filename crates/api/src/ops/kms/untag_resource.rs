@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_UntagResource.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use outlast_domain::limits::MAX_TAGS;
 use serde::{Deserialize, Serialize};
@@ -34,10 +35,10 @@ impl Operation for UntagResource {
         for name in &input.tag_keys {
             validate::length("TagKeys", name.chars().count(), 1, 128)?;
         }
-        let key = own_key(call, "kms:UntagResource", &input.key_id)?;
+        let key = own_key(call, action::kms::UntagResource, &input.key_id)?;
         call.notes.parameter("tagKeys", input.tag_keys.clone());
         call.conditions.set_many("aws:TagKeys", input.tag_keys.clone());
-        let allowed = call.authorize_key("kms:UntagResource", &key, None)?;
+        let allowed = call.authorize_key(action::kms::UntagResource, &key, None)?;
         kms::remove_tags(&mut call.work, key, &input.tag_keys, &allowed)?;
         Ok(Empty {})
     }

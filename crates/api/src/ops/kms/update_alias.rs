@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_UpdateAlias.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 
@@ -34,12 +35,13 @@ impl Operation for UpdateAlias {
         kms::after_prefix(&input.alias_name)?;
         let scope = call.scope.clone();
         let current = kms::find(&mut call.work, &scope, &input.alias_name)?;
-        let key = own_key(call, "kms:UpdateAlias", &input.target_key_id)?;
-        let for_alias = call.authorize("kms:UpdateAlias", &scope.arn("kms", &input.alias_name))?;
-        call.authorize_key("kms:UpdateAlias", &current, None)?;
-        let for_key = call.authorize_key("kms:UpdateAlias", &key, None)?;
-        let allowed = (&for_alias, &for_key);
-        kms::update_alias(&mut call.work, &input.alias_name, &key, &current, allowed)?;
+        let key = own_key(call, action::kms::UpdateAlias, &input.target_key_id)?;
+        let for_alias =
+            call.authorize(action::kms::UpdateAlias, &scope.arn("kms", &input.alias_name))?;
+        let for_current = call.authorize_key(action::kms::UpdateAlias, &current, None)?;
+        let for_key = call.authorize_key(action::kms::UpdateAlias, &key, None)?;
+        let may = kms::MayUpdate { alias: &for_alias, current: &for_current, key: &for_key };
+        kms::update_alias(&mut call.work, &input.alias_name, &key, &current, &may)?;
         Ok(Empty {})
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_UpdateCustomKeyStore.html>
 
+use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -40,7 +41,7 @@ impl Operation for UpdateCustomKeyStore {
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let id = input.custom_key_store_id;
         validate::length("CustomKeyStoreId", id.chars().count(), 1, 64)?;
-        call.authorize("kms:UpdateCustomKeyStore", &call.scope.arn("kms", "*"))?;
+        call.authorize(action::kms::UpdateCustomKeyStore, &call.scope.arn("kms", "*"))?;
         Err(no_custom_key_store(&id))
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_UpdateKeyDescription.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 
@@ -30,8 +31,8 @@ impl Operation for UpdateKeyDescription {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         validate::length("Description", input.description.chars().count(), 0, 8192)?;
-        let key = own_key(call, "kms:UpdateKeyDescription", &input.key_id)?;
-        let allowed = call.authorize_key("kms:UpdateKeyDescription", &key, None)?;
+        let key = own_key(call, action::kms::UpdateKeyDescription, &input.key_id)?;
+        let allowed = call.authorize_key(action::kms::UpdateKeyDescription, &key, None)?;
         kms::describe(&mut call.work, key, input.description, &allowed)?;
         Ok(Empty {})
     }

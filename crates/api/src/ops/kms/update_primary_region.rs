@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_UpdatePrimaryRegion.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 
@@ -30,17 +31,20 @@ impl Operation for UpdatePrimaryRegion {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         validate::length("PrimaryRegion", input.primary_region.chars().count(), 1, 32)?;
-        let key = own_key(call, "kms:UpdatePrimaryRegion", &input.key_id)?;
+        let key = own_key(call, action::kms::UpdatePrimaryRegion, &input.key_id)?;
         call.notes.parameter("primaryRegion", input.primary_region.as_str());
         call.conditions.set("kms:PrimaryRegion", input.primary_region.as_str());
-        let allowed = call.authorize_key("kms:UpdatePrimaryRegion", &key, None)?;
+        let allowed = call.authorize_key(action::kms::UpdatePrimaryRegion, &key, None)?;
         // Both keys' policies must allow it.
         let replica = kms::member(&mut call.work, &key, &input.primary_region)?;
+        let mut at_replica = None;
         if let Some(replica) = replica.filter(|replica| replica.scope() != key.scope()) {
             call.notes.resource(replica.arn(), "AWS::KMS::Key");
-            call.authorize_key("kms:UpdatePrimaryRegion", &replica, None)?;
+            let action = action::kms::UpdatePrimaryRegion;
+            at_replica = Some(call.authorize_key(action, &replica, None)?);
         }
-        kms::update_primary(&mut call.work, &key, &input.primary_region, &allowed)?;
+        let (work, region) = (&mut call.work, &input.primary_region);
+        kms::update_primary(work, &key, region, &allowed, at_replica.as_ref())?;
         Ok(Empty {})
     }
 }

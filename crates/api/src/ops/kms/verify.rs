@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_Verify.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -57,7 +58,7 @@ impl Operation for Verify {
         validate::length("Signature", input.signature.0.len(), 1, MAX_SIGNATURE)?;
         let message = message(call, &input.message, input.message_type.as_deref())?;
         let key = find_key(call, &input.key_id)?;
-        let allowed = call.authorize_key("kms:Verify", &key, None)?;
+        let allowed = call.authorize_key(action::kms::Verify, &key, None)?;
         kms::verify(
             &mut call.work,
             call.ring,

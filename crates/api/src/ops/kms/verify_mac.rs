@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_VerifyMac.html>
 
+use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -50,7 +51,7 @@ impl Operation for VerifyMac {
         validate::length("Mac", input.mac.0.len(), 1, 6144)?;
         mac_algorithm(call, &input.mac_algorithm)?;
         let key = find_key(call, &input.key_id)?;
-        let allowed = call.authorize_key("kms:VerifyMac", &key, None)?;
+        let allowed = call.authorize_key(action::kms::VerifyMac, &key, None)?;
         let (algorithm, message, mac) = (&input.mac_algorithm, &input.message.0, &input.mac.0);
         kms::verify_mac(&mut call.work, call.ring, &key, algorithm, message, mac, &allowed)?;
         dry_run(input.dry_run)?;

@@ -5,9 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use outlast_domain::arn::Arn;
+use outlast_domain::identity::action::{self, Action};
 use outlast_domain::identity::directory::is_name;
 use outlast_domain::identity::session::{self, NewSession};
-use outlast_domain::identity::{Caller, Entry, Identity, IdentityError, Role};
+use outlast_domain::identity::{Caller, Entry, Identity, IdentityError, Permit, Role};
 use outlast_domain::limits::{MAX_CHAINED_SESSION_SECONDS, MAX_TAGS, MIN_SESSION_SECONDS};
 use outlast_domain::policy::{Kind, Policy};
 use serde::{Deserialize, Serialize};
@@ -122,16 +123,17 @@ impl Operation for AssumeRole {
             call.conditions.set_many("sts:TransitiveTagKeys", names);
         }
         let role = role(call, &input.role_arn)?;
-        let may = |action: &str| {
-            session::authorize_assume(&call.caller, &call.conditions, call.policies, action, &role)
+        let mut may = session::MayAssume {
+            role: authorize(call, action::sts::AssumeRole, &role)?,
+            tags: None,
+            source_identity: None,
         };
-        let allowed = may("sts:AssumeRole")?;
         // Tags and source identity are what other policies trust in: to set them takes a permission of its own.
         if !tags.is_empty() {
-            may("sts:TagSession")?;
+            may.tags = Some(authorize(call, action::sts::TagSession, &role)?);
         }
         if source_identity.is_some() {
-            may("sts:SetSourceIdentity")?;
+            may.source_identity = Some(authorize(call, action::sts::SetSourceIdentity, &role)?);
         }
         let is_chained = matches!(call.caller.principal.identity, Identity::Session { .. });
         let seconds =
@@ -146,7 +148,7 @@ impl Operation for AssumeRole {
             source_identity: source_identity.clone(),
         };
         let name = new.name.clone();
-        let issued = session::assume(&mut call.work, &role, new, &allowed)?;
+        let issued = session::assume(&mut call.work, &role, new, &may)?;
         call.notes.response("accessKeyId", issued.access_key_id.as_str());
         let text =
             |secret: &outlast_crypto::Secret| String::from_utf8_lossy(secret.expose()).into_owned();
@@ -164,6 +166,11 @@ impl Operation for AssumeRole {
             source_identity,
         })
     }
+}
+
+fn authorize<A: Action>(call: &Call<'_>, action: A, role: &Role) -> Result<Permit<A>, ApiError> {
+    let (caller, conditions) = (&call.caller, &call.conditions);
+    Ok(session::authorize_assume(caller, conditions, call.policies, action, role)?)
 }
 
 /// The role; one that is not there is told as one that may not be assumed.

@@ -1,0 +1,203 @@
+//! What a permit can be for: AWS's actions as types, one row each.
+//!
+//! An action is a type, so that a permit for one cannot be handed to what does another: that does not compile. Where one
+//! function carries out several actions, a trait lists them; nobody else can add to such a list.
+
+/// An action of a policy.
+pub trait Action: sealed::Sealed + Copy {
+    /// AWS's name, such as `kms:Sign`.
+    const NAME: &'static str;
+    /// The name without its service, such as `Sign`.
+    const OPERATION: &'static str;
+}
+
+mod sealed {
+    /// Closes [`super::Action`] to other crates.
+    pub trait Sealed {}
+}
+
+macro_rules! actions {
+    ($($service:ident = $prefix:literal { $($name:ident,)* })*) => {$(
+        #[doc = concat!("Actions of `", $prefix, "`.")]
+        pub mod $service {
+            $(
+                #[doc = concat!("`", $prefix, ":", stringify!($name), "`")]
+                #[derive(Debug, Clone, Copy)]
+                pub struct $name;
+                impl super::sealed::Sealed for $name {}
+                impl super::Action for $name {
+                    const NAME: &'static str = concat!($prefix, ":", stringify!($name));
+                    const OPERATION: &'static str = stringify!($name);
+                }
+            )*
+        }
+    )*};
+}
+
+actions! {
+    kms = "kms" {
+        CancelKeyDeletion,
+        ConnectCustomKeyStore,
+        CreateAlias,
+        CreateCustomKeyStore,
+        CreateGrant,
+        CreateKey,
+        Decapsulate,
+        Decrypt,
+        DeleteAlias,
+        DeleteCustomKeyStore,
+        DeleteImportedKeyMaterial,
+        DeriveSharedSecret,
+        DescribeCustomKeyStores,
+        DescribeKey,
+        DisableKey,
+        DisableKeyRotation,
+        DisconnectCustomKeyStore,
+        EnableKey,
+        EnableKeyRotation,
+        Encapsulate,
+        Encrypt,
+        GenerateDataKey,
+        GenerateDataKeyPair,
+        GenerateDataKeyPairWithoutPlaintext,
+        GenerateDataKeyWithoutPlaintext,
+        GenerateMac,
+        GenerateRandom,
+        GetKeyLastUsage,
+        GetKeyPolicy,
+        GetKeyRotationStatus,
+        GetParametersForImport,
+        GetPublicKey,
+        ImportKeyMaterial,
+        ListAliases,
+        ListGrants,
+        ListKeyPolicies,
+        ListKeyRotations,
+        ListKeys,
+        ListResourceTags,
+        ListRetirableGrants,
+        PutKeyPolicy,
+        ReEncryptFrom,
+        ReEncryptTo,
+        ReplicateKey,
+        RetireGrant,
+        RevokeGrant,
+        RotateKeyOnDemand,
+        ScheduleKeyDeletion,
+        Sign,
+        TagResource,
+        UntagResource,
+        UpdateAlias,
+        UpdateCustomKeyStore,
+        UpdateKeyDescription,
+        UpdatePrimaryRegion,
+        Verify,
+        VerifyMac,
+    }
+    acm_pca = "acm-pca" {
+        CreateCertificateAuthority,
+        CreateCertificateAuthorityAuditReport,
+        CreatePermission,
+        DeleteCertificateAuthority,
+        DeletePermission,
+        DeletePolicy,
+        DescribeCertificateAuthority,
+        DescribeCertificateAuthorityAuditReport,
+        GetCertificate,
+        GetCertificateAuthorityCertificate,
+        GetCertificateAuthorityCsr,
+        GetPolicy,
+        ImportCertificateAuthorityCertificate,
+        IssueCertificate,
+        ListCertificateAuthorities,
+        ListPermissions,
+        ListTags,
+        PutPolicy,
+        RestoreCertificateAuthority,
+        RevokeCertificate,
+        TagCertificateAuthority,
+        UntagCertificateAuthority,
+        UpdateCertificateAuthority,
+    }
+    acm = "acm" {
+        AddTagsToCertificate,
+        CreateAcmeDomainValidation,
+        CreateAcmeEndpoint,
+        CreateAcmeExternalAccountBinding,
+        DeleteAcmeDomainValidation,
+        DeleteAcmeEndpoint,
+        DeleteAcmeExternalAccountBinding,
+        DeleteCertificate,
+        DescribeAcmeAccount,
+        DescribeAcmeDomainValidation,
+        DescribeAcmeEndpoint,
+        DescribeAcmeExternalAccountBinding,
+        DescribeCertificate,
+        ExportCertificate,
+        GetAccountConfiguration,
+        GetAcmeExternalAccountBindingCredentials,
+        GetCertificate,
+        ImportCertificate,
+        ListAcmeAccounts,
+        ListAcmeDomainValidations,
+        ListAcmeEndpoints,
+        ListAcmeExternalAccountBindings,
+        ListCertificateDomainValidations,
+        ListCertificates,
+        ListTagsForCertificate,
+        ListTagsForResource,
+        PutAccountConfiguration,
+        RemoveTagsFromCertificate,
+        RenewCertificate,
+        RequestCertificate,
+        ResendValidationEmail,
+        RevokeAcmeAccount,
+        RevokeAcmeExternalAccountBinding,
+        RevokeCertificate,
+        SearchCertificates,
+        TagResource,
+        UntagResource,
+        UpdateAcmeDomainValidation,
+        UpdateAcmeEndpoint,
+        UpdateCertificateOptions,
+    }
+    sts = "sts" {
+        AssumeRole,
+        SetSourceIdentity,
+        TagSession,
+    }
+    iam = "iam" {
+        PassRole,
+    }
+}
+
+macro_rules! any_of {
+    ($($(#[$doc:meta])* $name:ident: $($service:ident::$action:ident,)*;)*) => {$(
+        $(#[$doc])*
+        pub trait $name: Action {}
+        $(impl $name for $service::$action {})*
+    )*};
+}
+
+any_of! {
+    /// What encrypts with a key.
+    Encrypts:
+        kms::Encrypt,
+        kms::ReEncryptTo,
+        kms::GenerateDataKey,
+        kms::GenerateDataKeyWithoutPlaintext,
+        kms::GenerateDataKeyPair,
+        kms::GenerateDataKeyPairWithoutPlaintext,;
+    /// What decrypts with a key.
+    Decrypts: kms::Decrypt, kms::ReEncryptFrom,;
+    /// What takes a grant back.
+    EndsGrant: kms::RevokeGrant, kms::RetireGrant,;
+    /// What reads a certificate.
+    ReadsCertificate: acm::GetCertificate, acm::DescribeCertificate,;
+    /// What reads the certificates of an account.
+    ListsCertificates: acm::ListCertificates, acm::SearchCertificates,;
+    /// What gives a resource of Certificate Manager tags.
+    AddsTags: acm::TagResource, acm::AddTagsToCertificate,;
+    /// What takes tags of a resource of Certificate Manager away.
+    RemovesTags: acm::UntagResource, acm::RemoveTagsFromCertificate,;
+}
