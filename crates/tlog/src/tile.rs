@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::range::{CompactRange, Piece, RangeError, pieces};
 use crate::{Hash, MAX_SIZE, hash};
@@ -63,13 +63,16 @@ pub enum TileError<E> {
     },
 }
 
+/// Tiles that have been read, by level and index.
+type Read = HashMap<(u8, u64), Arc<[Hash]>>;
+
 /// A tree of a certain size in tiles. Each tile is read once for as long as this lives.
 ///
 /// Nothing here is checked against a signed root: compare [`Tree::root`], or verify the proofs.
 pub struct Tree<T: Tiles> {
     tiles: T,
     size: u64,
-    read: RefCell<HashMap<(u8, u64), Rc<[Hash]>>>,
+    read: RefCell<Read>,
 }
 
 impl<T: Tiles> Tree<T> {
@@ -183,9 +186,9 @@ impl<T: Tiles> Tree<T> {
         part.ok_or(TileError::Outside { asked: piece.begin(), size: self.size })
     }
 
-    fn tile(&self, level: u8, index: u64) -> Result<Rc<[Hash]>, TileError<T::Error>> {
+    fn tile(&self, level: u8, index: u64) -> Result<Arc<[Hash]>, TileError<T::Error>> {
         if let Some(tile) = self.read.borrow().get(&(level, index)) {
-            return Ok(Rc::clone(tile));
+            return Ok(Arc::clone(tile));
         }
         let Some(id) = TileId::at(level, index, self.size) else {
             return Err(TileError::Outside { asked: index, size: self.size });
@@ -195,8 +198,8 @@ impl<T: Tiles> Tree<T> {
             return Err(TileError::Short { tile: id, found: hashes.len() });
         }
         hashes.truncate(id.width().into());
-        let hashes: Rc<[Hash]> = hashes.into();
-        self.read.borrow_mut().insert((level, index), Rc::clone(&hashes));
+        let hashes: Arc<[Hash]> = hashes.into();
+        self.read.borrow_mut().insert((level, index), Arc::clone(&hashes));
         Ok(hashes)
     }
 }

@@ -1,4 +1,10 @@
 //! Notes, keys and checkpoints: known answers of other implementations, and what is refused.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
 
 use outlast_crypto::Secret;
 use outlast_tlog::checkpoint::{Checkpoint, CheckpointError, SignedCheckpoint};

@@ -1,4 +1,10 @@
 //! Roots, ranges, tiles and proofs against RFC 6962's definitions written out, and against known answers.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
 
 use std::cell::Cell;
 

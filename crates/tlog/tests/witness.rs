@@ -1,4 +1,10 @@
 //! What a witness decides: every answer of the specification, and that no run of requests has it cosign two histories.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
 
 use std::sync::LazyLock;
 

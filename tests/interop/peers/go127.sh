@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# go127.sh DEST: Go 1.27, which has ML-DSA, and its programs of certificates and connections:
+# go127.sh DEST: Go 1.27, which has ML-DSA, and its programs of certificates, connections and transparency logs:
 #   DEST/bin/pki-check    of tests/interop/pki/go
 #   DEST/bin/endpoints    of tests/interop/endpoints/go
+#   DEST/bin/tlog-check   of tests/interop/tlog/go
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 here=$(dirname "$(readlink -f "$0")")
 . "$here/lib-go.sh"
 pki=$(cd "$here/../pki/go" && pwd -P)
 endpoints=$(cd "$here/../endpoints/go" && pwd -P)
-mapfile -t sources < <(find "$pki" "$endpoints" -type f \( -name '*.go' -o -name 'go.*' \) | sort)
+tlog=$(cd "$here/../tlog/go" && pwd -P)
+mapfile -t sources < <(find "$pki" "$endpoints" "$tlog" -type f \( -name '*.go' -o -name 'go.*' \) | sort)
 
 begin "${1:-}" "$here/lib.sh" "$here/lib-go.sh" "${sources[@]}"
 
@@ -26,4 +28,5 @@ build() {
 }
 build "$pki" pki-check
 build "$endpoints" endpoints
+build "$tlog" tlog-check
 finish
