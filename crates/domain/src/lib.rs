@@ -20,6 +20,7 @@ pub mod limits;
 pub mod policy;
 pub mod seal;
 pub mod settings;
+pub mod witness;
 pub mod work;
 
 pub use fault::Fault;

@@ -33,5 +33,6 @@ pub mod s3;
 pub mod server;
 pub mod tickets;
 pub mod watch;
+pub mod witness;
 
 pub use negotiated::{HandshakeKind, Negotiated};

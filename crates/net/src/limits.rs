@@ -76,6 +76,20 @@ pub const MAX_SIGNING: usize = 8;
 pub const MAX_QUESTIONS: usize = 512;
 /// How long such a question waits for its turn.
 pub const SIGNING_WAIT: Duration = Duration::from_secs(2);
+/// Connections at a time to a witness.
+pub const MAX_WITNESS_CONNECTIONS: usize = 256;
+/// Bytes of the head of a request to a witness.
+pub const MAX_WITNESS_HEAD: usize = 16 * 1024;
+/// Bytes of a request to a witness: 16 signatures of ML-DSA-44 are 54 kB.
+pub const MAX_WITNESS_BODY: usize = 256 * 1024;
+/// Bytes of a witness's answer.
+pub const MAX_WITNESS_ANSWER: usize = 256 * 1024;
+/// How long a witness may take to answer, from the look-up of its name on.
+pub const WITNESS_ANSWER: Duration = Duration::from_secs(10);
+/// How often a witness that cannot be reached is asked for one checkpoint.
+pub const WITNESS_ATTEMPTS: u32 = 3;
+/// Pause before the second time; each further one is twice as long.
+pub const WITNESS_PAUSE: Duration = Duration::from_secs(1);
 /// How long it may take to write an object to a bucket.
 pub const OBJECT: Duration = Duration::from_secs(20);
 /// Bytes of a PROXY protocol header; a certificate may be in it.

@@ -53,7 +53,7 @@ impl PlainServer {
     pub async fn run(self: Arc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
         let graceful = GracefulShutdown::new();
         let (stopping, stopped) = tokio::sync::watch::channel(false);
-        let mut open = Open::default();
+        let mut open = Open::new(limits::MAX_PLAIN_CONNECTIONS);
         tokio::pin!(stop);
         loop {
             let accepted = tokio::select! {
@@ -241,30 +241,38 @@ impl Body for Sent {
 
 /// The connections that are open. When there are too many, the one that has been idle for longest is closed: who
 /// sends nothing must not lock out who does.
-#[derive(Default)]
-struct Open(Vec<(Weak<Activity>, oneshot::Sender<()>)>);
+pub(crate) struct Open {
+    most: usize,
+    all: Vec<(Weak<Activity>, oneshot::Sender<()>)>,
+}
 
 impl Open {
+    /// None yet, and so many at most.
+    pub(crate) fn new(most: usize) -> Self {
+        Self { most, all: Vec::new() }
+    }
+
     /// Adds one. What it gives tells that it must close; there is none if all others are busy.
-    fn begin(&mut self, activity: &Arc<Activity>) -> Option<oneshot::Receiver<()>> {
-        if self.0.len() >= limits::MAX_PLAIN_CONNECTIONS {
+    pub(crate) fn begin(&mut self, activity: &Arc<Activity>) -> Option<oneshot::Receiver<()>> {
+        if self.all.len() >= self.most {
             // Those whose other end is gone are through.
-            self.0.retain(|(_, close)| !close.is_closed());
+            self.all.retain(|(_, close)| !close.is_closed());
         }
-        if self.0.len() >= limits::MAX_PLAIN_CONNECTIONS && !self.close_idle() {
+        if self.all.len() >= self.most && !self.close_idle() {
             return None;
         }
         let (close, closed) = oneshot::channel();
-        self.0.push((Arc::downgrade(activity), close));
+        self.all.push((Arc::downgrade(activity), close));
         Some(closed)
     }
 
-    fn close_idle(&mut self) -> bool {
+    /// Closes the one that has been idle for longest, if one is.
+    pub(crate) fn close_idle(&mut self) -> bool {
         let idle_since = |entry: &(Weak<Activity>, _)| entry.0.upgrade()?.idle_since();
-        let idle = self.0.iter().enumerate();
+        let idle = self.all.iter().enumerate();
         let idle = idle.filter_map(|(place, entry)| Some((idle_since(entry)?, place))).min();
         let Some((_, place)) = idle else { return false };
-        let _ = self.0.swap_remove(place).1.send(());
+        let _ = self.all.swap_remove(place).1.send(());
         true
     }
 }

@@ -19,6 +19,8 @@ use crate::failure::Failure;
 use crate::files;
 use crate::output::{self, Output};
 
+mod witness;
+
 /// Events that are read at once.
 const PAGE: usize = 1000;
 /// Problems that are shown.
@@ -42,6 +44,8 @@ enum Command {
     Tail(Tail),
     /// Write events, checkpoints and public keys to a file, which can be verified anywhere.
     Export(Export),
+    /// Be a witness of others' logs.
+    Witness(witness::Arguments),
 }
 
 #[derive(clap::Args)]
@@ -103,6 +107,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         Command::Verify(verify) => self::verify(verify, output),
         Command::Tail(tail) => self::tail(tail, output),
         Command::Export(export) => self::export(export, output),
+        Command::Witness(arguments) => witness::run(arguments, output),
     }
 }
 

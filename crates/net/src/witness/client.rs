@@ -1,0 +1,271 @@
+//! Asks a witness to cosign a checkpoint.
+//!
+//! Everything has a limit in time, so that whoever waits for it waits in the background; nothing is believed that is not signed by the
+//! witness's key.
+
+use std::fmt::Display;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
+use http::{Request, Uri};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use outlast_tlog::note::NoteError;
+use outlast_tlog::witness::{AddCheckpoint, parse_cosignatures, parse_size};
+use outlast_tlog::{Hash, NoteSignature, SignedCheckpoint, VerifierKey};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use crate::client::Connector;
+use crate::limits;
+
+/// How often a witness may name another size before it has cosigned.
+const SIZES: usize = 4;
+
+/// Why there is no cosignature.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WitnessError {
+    /// Not a URL of HTTP, or one of HTTPS without anything said of whom to trust.
+    #[error("{0} is not the URL of a witness that can be asked")]
+    Url(String),
+    /// No connection, it broke, or it took too long. Tried again.
+    #[error("the witness cannot be reached: {0}")]
+    Unreachable(String),
+    /// It says that it cannot answer now. Tried again.
+    #[error("the witness answered with status {0}")]
+    Unavailable(u16),
+    /// It does not know the log.
+    #[error("the witness does not know the log")]
+    UnknownLog,
+    /// It does not take the log's signature.
+    #[error("the witness does not accept the log's signature")]
+    NotAccepted,
+    /// It refused for another reason.
+    #[error("the witness refused with status {0}")]
+    Refused(u16),
+    /// It answered what cannot be understood, or a signature that is not its own.
+    #[error("the witness's answer cannot be used: {0}")]
+    Answer(String),
+    /// It has cosigned a larger tree: this log was larger than it is.
+    #[error(
+        "the witness has cosigned {witnessed} entries of this log, which now has {size}: the log was rolled back"
+    )]
+    Ahead {
+        /// Size that it cosigned.
+        witnessed: u64,
+        /// Size that it was asked for.
+        size: u64,
+    },
+    /// It has cosigned another tree of the same size.
+    #[error(
+        "the witness has cosigned another tree of {0} entries of this log: the log has two histories"
+    )]
+    Forked(u64),
+    /// It does not take the proof that the tree which it cosigned last is the beginning of this one.
+    #[error(
+        "the witness does not find the log consistent with the {0} entries that it has cosigned: the log has two histories"
+    )]
+    Inconsistent(u64),
+    /// The proof that it asks for could not be made.
+    #[error(
+        "the log cannot be proved consistent with the {old} entries that the witness has cosigned: {reason}"
+    )]
+    NoProof {
+        /// Size that it cosigned.
+        old: u64,
+        /// What went wrong.
+        reason: String,
+    },
+}
+
+impl WitnessError {
+    /// Whether it says that the log is not what it was: not a matter of trying again, but of an operator.
+    pub fn is_alarm(&self) -> bool {
+        matches!(self, Self::Ahead { .. } | Self::Forked(_) | Self::Inconsistent(_))
+    }
+
+    /// Whether it may be otherwise in a moment.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Unreachable(_) | Self::Unavailable(_))
+    }
+}
+
+/// A witness that is asked.
+pub struct Witness {
+    keys: Vec<VerifierKey>,
+    url: String,
+    uri: Uri,
+    tls: Option<Connector>,
+    /// The size that it is believed to have cosigned last.
+    known: AtomicU64,
+}
+
+impl Witness {
+    /// The witness with this key at this submission prefix, `http://host/prefix`, or `https://` with `tls`.
+    pub fn new(key: VerifierKey, url: &str, tls: Option<Connector>) -> Result<Self, WitnessError> {
+        let wrong = || WitnessError::Url(url.chars().take(200).collect());
+        let uri: Uri =
+            format!("{}/add-checkpoint", url.trim_end_matches('/')).parse().map_err(|_| wrong())?;
+        let fits = match uri.scheme_str() {
+            Some("http") => true,
+            Some("https") => tls.is_some(),
+            _ => false,
+        };
+        if !fits || uri.host().is_none_or(str::is_empty) || !key.algorithm().of_witnesses {
+            return Err(wrong());
+        }
+        let url = url.to_owned();
+        Ok(Self { keys: vec![key], url, uri, tls, known: AtomicU64::new(0) })
+    }
+
+    /// The name of its key.
+    pub fn name(&self) -> &str {
+        self.keys.first().map_or("", VerifierKey::name)
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// What size the next request assumes that it knows. A wrong one costs one round trip.
+    pub fn assume(&self, size: u64) {
+        self.known.store(size, Ordering::Relaxed);
+    }
+
+    async fn post(&self, body: Vec<u8>) -> Result<(u16, Bytes), WitnessError> {
+        let exchange = async {
+            match &self.tls {
+                Some(tls) if self.uri.scheme_str() == Some("https") => {
+                    self.post_over_tls(tls, body).await
+                }
+                _ => self.post_plainly(body).await,
+            }
+        };
+        timeout(limits::WITNESS_ANSWER, exchange).await.unwrap_or_else(|_| {
+            let seconds = limits::WITNESS_ANSWER.as_secs();
+            Err(WitnessError::Unreachable(format!("no answer within {seconds} seconds")))
+        })
+    }
+
+    async fn post_plainly(&self, body: Vec<u8>) -> Result<(u16, Bytes), WitnessError> {
+        let host = self.uri.host().unwrap_or_default();
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let port = self.uri.port_u16().unwrap_or(80);
+        let stream = TcpStream::connect((bare, port)).await.map_err(unreachable)?;
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(unreachable)?;
+        let driver = tokio::spawn(async move {
+            // An error here reaches the request as well.
+            let _ = connection.await;
+        });
+        let request = self.request(body)?.map(|body| Full::new(Bytes::from(body)));
+        let response = sender.send_request(request).await.map_err(unreachable)?;
+        let status = response.status().as_u16();
+        let body = Limited::new(response.into_body(), limits::MAX_WITNESS_ANSWER).collect().await;
+        driver.abort();
+        Ok((status, body.map_err(unreachable)?.to_bytes()))
+    }
+
+    async fn post_over_tls(
+        &self,
+        tls: &Connector,
+        body: Vec<u8>,
+    ) -> Result<(u16, Bytes), WitnessError> {
+        let port = self.uri.port_u16().unwrap_or(443);
+        let mut connection =
+            tls.connect(self.uri.host().unwrap_or_default(), port).await.map_err(unreachable)?;
+        let answer = connection.send(self.request(body)?).await.map_err(unreachable)?;
+        connection.close().await;
+        Ok(answer)
+    }
+
+    fn request(&self, body: Vec<u8>) -> Result<Request<Vec<u8>>, WitnessError> {
+        let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
+        let authority = self.uri.authority().map_or("", |authority| authority.as_str());
+        Request::post(path)
+            .header(HOST, authority)
+            .header(USER_AGENT, "outlast")
+            .header(CONTENT_TYPE, "text/plain; charset=utf-8")
+            .body(body)
+            .map_err(|_| WitnessError::Url(self.url.clone()))
+    }
+}
+
+fn unreachable(error: impl Display) -> WitnessError {
+    WitnessError::Unreachable(error.to_string())
+}
+
+/// The witness's cosignatures of a checkpoint, each verified. `prove` gives the consistency proof from a size to the checkpoint's; it is
+/// called for sizes between. What may be otherwise in a moment is tried again, for less than a minute in all.
+pub async fn cosign<E: Display>(
+    witness: &Witness,
+    checkpoint: &SignedCheckpoint,
+    prove: impl Fn(u64) -> Result<Vec<Hash>, E>,
+) -> Result<Vec<NoteSignature>, WitnessError> {
+    let mut pause = limits::WITNESS_PAUSE;
+    for _ in 1..limits::WITNESS_ATTEMPTS {
+        match ask(witness, checkpoint, &prove).await {
+            Err(error) if error.is_transient() => {
+                tracing::debug!(witness = witness.name(), %error, "trying again");
+                sleep(pause).await;
+                pause *= 2;
+            }
+            outcome => return outcome,
+        }
+    }
+    ask(witness, checkpoint, &prove).await
+}
+
+async fn ask<E: Display>(
+    witness: &Witness,
+    checkpoint: &SignedCheckpoint,
+    prove: &impl Fn(u64) -> Result<Vec<Hash>, E>,
+) -> Result<Vec<NoteSignature>, WitnessError> {
+    let size = checkpoint.checkpoint().size();
+    let mut old = witness.known.load(Ordering::Relaxed).min(size);
+    let mut told = false;
+    for _ in 0..SIZES {
+        let proof = if old == 0 || old == size { Ok(Vec::new()) } else { prove(old) };
+        let proof = match proof {
+            Ok(proof) => proof,
+            // Only assumed: the witness is asked instead.
+            Err(_) if !told => {
+                old = 0;
+                Vec::new()
+            }
+            Err(error) => return Err(WitnessError::NoProof { old, reason: error.to_string() }),
+        };
+        let request = AddCheckpoint { old, proof, checkpoint: checkpoint.clone() };
+        let (status, body) = witness.post(request.to_string().into_bytes()).await?;
+        match status {
+            200 => {
+                let signatures = parse_cosignatures(&body, checkpoint, &witness.keys)
+                    .map_err(|error: NoteError| WitnessError::Answer(error.to_string()))?;
+                witness.assume(size);
+                return Ok(signatures);
+            }
+            409 => match parse_size(&body) {
+                Some(witnessed) if witnessed > size => {
+                    return Err(WitnessError::Ahead { witnessed, size });
+                }
+                Some(witnessed) if witnessed != old => {
+                    witness.assume(witnessed);
+                    (old, told) = (witnessed, true);
+                }
+                // The same size, and not the same root.
+                _ if old == size => return Err(WitnessError::Forked(size)),
+                _ => return Err(WitnessError::Answer("a conflict without another size".into())),
+            },
+            422 => return Err(WitnessError::Inconsistent(old)),
+            404 => return Err(WitnessError::UnknownLog),
+            403 => return Err(WitnessError::NotAccepted),
+            408 | 429 | 500..=599 => return Err(WitnessError::Unavailable(status)),
+            _ => return Err(WitnessError::Refused(status)),
+        }
+    }
+    Err(WitnessError::Answer("it names another size each time".into()))
+}

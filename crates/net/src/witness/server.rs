@@ -1,0 +1,259 @@
+//! A witness: `POST <prefix>/add-checkpoint` over plain HTTP/1.1.
+//!
+//! Deliberately without TLS: what comes is signed by the log, and what goes out by the witness. An answer is sent when the head that it
+//! cosigns is on disk, and made from what was read in the same transaction: two requests at once cannot both be given what only one of
+//! them may have.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use outlast_domain::Fault;
+use outlast_domain::seal::RootKey;
+use outlast_domain::witness::{add_checkpoint, cosign};
+use outlast_domain::work::Work;
+use outlast_store::{Store, StoreError};
+use outlast_tlog::Signer;
+use outlast_tlog::witness::{AddCheckpoint, Decision, SIZE_TYPE};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::limits;
+use crate::plain::Open;
+use crate::server::{Activity, Clock};
+
+/// How often a request is judged anew because another one came between.
+const ATTEMPTS: usize = 16;
+
+/// Bytes of a checkpoint that the log shows: text and several signatures of ML-DSA-44.
+const MAX_EVIDENCE: usize = 16 * 1024;
+
+/// A witness that is ready to run.
+pub struct WitnessServer {
+    store: Arc<dyn Store>,
+    root: RootKey,
+    signer: Signer,
+    clock: Clock,
+    prefix: String,
+}
+
+impl WitnessServer {
+    /// Serves below `prefix`, which is empty or begins with a slash. `store` must not keep records in memory that another process changes.
+    pub fn new(
+        store: Arc<dyn Store>,
+        root: RootKey,
+        signer: Signer,
+        prefix: &str,
+        clock: Clock,
+    ) -> Self {
+        let prefix = prefix.trim_end_matches('/').to_owned();
+        Self { store, root, signer, clock, prefix }
+    }
+
+    /// Serves until `stop` is ready, then lets open requests finish, for [`limits::GRACE`] at most.
+    pub async fn run(self: Arc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
+        let graceful = GracefulShutdown::new();
+        let (stopping, stopped) = tokio::sync::watch::channel(false);
+        let mut open = Open::new(limits::MAX_WITNESS_CONNECTIONS);
+        tokio::pin!(stop);
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = &mut stop => break,
+            };
+            let (stream, peer) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    open.close_idle();
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            };
+            let activity = Arc::new(Activity::new());
+            // All are busy: this one is not served.
+            let Some(closed) = open.begin(&activity) else { continue };
+            let (server, watcher) = (self.clone(), graceful.watcher());
+            let mut stopped = stopped.clone();
+            tokio::spawn(async move {
+                tokio::select! {
+                    () = server.connection(stream, peer, watcher, activity) => {}
+                    _ = closed => {}
+                    _ = stopped.wait_for(|stopped| *stopped) => {}
+                }
+            });
+        }
+        drop(listener);
+        let _ = timeout(limits::GRACE, graceful.shutdown()).await;
+        let _ = stopping.send(true);
+    }
+
+    async fn connection(
+        self: Arc<Self>,
+        stream: TcpStream,
+        peer: SocketAddr,
+        watcher: Watcher,
+        activity: Arc<Activity>,
+    ) {
+        let _ = stream.set_nodelay(true);
+        let touched = activity.clone();
+        let service = service_fn(move |request| {
+            let (server, activity) = (self.clone(), touched.clone());
+            async move {
+                activity.touch();
+                let response = server.answer(request, &activity).await;
+                activity.touch();
+                Ok::<_, Infallible>(response.map(Full::new))
+            }
+        });
+        let serving = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits::PLAIN_IDLE)
+            .max_buf_size(limits::MAX_WITNESS_HEAD)
+            .serve_connection(TokioIo::new(stream), service);
+        tokio::select! {
+            outcome = watcher.watch(serving) => {
+                if let Err(error) = outcome {
+                    tracing::debug!(%peer, %error, "a connection ended with an error");
+                }
+            }
+            () = activity.idle(limits::PLAIN_IDLE) => {}
+        }
+    }
+
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        activity: &Arc<Activity>,
+    ) -> Response<Bytes> {
+        let path = request.uri().path();
+        if path.strip_prefix(self.prefix.as_str()) != Some("/add-checkpoint") {
+            return text(StatusCode::NOT_FOUND, "there is add-checkpoint");
+        }
+        if request.method() != Method::POST {
+            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "only POST");
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+            return response;
+        }
+        if request.body().size_hint().lower() > limits::MAX_WITNESS_BODY as u64 {
+            return text(StatusCode::PAYLOAD_TOO_LARGE, "the request is too long");
+        }
+        let reading = Limited::new(request.into_body(), limits::MAX_WITNESS_BODY).collect();
+        let body = match timeout(limits::PLAIN_IDLE, reading).await {
+            Ok(Ok(collected)) => collected.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {
+                return text(StatusCode::PAYLOAD_TOO_LARGE, "the request is too long");
+            }
+            Ok(Err(_)) => return text(StatusCode::BAD_REQUEST, "the request was cut off"),
+            Err(_) => return text(StatusCode::REQUEST_TIMEOUT, "the request took too long"),
+        };
+        // Not before all of it is there: who sends slowly must not lock out who does not.
+        let _busy = activity.begin();
+        match AddCheckpoint::parse(&body) {
+            Ok(request) => self.judge(&request).await,
+            Err(error) => text(StatusCode::BAD_REQUEST, &error.to_string()),
+        }
+    }
+
+    async fn judge(&self, request: &AddCheckpoint) -> Response<Bytes> {
+        for _ in 0..ATTEMPTS {
+            let mut work = Work::new(self.store.as_ref(), &self.root, (self.clock)());
+            let (decision, time) = match add_checkpoint(&mut work, request) {
+                Ok(decided) => decided,
+                Err(Fault::Store(StoreError::Conflict)) => continue,
+                Err(fault) => return failed(&fault),
+            };
+            let head = match decision {
+                Some(Decision::Cosign(head)) => head,
+                Some(refusal) => return refused(&refusal, request),
+                None => {
+                    let message = "checkpoints with extension lines are not cosigned";
+                    return text(StatusCode::BAD_REQUEST, message);
+                }
+            };
+            let (sender, receiver) = oneshot::channel();
+            self.store.commit(
+                work.into_transaction(Vec::new()),
+                Box::new(move |outcome| {
+                    // The client may have gone; what was committed stays.
+                    let _ = sender.send(outcome);
+                }),
+            );
+            match receiver.await {
+                Ok(Ok(())) => {}
+                Ok(Err(StoreError::Conflict)) => continue,
+                Ok(Err(error)) => return failed(&error),
+                Err(error) => return failed(&error),
+            }
+            // Only now: what is signed is what the disk says was signed.
+            let origin = request.checkpoint.checkpoint().origin();
+            return match cosign(&self.signer, request, time) {
+                Ok(signature) => {
+                    tracing::info!(origin, size = head.size, "cosigned");
+                    answer_with(StatusCode::OK, "text/plain; charset=utf-8", signature.to_string())
+                }
+                Err(error) => failed(&error),
+            };
+        }
+        text(StatusCode::SERVICE_UNAVAILABLE, "too many requests for this log at once")
+    }
+}
+
+fn refused(decision: &Decision, request: &AddCheckpoint) -> Response<Bytes> {
+    let head = request.checkpoint.checkpoint();
+    let (origin, size) = (head.origin(), head.size());
+    let status = StatusCode::from_u16(decision.status()).unwrap_or(StatusCode::BAD_REQUEST);
+    match decision {
+        Decision::Conflict(known) => {
+            if known.size == size && known.root != *head.root() {
+                // The log's own signature is on it: this is proof of two histories.
+                let checkpoint = request.checkpoint.to_string();
+                let shown = checkpoint.floor_char_boundary(MAX_EVIDENCE);
+                let checkpoint = checkpoint.get(..shown).unwrap_or_default();
+                tracing::error!(
+                    origin,
+                    size,
+                    checkpoint,
+                    "the log has signed two roots for one size"
+                );
+            }
+            answer_with(status, SIZE_TYPE, format!("{}\n", known.size))
+        }
+        Decision::Inconsistent(error) => {
+            tracing::warn!(origin, size, old = request.old, %error, "not cosigned: not proved consistent");
+            text(status, &error.to_string())
+        }
+        Decision::NotSigned(error) => text(status, &error.to_string()),
+        Decision::UnknownOrigin => text(status, "this log is not known here"),
+        Decision::OldIsLarger => text(status, "the old size is larger than the checkpoint's"),
+        Decision::Cosign(_) => text(status, "the checkpoint was not signed"),
+    }
+}
+
+fn failed(error: &dyn std::fmt::Display) -> Response<Bytes> {
+    tracing::error!(%error, "a checkpoint could not be recorded");
+    text(StatusCode::INTERNAL_SERVER_ERROR, "the checkpoint could not be recorded")
+}
+
+fn text(status: StatusCode, message: &str) -> Response<Bytes> {
+    answer_with(status, "text/plain; charset=utf-8", format!("{message}\n"))
+}
+
+fn answer_with(status: StatusCode, kind: &'static str, body: String) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
