@@ -15,8 +15,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("net", &["api", "crypto", "domain", "ledger", "negotiate", "pki", "store", "tlog"]),
     ("native", &[]),
     ("lab", &["api", "crypto", "domain", "ledger", "native", "negotiate", "net", "pki", "store"]),
-    ("bench", &["api", "crypto", "domain", "lab", "ledger", "negotiate", "net", "pki", "store", "tlog"]),
-    ("cli", &["api", "crypto", "domain", "lab", "ledger", "negotiate", "net", "pki", "store", "tlog"]),
+    (
+        "bench",
+        &["api", "crypto", "domain", "lab", "ledger", "negotiate", "net", "pki", "store", "tlog"],
+    ),
+    (
+        "cli",
+        &["api", "crypto", "domain", "lab", "ledger", "negotiate", "net", "pki", "store", "tlog"],
+    ),
 ];
 
 /// Longest source file, in lines: past that it holds two rooms.

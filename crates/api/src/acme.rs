@@ -342,7 +342,7 @@ impl Service {
         if let Some(account) = &call.account
             && outcome.as_ref().map_or(true, |reply| reply.changed)
         {
-            let event_id = ids::uuid()
+            let event_id = ids::event_id(request.now_ms)
                 .map_err(|fault| Failure { error: fault.into(), headers: headers.clone() })?;
             let event = Event {
                 now_ms: request.now_ms,

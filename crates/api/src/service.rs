@@ -6,6 +6,7 @@ mod housekeeping;
 mod plain;
 mod publish;
 mod revocation;
+mod trail;
 mod watched;
 
 use std::sync::{Arc, PoisonError, RwLock};
@@ -19,7 +20,7 @@ use outlast_domain::policy::ConditionKeys;
 use outlast_domain::seal::RootKey;
 use outlast_domain::settings::Settings;
 use outlast_domain::work::Work;
-use outlast_domain::{Fault, audit, ids};
+use outlast_domain::{Fault, ids};
 use outlast_store::cache::CachedStore;
 use outlast_store::{Store, StoreError, Transaction};
 
@@ -47,6 +48,7 @@ pub struct Service {
     policies: PolicyCache,
     settings: RwLock<Arc<Settings>>,
     revocation: plain::State,
+    trail: trail::State,
 }
 
 /// A request whose body has arrived.
@@ -265,8 +267,9 @@ impl Service {
     /// All services on `store`, whose secrets are sealed under `root`.
     pub fn new(store: Arc<dyn Store>, root: RootKey) -> Self {
         let revocation = plain::State::default();
+        let trail = trail::State::default();
         let store: Arc<dyn Store> =
-            Arc::new(watched::Watched::new(store, revocation.changes.clone()));
+            Arc::new(watched::Watched::new(store, revocation.changes.clone(), trail.guard.clone()));
         Self {
             store: Arc::new(CachedStore::new(store.clone())),
             fresh: store,
@@ -275,6 +278,7 @@ impl Service {
             policies: PolicyCache::default(),
             settings: RwLock::default(),
             revocation,
+            trail,
         }
     }
 
@@ -316,25 +320,6 @@ impl Service {
     /// A unit of work of a request. Its reads may be stale until its commit has verified them.
     pub(crate) fn request_work(&self, now_ms: i64) -> Work<'_> {
         Work::new(self.store.as_ref(), &self.root, now_ms)
-    }
-
-    /// Signs the checkpoints over the audit events that are due; with `at_end` one over the last event, too.
-    pub fn make_checkpoints(&self, now_ms: i64, at_end: bool) -> Result<(), Fault> {
-        loop {
-            let mut work = self.work(now_ms);
-            let step = audit::make_checkpoints(&mut work, self.fresh.as_ref(), at_end)?;
-            if step.made == 0 {
-                return Ok(());
-            }
-            match self.store.commit_and_wait(work.into_transaction(Vec::new())) {
-                // Another server on the same database was quicker.
-                Ok(()) | Err(StoreError::Conflict) => {}
-                Err(error) => return Err(error.into()),
-            }
-            if !step.more {
-                return Ok(());
-            }
-        }
     }
 
     /// Whether a request's head, taken for itself, may be a known caller's: the body counts for nothing here.
@@ -407,7 +392,7 @@ impl Service {
             Err(error) => return Err(refused(&work, route, error)),
         };
         let scope = Scope { account: caller.principal.account.clone(), region };
-        let event_id = ids::uuid().map_err(|fault| route.fault(fault))?;
+        let event_id = ids::event_id(request.now_ms).map_err(|fault| route.fault(fault))?;
         let conditions = conditions(&caller, &scope, request);
         let mut call = Call {
             work,

@@ -391,7 +391,7 @@ fn a_member_that_is_too_large_is_refused_and_not_recorded() {
                 let response = setting.send(service, row.name, &Value::Object(body));
                 let text: String =
                     String::from_utf8_lossy(&response.body).chars().take(200).collect();
-                let (sequence, _) = setting.fixture.store.last_event().unwrap();
+                let sequence = setting.fixture.store.last_event().unwrap();
                 let event = setting.fixture.store.events(sequence - 1, 1).unwrap().remove(0);
                 let sizes = (response.body.len(), event.body.len());
                 if response.status != 400 || sizes.0 > 8192 || sizes.1 > 8192 {

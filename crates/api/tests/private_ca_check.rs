@@ -25,7 +25,7 @@ fn problems(fixture: &Fixture) -> Vec<Problem> {
 
 fn write(fixture: &Fixture, place: &str, value: Option<Vec<u8>>) {
     let writes = vec![(place.to_owned(), value)];
-    let transaction = Transaction { expectations: Vec::new(), writes, events: Vec::new() };
+    let transaction = Transaction { writes, ..Transaction::default() };
     fixture.store.commit_and_wait(transaction).unwrap();
 }
 

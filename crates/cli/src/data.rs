@@ -12,6 +12,7 @@ use outlast_api::service::Service;
 use outlast_crypto::Secret;
 use outlast_domain::Fault;
 use outlast_domain::arn::is_account_id;
+use outlast_domain::audit;
 use outlast_domain::identity;
 use outlast_domain::ids;
 use outlast_domain::seal::{self, RootKey};
@@ -34,8 +35,12 @@ use crate::{files, profile};
 
 /// Record that binds a store to its root key.
 const STORE_RECORD: &str = "meta/store";
-/// Sealed with the root key: opens only under the right one.
+/// Sealed with the root key: opens only under the right one. What it holds says what else a store must have.
 const CANARY: &str = "meta/canary";
+/// What it held before the audit trail was a log.
+const OLD_CANARY: &[u8] = b"canary";
+/// What it holds since: the store has a log, and is refused without.
+const CANARY_WITH_LOG: &[u8] = b"canary 2: audit log";
 
 /// A data folder that this process has open.
 pub(crate) struct Data {
@@ -118,6 +123,8 @@ pub(crate) struct NewData {
     pub(crate) root_key: Option<Provider>,
     /// URL of the database for the records; in the folder when absent.
     pub(crate) database: Option<String>,
+    /// Name of the audit log to verifiers; a random one when absent.
+    pub(crate) audit_origin: Option<String>,
 }
 
 /// Names that a server certificate always has.
@@ -280,7 +287,16 @@ fn fill(
     };
     work.put(STORE_RECORD, &record)?;
     root.establish(&mut work, parameters)?;
-    work.put_secret(CANARY, &Secret::new(b"canary".to_vec()))?;
+    work.put_secret(CANARY, &Secret::new(CANARY_WITH_LOG.to_vec()))?;
+    let origin = match new.audit_origin {
+        Some(origin) => origin,
+        None => random_origin()?,
+    };
+    audit::establish(&mut work, &origin).map_err(|error| {
+        Failure::new(format!("{origin} cannot be the name of the audit log: {error}")).hint(
+            "it is a host name and a path without spaces or plus signs: log.example.com/outlast",
+        )
+    })?;
     let secret = match new.secret {
         Some(secret) => secret,
         None => Secret::new(ids::base32("", 40)?.into_bytes()),
@@ -377,7 +393,53 @@ impl Data {
     pub(crate) fn open(place: &Place, provider: &Provider) -> Result<Self, Failure> {
         place.require_initialised()?;
         let lock = place.lock()?;
-        Self::opened(place, provider, place.open()?, lock)
+        let data = Self::opened(place, provider, place.open()?, lock)?;
+        data.open_log()?;
+        Ok(data)
+    }
+
+    /// Looks whether the audit log can be gone on with, and watches over it from here on. The hash chain of a store of an
+    /// earlier build becomes a log first.
+    fn open_log(&self) -> Result<(), Failure> {
+        for _ in 0..MAX_TRIES {
+            let mut work = self.service.work(system_clock());
+            if !audit::legacy::is_old(&mut work)? {
+                break;
+            }
+            let canary = work.secret(CANARY)?;
+            if canary.is_none_or(|canary| canary.expose() != OLD_CANARY) {
+                return Err(log_failure(Fault::Audit("its records are missing".into())));
+            }
+            tracing::info!("the audit events become a Merkle log; that is done once");
+            let adopted = audit::legacy::adopt(&mut work, &random_origin()?, &mut |events| {
+                if events.is_multiple_of(100_000) {
+                    tracing::info!(events, "verifying the events so far");
+                }
+            })
+            .map_err(log_failure)?;
+            work.put_secret(CANARY, &Secret::new(CANARY_WITH_LOG.to_vec()))?;
+            let last = adopted.last.map(|(checkpoint, public_key)| {
+                serde_json::json!({ "checkpoint": checkpoint, "publicKey": public_key })
+            });
+            let event = store_event(
+                work.now_ms(),
+                "AdoptAuditChain",
+                &serde_json::json!({
+                    "events": adopted.events,
+                    "chain": adopted.chain,
+                    "checkpoints": adopted.checkpoints,
+                    "lastCheckpoint": last,
+                }),
+            )?;
+            match self.service.store().commit_and_wait(work.into_transaction(vec![event])) {
+                // Another server on the same database was quicker.
+                Ok(()) | Err(StoreError::Conflict) => {}
+                Err(error) => return Err(store_failure(error)),
+            }
+        }
+        let mut work = self.service.work(system_clock());
+        let head = audit::check_start(&mut work).map_err(log_failure)?;
+        Ok(self.service.watch_log(&head)?)
     }
 
     /// Opens a store beside the server that may serve it.
@@ -510,9 +572,25 @@ pub(crate) fn unlock(store: &dyn Store, provider: &Provider) -> Result<RootKey, 
     }
 }
 
+/// A name for an audit log that nobody else has.
+fn random_origin() -> Result<String, Failure> {
+    Ok(format!("audit.outlast.internal/{}", ids::hex::<8>()?))
+}
+
+/// Why a store is not served.
+fn log_failure(fault: Fault) -> Failure {
+    let failure = Failure::new(fault.to_string());
+    match fault {
+        Fault::Audit(_) => failure.hint(
+            "somebody has changed the database: see outlast store check, keep the folder as it is, and restore the newest good backup; outlast audit clear-alarm lets servers start again after an alarm",
+        ),
+        _ => failure,
+    }
+}
+
 /// The audit record of what was done to the store as a whole, which belongs to no account.
 pub(crate) fn store_event(now_ms: i64, name: &str, parameters: &Value) -> Result<Vec<u8>, Failure> {
-    Ok(operator_event(now_ms, &ids::uuid()?, "outlast", name, "", parameters))
+    Ok(operator_event(now_ms, &ids::event_id(now_ms)?, "outlast", name, "", parameters))
 }
 
 /// The store's errors with what to do about them.

@@ -331,8 +331,8 @@ fn bind(listen: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Signs checkpoints over the audit events as they become due, and at once over those that a server before
-/// left unsigned. Never ends.
+/// Signs the head of the audit log as it becomes due, and at once the events that a server before left unsigned; goes
+/// over what was signed before. Never ends.
 async fn checkpoints(data: Arc<Data>) {
     checkpoint(&data, true);
     loop {
@@ -343,8 +343,11 @@ async fn checkpoints(data: Arc<Data>) {
 
 fn checkpoint(data: &Data, at_end: bool) {
     tokio::task::block_in_place(|| {
-        if let Err(fault) = data.service.make_checkpoints(system_clock(), at_end) {
+        if let Err(fault) = data.service.sign_log(system_clock(), at_end) {
             tracing::error!(%fault, "the audit events could not be signed");
+        }
+        if !at_end && let Err(fault) = data.service.patrol_log(system_clock()) {
+            tracing::error!(%fault, "the audit events could not be gone over");
         }
     });
 }

@@ -382,7 +382,7 @@ fn a_check_finds_what_is_wrong() {
             "UPDATE event SET body = CAST(replace(body, 'CreateKey', 'createKey') AS BLOB) WHERE sequence = 1"
                 .to_owned(),
             "event/1",
-            "chain is broken",
+            "leaf hash",
         ),
         ("DELETE FROM event WHERE sequence = 2".to_owned(), "event/3", "missing"),
     ] {

@@ -104,25 +104,10 @@ fn what_does_not_belong_together_is_named() {
         (replace("iam/user/", "\"access_keys\":[\"", "\"access_keys\":[\"X"), "iam/user/", "lists"),
         (replace("iam/user/", "{", "["), "iam/user/", "neither sealed nor JSON"),
         (replace("iam/user/", "\"policies\"", "\"other\""), "iam/user/", "cannot be read"),
-        (
-            replace("audit/checkpoint/", "\"at_ms\":1", "\"at_ms\":2"),
-            "audit/checkpoint/",
-            "signature",
-        ),
-        (
-            replace("audit/checkpoint/", "\"key_id\":\"", "\"key_id\":\"0"),
-            "audit/checkpoint/",
-            "no key",
-        ),
-        (delete("audit/checkpoint/"), "audit/last", "no valid checkpoint"),
-        (delete("audit/last"), "audit/last", "missing"),
-        (
-            replace("audit/public-key/", "\"spki\":\"30", "\"spki\":\"31"),
-            "audit/public-key/",
-            "public half",
-        ),
-        (delete("audit/key/"), "audit/checkpoint/", "no key"),
-        ("DELETE FROM event WHERE sequence >= 5".into(), "audit/checkpoint/", "not there"),
+        (delete("audit/head"), "audit/head", "missing"),
+        (delete("audit/log-key"), "audit/signed-head", "key that signs the log is missing"),
+        (delete("audit/signed-head"), "audit/signed-head", "missing"),
+        ("DELETE FROM event WHERE sequence >= 5".into(), "audit/head", "signed and are missing"),
     ] {
         database
             .execute_batch(

@@ -215,7 +215,7 @@ fn finish(cluster: &Cluster, servers: [Server; 2]) {
         assert!(text.contains("problems:     0"), "{text}");
         let text = succeed(&mut on(folder, &["audit", "verify", "--output", "json"]));
         let found: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!((&found["uncovered"], &found["problems"]), (&json!(0), &json!([])), "{found}");
+        assert_eq!((&found["unsigned"], &found["problems"]), (&json!(0), &json!([])), "{found}");
         assert!(found["events"].as_u64() > Some(0), "{found}");
     }
 }

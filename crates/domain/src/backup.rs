@@ -13,7 +13,7 @@ mod stream;
 use std::io::{Read, Write};
 
 use outlast_crypto::{Secret, aead, random};
-use outlast_store::{Item, Store, StoreError, chain};
+use outlast_store::{Event, Item, Store, StoreError, chain};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -23,8 +23,9 @@ use entry::Entry;
 
 /// The first bytes of a backup.
 pub const MAGIC: &[u8] = b"outlast-backup\n";
-/// The version of the layout that this build writes and reads.
-pub const VERSION: u32 = 1;
+/// The version of the layout that this build writes. It reads version 1, too, whose events have links of a hash chain
+/// where now their leaf hashes are.
+pub const VERSION: u32 = 2;
 const MAX_HEADER: u32 = 64 * 1024;
 /// What the backup's key is bound to when it is wrapped.
 const KEY_PLACE: &str = "backup/key";
@@ -244,7 +245,8 @@ pub fn restore(
     let mut reading = Reading {
         chunks: stream::Reader::new(input, key, head)?,
         last_key: None,
-        link: chain::START,
+        link: (header.version < 2).then_some(chain::START),
+        last_event: None,
         restored: Restored::default(),
     };
     let mut failure = None;
@@ -267,7 +269,10 @@ pub fn restore(
 struct Reading<'a> {
     chunks: stream::Reader<'a>,
     last_key: Option<String>,
-    link: [u8; 32],
+    /// The last link of version 1.
+    link: Option<[u8; 32]>,
+    /// The last sequence.
+    last_event: Option<u64>,
     restored: Restored,
 }
 
@@ -287,15 +292,7 @@ impl Reading<'_> {
                 }
                 Entry::Item(Item::Event(event)) => {
                     self.restored.counts.events += 1;
-                    let expected = chain::next(&self.link, event.sequence, &event.body);
-                    if event.sequence != self.restored.counts.events || event.chain != expected {
-                        return damaged(&format!(
-                            "the audit chain is broken at event {}",
-                            event.sequence
-                        ));
-                    }
-                    self.link = expected;
-                    return Ok(Some(Item::Event(event)));
+                    return Ok(Some(Item::Event(self.event(event)?)));
                 }
                 Entry::RootKey(place, key) => {
                     self.restored.counts.root_keys += 1;
@@ -310,6 +307,31 @@ impl Reading<'_> {
                 Entry::End(_) => return Ok(None),
             }
         }
+    }
+}
+
+impl Reading<'_> {
+    /// Checks an event; the first need not be number 1, because events before it may have been pruned.
+    fn event(&mut self, event: Event) -> Result<Event, BackupError> {
+        let follows = match (self.link, self.last_event) {
+            (Some(_), None) => event.sequence == 1,
+            (None, None) => event.sequence > 0,
+            (_, Some(last)) => event.sequence == last + 1,
+        };
+        let leaf = outlast_tlog::hash::leaf(&event.body);
+        let expected = match &mut self.link {
+            None => leaf,
+            Some(link) => {
+                *link = chain::next(link, event.sequence, &event.body);
+                *link
+            }
+        };
+        if !follows || event.leaf != expected {
+            let text = format!("the audit trail is broken at event {}", event.sequence);
+            return Err(BackupError::Damaged(text));
+        }
+        self.last_event = Some(event.sequence);
+        Ok(Event { leaf, ..event })
     }
 }
 

@@ -32,8 +32,9 @@ const MAX_PROBLEMS: usize = 1000;
 const SECRETS: &[&str] = &[
     "acm/material/",
     "acme/nonce-key",
-    "audit/key/",
-    "audit/last",
+    "audit/alarm",
+    "audit/head",
+    "audit/log-key",
     "ca/material/",
     "ca/responder-key/",
     "kms/material/",
@@ -97,6 +98,62 @@ pub fn check(
     })?;
     look.relations();
     Ok(look.report)
+}
+
+/// What was found of the audit trail.
+#[derive(Debug, Default, Clone, Serialize)]
+pub struct TrailReport {
+    /// Events that are there.
+    pub events: u64,
+    /// Number of entries that the last signed head covers.
+    pub size: u64,
+    /// Events after it, which are not signed yet.
+    pub unsigned: u64,
+    /// Entries that were pruned.
+    pub pruned: u64,
+    /// Root of the last signed head, in hexadecimal.
+    pub root: String,
+    /// How many problems there are.
+    pub problem_count: u64,
+    /// The first of them.
+    pub problems: Vec<Problem>,
+}
+
+/// Looks at the audit trail alone, as of one point in time: every event, its log and the signed head.
+pub fn check_trail(
+    store: &dyn Store,
+    root: &RootKey,
+    progress: &mut dyn FnMut(u64),
+) -> Result<TrailReport, Fault> {
+    let mut look = Look::new(store, root);
+    store.snapshot(&mut |item| {
+        match item {
+            Item::Record(key, record) if key.starts_with("audit/") => {
+                look.record(&key, &record.value);
+            }
+            Item::Record(..) => {}
+            Item::Event(event) => look.event(&event),
+        }
+        if look.report.events.is_multiple_of(4096) {
+            progress(look.report.events);
+        }
+        Ok(())
+    })?;
+    for (place, what) in look.trail.end() {
+        look.problem(&place, what);
+    }
+    let head = look.trail.head();
+    let size = head.map_or(0, |head| head.size);
+    let pruned = head.map_or(0, |head| head.pruned);
+    Ok(TrailReport {
+        events: look.report.events,
+        size,
+        unsigned: (look.report.events + pruned).saturating_sub(size),
+        pruned,
+        root: head.and_then(|head| head.root().ok()).map(hex::encode).unwrap_or_default(),
+        problem_count: look.report.problem_count,
+        problems: look.report.problems,
+    })
 }
 
 /// What must be remembered of the records, to see whether they fit together.

@@ -13,6 +13,9 @@ pub enum Fault {
     /// A record cannot be read: damaged, moved to another place, or sealed under another root key.
     #[error("the record {0} is damaged or sealed under another root key")]
     Damaged(String),
+    /// The audit trail is not the one that was signed: somebody has changed the store.
+    #[error("the audit trail was tampered with: {0}")]
+    Audit(String),
     /// What wraps the root keys cannot be used, as a token that is not there.
     #[error("the root key cannot be used: {0}")]
     RootKey(String),

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use outlast_crypto::Secret;
-use outlast_store::{Store, Transaction};
+use outlast_store::{NewEvent, Store, Transaction};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -77,12 +77,20 @@ pub struct Work<'a> {
     now_ms: i64,
     reads: BTreeMap<String, Option<u64>>,
     writes: BTreeMap<String, Option<Vec<u8>>>,
+    prune_events: Option<u64>,
 }
 
 impl<'a> Work<'a> {
     /// Begins at the time `now_ms`, milliseconds since 1970.
     pub fn new(store: &'a dyn Store, root: &'a RootKey, now_ms: i64) -> Self {
-        Self { store, root, now_ms, reads: BTreeMap::new(), writes: BTreeMap::new() }
+        Self {
+            store,
+            root,
+            now_ms,
+            reads: BTreeMap::new(),
+            writes: BTreeMap::new(),
+            prune_events: None,
+        }
     }
 
     /// The time of the operation, milliseconds since 1970.
@@ -114,6 +122,11 @@ impl<'a> Work<'a> {
             serde_json::to_vec(value).map_err(|error| Fault::Encoding(error.to_string()))?;
         self.writes.insert(key.to_owned(), Some(bytes));
         Ok(())
+    }
+
+    /// Deletes the events up to this sequence, except the last.
+    pub(crate) fn prune_events(&mut self, upto: u64) {
+        self.prune_events = Some(upto);
     }
 
     /// Deletes a record.
@@ -223,7 +236,11 @@ impl<'a> Work<'a> {
 
     /// What records a refusal: nothing is written but the events, if what was read still holds.
     pub fn into_refusal(self, events: Vec<Vec<u8>>) -> Transaction {
-        Transaction { expectations: self.reads.into_iter().collect(), writes: Vec::new(), events }
+        Transaction {
+            expectations: self.reads.into_iter().collect(),
+            events: events.into_iter().map(NewEvent::new).collect(),
+            ..Transaction::default()
+        }
     }
 
     /// Whether every record that was read is as it was: if not, what does not fit together was read at two
@@ -242,7 +259,8 @@ impl<'a> Work<'a> {
         Transaction {
             expectations: self.reads.into_iter().collect(),
             writes: self.writes.into_iter().collect(),
-            events,
+            events: events.into_iter().map(NewEvent::new).collect(),
+            prune_events: self.prune_events,
         }
     }
 

@@ -487,13 +487,20 @@ impl Connection {
     /// Alive, or ready: the store can be read.
     fn health(&self, look_at_store: bool) -> Response {
         let store = self.server.service.store();
-        let well = !look_at_store || self.aside(false, || store.read("meta/ready")).is_ok();
+        let problem = if !look_at_store {
+            None
+        } else if let Some(alarm) = self.server.service.audit_alarm() {
+            Some(format!("the audit trail was tampered with: {alarm}\n"))
+        } else {
+            let read = self.aside(false, || store.read("meta/ready"));
+            read.is_err().then(|| "the store cannot be read\n".to_owned())
+        };
         Response {
-            status: if well { 200 } else { 503 },
+            status: if problem.is_none() { 200 } else { 503 },
             content_type: "text/plain",
             is_cbor: false,
             error: None,
-            body: if well { b"ok\n".to_vec() } else { b"the store cannot be read\n".to_vec() },
+            body: problem.unwrap_or_else(|| "ok\n".to_owned()).into_bytes(),
         }
     }
 }

@@ -73,7 +73,12 @@ impl Store for Stalling {
     fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
         self.inner.events(after, limit)
     }
-    fn last_event(&self) -> Result<(u64, [u8; 32]), StoreError> {
+
+    fn leaves(&self, after: u64, limit: usize) -> Result<Vec<(u64, [u8; 32])>, StoreError> {
+        self.inner.leaves(after, limit)
+    }
+
+    fn last_event(&self) -> Result<u64, StoreError> {
         self.inner.last_event()
     }
     fn snapshot(

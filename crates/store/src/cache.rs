@@ -129,7 +129,11 @@ impl Store for CachedStore {
         self.inner.events(after, limit)
     }
 
-    fn last_event(&self) -> Result<(u64, [u8; 32]), StoreError> {
+    fn leaves(&self, after: u64, limit: usize) -> Result<Vec<(u64, [u8; 32])>, StoreError> {
+        self.inner.leaves(after, limit)
+    }
+
+    fn last_event(&self) -> Result<u64, StoreError> {
         self.inner.last_event()
     }
 

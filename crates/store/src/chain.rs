@@ -1,7 +1,8 @@
-//! The hash chain over the events: whoever keeps one link can tell whether anything before it was changed.
+//! The hash chain that linked the events of earlier builds: stores and backups of theirs are verified by it once,
+//! when their events become a Merkle log.
 //!
 //! chain(n) = SHA-256("outlast audit v1" || chain(n-1) || n as 8 bytes, big-endian || body), chain(0) = 32
-//! zero bytes. The store computes it at append, in commit order; a verifier computes it again.
+//! zero bytes.
 
 use outlast_crypto::digests::sha256;
 

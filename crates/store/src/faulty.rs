@@ -95,7 +95,13 @@ impl<S: Store> Store for FaultyStore<S> {
         self.readable()?;
         self.inner.events(after, limit)
     }
-    fn last_event(&self) -> Result<(u64, [u8; 32]), StoreError> {
+
+    fn leaves(&self, after: u64, limit: usize) -> Result<Vec<(u64, [u8; 32])>, StoreError> {
+        self.readable()?;
+        self.inner.leaves(after, limit)
+    }
+
+    fn last_event(&self) -> Result<u64, StoreError> {
         self.readable()?;
         self.inner.last_event()
     }

@@ -3,7 +3,7 @@
 //! A store holds opaque records under text keys, each with a version, and an append-only list of events.
 //! Everything changes through [`Store::commit`]: a [`Transaction`] says which versions it relied on, what it
 //! writes and which events it appends; it happens as a whole or not at all, and its completion is called
-//! only when it is on disk. The events form a hash chain ([`chain`]).
+//! only when it is on disk. The events are the entries of a Merkle log: each is stored with its leaf hash.
 //!
 //! This crate never sees a plaintext secret, knows no AWS name and has no clock.
 
@@ -35,8 +35,39 @@ pub struct Event {
     pub sequence: u64,
     /// The bytes, opaque to the store.
     pub body: Vec<u8>,
-    /// Its link in the hash chain: see [`chain::next`].
-    pub chain: [u8; 32],
+    /// Its leaf hash in the Merkle log (RFC 6962, section 2.1): see [`NewEvent`].
+    pub leaf: [u8; 32],
+}
+
+/// An event to append, with its leaf hash, which is computed where the event is made and not under the lock of
+/// the commits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewEvent {
+    body: Vec<u8>,
+    leaf: [u8; 32],
+}
+
+impl NewEvent {
+    /// An event with these bytes.
+    pub fn new(body: Vec<u8>) -> Self {
+        Self { leaf: outlast_tlog::hash::leaf(&body), body }
+    }
+
+    /// The bytes.
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// SHA-256 of a zero byte and the bytes.
+    pub fn leaf(&self) -> &[u8; 32] {
+        &self.leaf
+    }
+}
+
+impl From<Vec<u8>> for NewEvent {
+    fn from(body: Vec<u8>) -> Self {
+        Self::new(body)
+    }
 }
 
 /// What a snapshot consists of.
@@ -56,7 +87,9 @@ pub struct Transaction {
     /// New values; `None` deletes.
     pub writes: Vec<(String, Option<Vec<u8>>)>,
     /// Events to append.
-    pub events: Vec<Vec<u8>>,
+    pub events: Vec<NewEvent>,
+    /// Events up to this sequence are deleted; the last event always stays.
+    pub prune_events: Option<u64>,
 }
 
 /// What the store can answer instead of doing as asked.
@@ -122,8 +155,11 @@ pub trait Store: Send + Sync {
     /// Up to `limit` events with a sequence greater than `after`.
     fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, StoreError>;
 
-    /// The sequence and the link of the last event; 0 and [`chain::START`] when there is none.
-    fn last_event(&self) -> Result<(u64, [u8; 32]), StoreError>;
+    /// Sequences and leaf hashes of up to `limit` events with a sequence greater than `after`.
+    fn leaves(&self, after: u64, limit: usize) -> Result<Vec<(u64, [u8; 32])>, StoreError>;
+
+    /// The sequence of the last event; 0 when there is none.
+    fn last_event(&self) -> Result<u64, StoreError>;
 
     /// Whether a read may take a network round trip: callers on an async runtime step aside then.
     fn is_remote(&self) -> bool {

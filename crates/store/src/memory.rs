@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::{Completion, Event, Item, Record, Store, StoreError, Transaction, chain, prefix_end};
+use crate::{Completion, Event, Item, Record, Store, StoreError, Transaction, prefix_end};
 
 /// Keeps everything in memory; durable for as long as the process is.
 #[derive(Default)]
@@ -20,8 +20,8 @@ struct State {
 }
 
 impl State {
-    fn last_event(&self) -> (u64, [u8; 32]) {
-        self.events.last().map_or((0, chain::START), |event| (event.sequence, event.chain))
+    fn last_event(&self) -> u64 {
+        self.events.last().map_or(0, |event| event.sequence)
     }
 }
 
@@ -55,11 +55,13 @@ impl MemoryStore {
                 }
             }
         }
-        for body in transaction.events {
-            let (last, link) = state.last_event();
-            let sequence = last + 1;
-            let chain = chain::next(&link, sequence, &body);
-            state.events.push(Event { sequence, body, chain });
+        for event in transaction.events {
+            let sequence = state.last_event() + 1;
+            state.events.push(Event { sequence, leaf: *event.leaf(), body: event.body });
+        }
+        if let Some(upto) = transaction.prune_events {
+            let last = state.last_event();
+            state.events.retain(|event| event.sequence > upto || event.sequence == last);
         }
         Ok(())
     }
@@ -109,7 +111,14 @@ impl Store for MemoryStore {
             .cloned()
             .collect())
     }
-    fn last_event(&self) -> Result<(u64, [u8; 32]), StoreError> {
+
+    fn leaves(&self, after: u64, limit: usize) -> Result<Vec<(u64, [u8; 32])>, StoreError> {
+        let state = self.state();
+        let later = state.events.iter().filter(|event| event.sequence > after);
+        Ok(later.take(limit).map(|event| (event.sequence, event.leaf)).collect())
+    }
+
+    fn last_event(&self) -> Result<u64, StoreError> {
         Ok(self.state().last_event())
     }
 

@@ -149,7 +149,17 @@ impl Store for PostgresStore {
         self.ask(Question::Events(after, limit))?.iter().map(event_of).collect()
     }
 
-    fn last_event(&self) -> Result<(u64, [u8; 32]), StoreError> {
+    fn leaves(&self, after: u64, limit: usize) -> Result<Vec<(u64, [u8; 32])>, StoreError> {
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let leaf = |row: &Row| {
+            let sequence = row.try_get::<_, i64>(0).map_err(|error| failed(&error))?;
+            Ok((sequence.unsigned_abs(), writer::leaf_of(row, 1)?))
+        };
+        self.ask(Question::Leaves(after, limit))?.iter().map(leaf).collect()
+    }
+
+    fn last_event(&self) -> Result<u64, StoreError> {
         writer::last_event_of(self.ask(Question::LastEvent)?.first())
     }
 
@@ -214,11 +224,11 @@ fn record_of(row: &Row, first: usize) -> Result<Record, StoreError> {
     read().map_err(|error| failed(&error))
 }
 
-/// The columns sequence, body, chain.
+/// The columns sequence, body, leaf.
 fn event_of(row: &Row) -> Result<Event, StoreError> {
     let sequence = row.try_get::<_, i64>(0).map_err(|error| failed(&error))?.unsigned_abs();
     let body = row.try_get(1).map_err(|error| failed(&error))?;
-    Ok(Event { sequence, body, chain: writer::link_of(row, 2)? })
+    Ok(Event { sequence, body, leaf: writer::leaf_of(row, 2)? })
 }
 
 impl Reader {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
 
-use crate::{Completion, Event, Item, Record, Store, StoreError, Transaction, chain, prefix_end};
+use crate::{Completion, Event, Item, Record, Store, StoreError, Transaction, prefix_end};
 
 mod copy;
 mod schema;
@@ -186,7 +186,7 @@ impl Store for SqliteStore {
         let reader = self.reader();
         let mut statement = reader
             .prepare_cached(
-                "SELECT sequence, body, chain FROM event
+                "SELECT sequence, body, leaf FROM event
                  WHERE sequence > ?1 ORDER BY sequence LIMIT ?2",
             )
             .map_err(failed)?;
@@ -196,7 +196,24 @@ impl Store for SqliteStore {
         rows.collect::<Result<_, _>>().map_err(failed)
     }
 
-    fn last_event(&self) -> Result<(u64, [u8; 32]), StoreError> {
+    fn leaves(&self, after: u64, limit: usize) -> Result<Vec<(u64, [u8; 32])>, StoreError> {
+        let reader = self.reader();
+        let mut statement = reader
+            .prepare_cached(
+                "SELECT sequence, leaf FROM event WHERE sequence > ?1 ORDER BY sequence LIMIT ?2",
+            )
+            .map_err(failed)?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        let rows = statement
+            .query_map(params![after, limit], |row| {
+                Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get(1)?))
+            })
+            .map_err(failed)?;
+        rows.collect::<Result<_, _>>().map_err(failed)
+    }
+
+    fn last_event(&self) -> Result<u64, StoreError> {
         last_event(&self.reader()).map_err(failed)
     }
 
@@ -291,7 +308,7 @@ fn apply(
         let mut delete = sql.prepare_cached("DELETE FROM record WHERE key = ?1").map_err(failed)?;
         let mut append =
             sql.prepare_cached("INSERT INTO event VALUES (?1, ?2, ?3)").map_err(failed)?;
-        let (mut sequence, mut link) = last_event(&sql).map_err(failed)?;
+        let mut sequence = last_event(&sql).map_err(failed)?;
         // Versions are never used twice, so that a record deleted and made again is a different one.
         let mut next_version: i64 = sql
             .prepare_cached("SELECT value FROM counter WHERE name = 'version'")
@@ -320,10 +337,15 @@ fn apply(
                     }
                 }
             }
-            for body in &transaction.events {
+            for event in &transaction.events {
                 sequence += 1;
-                link = chain::next(&link, sequence, body);
-                append.execute(params![sequence.cast_signed(), body, link]).map_err(failed)?;
+                append
+                    .execute(params![sequence.cast_signed(), event.body(), event.leaf()])
+                    .map_err(failed)?;
+            }
+            if let Some(upto) = transaction.prune_events {
+                let upto = upto.min(sequence.saturating_sub(1)).cast_signed();
+                sql.execute("DELETE FROM event WHERE sequence <= ?1", [upto]).map_err(failed)?;
             }
             outcomes.push(Ok(()));
         }
@@ -337,18 +359,16 @@ fn apply(
     Ok(outcomes)
 }
 
-/// The columns sequence, body, chain.
+/// The columns sequence, body, leaf.
 fn event_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Event> {
     let sequence = row.get::<_, i64>(0)?.unsigned_abs();
-    Ok(Event { sequence, body: row.get(1)?, chain: row.get(2)? })
+    Ok(Event { sequence, body: row.get(1)?, leaf: row.get(2)? })
 }
 
-fn last_event(connection: &Connection) -> rusqlite::Result<(u64, [u8; 32])> {
-    let found = connection
-        .prepare_cached("SELECT sequence, chain FROM event ORDER BY sequence DESC LIMIT 1")?
-        .query_row([], |row| Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get(1)?)))
-        .optional()?;
-    Ok(found.unwrap_or((0, chain::START)))
+fn last_event(connection: &Connection) -> rusqlite::Result<u64> {
+    connection
+        .prepare_cached("SELECT coalesce(max(sequence), 0) FROM event")?
+        .query_row([], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
 }
 
 fn failed(error: rusqlite::Error) -> StoreError {

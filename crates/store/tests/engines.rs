@@ -18,13 +18,14 @@ use outlast_store::memory::MemoryStore;
 use outlast_store::postgres::PostgresStore;
 use outlast_store::sqlite::SqliteStore;
 use outlast_store::testing::Postgres;
-use outlast_store::{Item, Record, Store, StoreError, Transaction, chain};
+use outlast_store::{Item, Record, Store, StoreError, Transaction};
 
 fn put(key: &str, value: &[u8], expected: Option<u64>) -> Transaction {
     Transaction {
         expectations: vec![(key.into(), expected)],
         writes: vec![(key.into(), Some(value.to_vec()))],
-        events: vec![format!("put {key}").into_bytes()],
+        events: vec![format!("put {key}").into_bytes().into()],
+        prune_events: None,
     }
 }
 
@@ -42,7 +43,7 @@ fn with_every_engine(check: impl Fn(&dyn Store)) {
 }
 
 fn append(body: &str) -> Transaction {
-    Transaction { events: vec![body.as_bytes().to_vec()], ..Transaction::default() }
+    Transaction { events: vec![body.as_bytes().to_vec().into()], ..Transaction::default() }
 }
 
 fn items(store: &dyn Store) -> Vec<Item> {
@@ -56,22 +57,25 @@ fn items(store: &dyn Store) -> Vec<Item> {
     items
 }
 
-/// The events have no gaps, and every link is right.
-fn check_chain(store: &dyn Store, count: u64) {
-    let (mut sequence, mut link) = (0, chain::START);
+/// The events have no gaps, and every leaf hash is right.
+fn check_events(store: &dyn Store, count: u64) {
+    let mut sequence = 0;
     loop {
         let page = store.events(sequence, 100).unwrap();
         if page.is_empty() {
             break;
         }
-        for event in page {
+        let leaves = store.leaves(sequence, 100).unwrap();
+        assert_eq!(leaves.len(), page.len());
+        for (event, leaf) in page.iter().zip(leaves) {
             sequence += 1;
-            link = chain::next(&link, sequence, &event.body);
-            assert_eq!((event.sequence, event.chain), (sequence, link));
+            assert_eq!(event.sequence, sequence);
+            assert_eq!(event.leaf, outlast_tlog::hash::leaf(&event.body));
+            assert_eq!(leaf, (sequence, event.leaf));
         }
     }
     assert_eq!(sequence, count);
-    assert_eq!(store.last_event().unwrap(), (sequence, link));
+    assert_eq!(store.last_event().unwrap(), sequence);
 }
 
 #[test]
@@ -103,6 +107,30 @@ fn compare_and_swap() {
 }
 
 #[test]
+fn pruning_deletes_the_oldest_events_and_never_the_last() {
+    with_every_engine(|store| {
+        for body in ["one", "two", "three"] {
+            store.commit_and_wait(append(body)).unwrap();
+        }
+        let prune = |upto| Transaction { prune_events: Some(upto), ..Transaction::default() };
+        let sequences = || {
+            let found = store.events(0, 10).unwrap();
+            found.iter().map(|event| event.sequence).collect::<Vec<_>>()
+        };
+        store.commit_and_wait(prune(1)).unwrap();
+        assert_eq!(sequences(), [2, 3]);
+        // What is refused prunes nothing.
+        let refused = Transaction { expectations: vec![("a".into(), Some(1))], ..prune(2) };
+        assert_eq!(store.commit_and_wait(refused), Err(StoreError::Conflict));
+        assert_eq!(sequences(), [2, 3]);
+        store.commit_and_wait(prune(u64::MAX)).unwrap();
+        assert_eq!(sequences(), [3]);
+        store.commit_and_wait(Transaction { prune_events: Some(9), ..append("four") }).unwrap();
+        assert_eq!(sequences(), [4], "the numbers go on");
+    });
+}
+
+#[test]
 fn scans_page_by_page_inside_the_prefix() {
     with_every_engine(|store| {
         for key in ["a/1", "a/2", "a/3", "ab/1", "b/1"] {
@@ -120,14 +148,15 @@ fn scans_page_by_page_inside_the_prefix() {
 }
 
 #[test]
-fn events_form_a_chain() {
+fn events_have_no_gaps_and_their_leaf_hashes() {
     with_every_engine(|store| {
-        assert_eq!(store.last_event().unwrap(), (0, chain::START));
-        let two = Transaction { events: vec![b"one".into(), Vec::new()], ..append("") };
+        assert_eq!(store.last_event().unwrap(), 0);
+        let two =
+            Transaction { events: vec![b"one".to_vec().into(), Vec::new().into()], ..append("") };
         store.commit_and_wait(two).unwrap();
         store.commit_and_wait(put("a", b"x", Some(7))).unwrap_err();
         store.commit_and_wait(put("a", b"x", None)).unwrap();
-        check_chain(store, 3);
+        check_events(store, 3);
     });
 }
 
@@ -164,7 +193,7 @@ fn a_snapshot_restores_exactly() {
                 Item::Event(_) => true,
             };
             assert!(saved.iter().all(is_older), "a version came back");
-            check_chain(copy, 5);
+            check_events(copy, 5);
         });
     });
 }
@@ -195,7 +224,8 @@ fn a_snapshot_is_of_one_moment() {
                 ("left".into(), Some(left.to_be_bytes().to_vec())),
                 ("right".into(), Some((total - left).to_be_bytes().to_vec())),
             ],
-            events: vec![left.to_be_bytes().to_vec()],
+            events: vec![left.to_be_bytes().to_vec().into()],
+            prune_events: None,
         };
         store.commit_and_wait(change(0, [None, None])).unwrap();
         let stop = AtomicBool::new(false);
@@ -250,7 +280,7 @@ fn many_writers_share_the_file_without_loss() {
     drop(store);
     let store = SqliteStore::open(&path).unwrap();
     assert_eq!(store.scan("t/", "", 1000).unwrap().len(), 400);
-    check_chain(&store, 400);
+    check_events(&store, 400);
 }
 
 #[test]
@@ -307,7 +337,7 @@ fn a_store_of_schema_version_1_is_upgraded() {
     assert!(matches!(SqliteStore::open_read_only(&path), Err(StoreError::Unavailable(_))));
     for count in [1200, 1201] {
         let store = SqliteStore::open(&path).unwrap();
-        check_chain(&store, count);
+        check_events(&store, count);
         assert_eq!(store.events(1199, 1).unwrap()[0].body, b"event 1200");
         assert_eq!(store.read("a").unwrap().unwrap(), Record { version: 41, value: vec![1] });
         store.commit_and_wait(append("new")).unwrap();
@@ -322,18 +352,18 @@ fn a_look_at_a_store_changes_nothing() {
     assert!(!path.exists());
     for server_runs in [true, false] {
         let mut server = Some(SqliteStore::open(&path).unwrap());
-        let before = server.as_ref().unwrap().last_event().unwrap().0;
+        let before = server.as_ref().unwrap().last_event().unwrap();
         server.as_ref().unwrap().commit_and_wait(append("first")).unwrap();
         if !server_runs {
             server = None;
         }
         let look = SqliteStore::open_read_only(&path).unwrap();
-        check_chain(&look, before + 1);
+        check_events(&look, before + 1);
         assert!(matches!(look.commit_and_wait(append("no")), Err(StoreError::Unavailable(_))));
         assert!(matches!(look.restore(&mut [].into_iter()), Err(StoreError::Unavailable(_))));
         if let Some(server) = &server {
             server.commit_and_wait(append("second")).unwrap();
-            check_chain(&look, before + 2);
+            check_events(&look, before + 2);
         }
         assert!(!items(&look).is_empty());
     }
@@ -361,7 +391,7 @@ fn what_is_stale_does_not_commit_and_is_forgotten() {
     assert_eq!(store.read("a").unwrap(), Some(first.clone()), "known from before");
     let relying = Transaction {
         expectations: vec![("a".into(), Some(first.version))],
-        events: vec![b"event".to_vec()],
+        events: vec![b"event".to_vec().into()],
         ..Transaction::default()
     };
     assert_eq!(store.commit_and_wait(relying), Err(StoreError::Conflict));

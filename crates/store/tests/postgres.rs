@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use outlast_store::postgres::PostgresStore;
 use outlast_store::sqlite::SqliteStore;
 use outlast_store::testing::{PASSWORD, Postgres};
-use outlast_store::{Item, Store, StoreError, Transaction, chain};
+use outlast_store::{Item, Store, StoreError, Transaction};
 
 const COUNTER: &str = "counter";
 
@@ -29,7 +29,8 @@ fn increment(store: &dyn Store, id: &str) -> Result<(), StoreError> {
     store.commit_and_wait(Transaction {
         expectations: vec![(COUNTER.into(), found.map(|record| record.version))],
         writes: vec![(COUNTER.into(), Some(value.to_be_bytes().to_vec()))],
-        events: vec![id.as_bytes().to_vec()],
+        events: vec![id.as_bytes().to_vec().into()],
+        prune_events: None,
     })
 }
 
@@ -58,24 +59,24 @@ fn items(store: &dyn Store) -> Vec<Item> {
     items
 }
 
-/// The ids of all events; their chain holds, none is there twice, and the counter has counted each.
+/// The ids of all events; their leaf hashes are right, none is there twice, and the counter has counted each.
 fn check_history(store: &dyn Store) -> BTreeSet<String> {
-    let (mut counter, mut sequence, mut link, mut ids) = (0, 0, chain::START, BTreeSet::new());
+    let (mut counter, mut sequence, mut ids) = (0, 0, BTreeSet::new());
     for item in items(store) {
         match item {
             Item::Record(key, record) if key == COUNTER => counter = number(&record.value),
             Item::Record(..) => {}
             Item::Event(event) => {
                 sequence += 1;
-                link = chain::next(&link, sequence, &event.body);
-                assert_eq!((event.sequence, event.chain), (sequence, link));
+                let leaf = outlast_tlog::hash::leaf(&event.body);
+                assert_eq!((event.sequence, event.leaf), (sequence, leaf));
                 let id = String::from_utf8(event.body).unwrap();
                 assert!(ids.insert(id.clone()), "{id} was done twice");
             }
         }
     }
     assert_eq!(counter, sequence, "counter and events differ");
-    assert_eq!(store.last_event().unwrap(), (sequence, link));
+    assert_eq!(store.last_event().unwrap(), sequence);
     ids
 }
 
@@ -297,7 +298,7 @@ fn a_database_that_is_down_is_no_trap() {
                 for _ in 0..50 {
                     assert!(matches!(store.read(COUNTER), Err(StoreError::Unavailable(_))));
                     let outcome = store.commit_and_wait(Transaction {
-                        events: vec![format!("{thread}").into_bytes()],
+                        events: vec![format!("{thread}").into_bytes().into()],
                         ..Transaction::default()
                     });
                     assert!(matches!(outcome, Err(StoreError::Unavailable(_))), "{outcome:?}");
@@ -360,7 +361,7 @@ fn a_store_moves_from_one_engine_to_the_other_and_back() {
                     (key, Some(vec![7; number % 50])),
                     (format!("k/{}", number / 2), None),
                 ],
-                events: vec![Vec::new(), format!("event {number}").into_bytes()],
+                events: vec![Vec::new().into(), format!("event {number}").into_bytes().into()],
                 ..Transaction::default()
             })
             .unwrap();
@@ -400,7 +401,7 @@ fn it_works_inside_a_runtime_and_from_a_completion() {
         let (sender, receiver) = std::sync::mpsc::channel();
         let reader = store.clone();
         store.commit(
-            Transaction { events: vec![b"second".to_vec()], ..Transaction::default() },
+            Transaction { events: vec![b"second".to_vec().into()], ..Transaction::default() },
             Box::new(move |outcome| {
                 let _ = sender.send((outcome, reader.last_event()));
             }),
@@ -409,7 +410,7 @@ fn it_works_inside_a_runtime_and_from_a_completion() {
         drop(store);
         let (outcome, last) = receiver.recv().unwrap();
         assert_eq!(outcome, Ok(()));
-        assert_eq!(last.unwrap().0, 2);
+        assert_eq!(last.unwrap(), 2);
     });
 }
 
@@ -488,7 +489,7 @@ fn refusals_of_the_database_are_told_apart() {
     let put = |key: &str| {
         store.commit_and_wait(Transaction {
             writes: vec![(key.into(), Some(Vec::new()))],
-            events: vec![key.into()],
+            events: vec![key.as_bytes().to_vec().into()],
             ..Transaction::default()
         })
     };

@@ -25,7 +25,8 @@ fn measure(name: &str, stores: &[&dyn Store], threads: usize) {
                         .commit_and_wait(Transaction {
                             expectations: vec![(key.clone(), version)],
                             writes: vec![(key.clone(), Some(vec![7; 300]))],
-                            events: vec![vec![b'e'; 900]],
+                            events: vec![vec![b'e'; 900].into()],
+                            prune_events: None,
                         })
                         .unwrap();
                     count.fetch_add(1, Ordering::Relaxed);

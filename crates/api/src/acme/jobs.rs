@@ -164,7 +164,7 @@ impl Service {
             }
             let events = match done {
                 Some(done) => {
-                    vec![service_event(now_ms, &ids::uuid()?, ACM.event_source, &done)]
+                    vec![service_event(now_ms, &ids::event_id(now_ms)?, ACM.event_source, &done)]
                 }
                 None => Vec::new(),
             };

@@ -121,7 +121,9 @@ impl<'a> Round<'a> {
         let events = swept
             .done
             .iter()
-            .map(|done| Ok(service_event(self.now_ms, &ids::uuid()?, row.event_source, done)))
+            .map(|done| {
+                Ok(service_event(self.now_ms, &ids::event_id(self.now_ms)?, row.event_source, done))
+            })
             .collect::<Result<_, Fault>>()?;
         self.service.store.commit_and_wait(work.into_transaction(events))?;
         for material in &swept.erased {

@@ -1,22 +1,31 @@
-//! The store, with a count of the commits that may have changed what an OCSP answer says. Only this process commits to
-//! a store that is not remote, so that as long as the count is the same, so is every epoch.
+//! The store as a server sees it: events that are committed are remembered until a signed head covers them, and after an
+//! alarm none is committed.
+//!
+//! It also counts the commits that may have changed what an OCSP answer says. Only this process commits to a store that is
+//! not remote, so that as long as the count is the same, so is every epoch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use outlast_domain::audit::Guard;
 use outlast_domain::ca::ocsp::EPOCHS;
 use outlast_store::{Completion, Event, Item, Record, Store, StoreError, Transaction};
 
-/// A store that counts.
+/// A store that is watched over.
 pub(super) struct Watched {
     inner: Arc<dyn Store>,
     changes: Arc<AtomicU64>,
+    guard: Arc<Guard>,
 }
 
 impl Watched {
-    pub(super) fn new(inner: Arc<dyn Store>, changes: Arc<AtomicU64>) -> Self {
-        Self { inner, changes }
+    pub(super) fn new(inner: Arc<dyn Store>, changes: Arc<AtomicU64>, guard: Arc<Guard>) -> Self {
+        Self { inner, changes, guard }
     }
+}
+
+fn changes_epoch(transaction: &Transaction) -> bool {
+    transaction.writes.iter().any(|(key, _)| key.starts_with(EPOCHS))
 }
 
 impl Store for Watched {
@@ -38,15 +47,27 @@ impl Store for Watched {
     }
 
     fn commit(&self, transaction: Transaction, done: Completion) {
-        if !transaction.writes.iter().any(|(key, _)| key.starts_with(EPOCHS)) {
+        if transaction.events.is_empty() && !changes_epoch(&transaction) {
             return self.inner.commit(transaction, done);
         }
-        let changes = self.changes.clone();
+        if !transaction.events.is_empty()
+            && let Some(reason) = self.guard.alarm()
+        {
+            let text = format!("the audit trail was tampered with: {reason}");
+            return done(Err(StoreError::Unavailable(text)));
+        }
+        self.guard.begin(&transaction.events);
+        let leaves: Vec<_> = transaction.events.iter().map(|event| *event.leaf()).collect();
+        let changes = changes_epoch(&transaction).then(|| self.changes.clone());
+        let guard = self.guard.clone();
         self.inner.commit(
             transaction,
             Box::new(move |outcome| {
+                guard.end(&leaves, outcome.is_ok());
                 // Before anybody is told, and whatever the outcome: it may be open.
-                changes.fetch_add(1, Ordering::SeqCst);
+                if let Some(changes) = changes {
+                    changes.fetch_add(1, Ordering::SeqCst);
+                }
                 done(outcome);
             }),
         );
@@ -56,7 +77,11 @@ impl Store for Watched {
         self.inner.events(after, limit)
     }
 
-    fn last_event(&self) -> Result<(u64, [u8; 32]), StoreError> {
+    fn leaves(&self, after: u64, limit: usize) -> Result<Vec<(u64, [u8; 32])>, StoreError> {
+        self.inner.leaves(after, limit)
+    }
+
+    fn last_event(&self) -> Result<u64, StoreError> {
         self.inner.last_event()
     }
 

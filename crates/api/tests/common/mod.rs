@@ -54,7 +54,12 @@ impl Store for Shared {
     fn events(&self, after: u64, limit: usize) -> Result<Vec<outlast_store::Event>, StoreError> {
         self.0.events(after, limit)
     }
-    fn last_event(&self) -> Result<(u64, [u8; 32]), StoreError> {
+
+    fn leaves(&self, after: u64, limit: usize) -> Result<Vec<(u64, [u8; 32])>, StoreError> {
+        self.0.leaves(after, limit)
+    }
+
+    fn last_event(&self) -> Result<u64, StoreError> {
         self.0.last_event()
     }
     fn snapshot(
@@ -94,6 +99,9 @@ impl Fixture {
     pub fn new() -> Self {
         let store = Arc::new(FaultyStore::new(MemoryStore::new()));
         let service = Service::new(Arc::new(Shared(store.clone())), RootKey::generate().unwrap());
+        let mut work = service.work(NOW * 1000);
+        outlast_domain::audit::establish(&mut work, "log.example/api-tests").unwrap();
+        store.commit_and_wait(work.into_transaction(Vec::new())).unwrap();
         for (account, id) in [(ACCOUNT, ACCESS_KEY), ("210987654321", "AKIAOTHER")] {
             let mut work = service.work(NOW * 1000);
             let secret = Secret::new(SECRET.to_vec());

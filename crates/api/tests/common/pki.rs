@@ -105,7 +105,12 @@ impl Store for Remote {
     fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
         self.0.events(after, limit)
     }
-    fn last_event(&self) -> Result<(u64, [u8; 32]), StoreError> {
+
+    fn leaves(&self, after: u64, limit: usize) -> Result<Vec<(u64, [u8; 32])>, StoreError> {
+        self.0.leaves(after, limit)
+    }
+
+    fn last_event(&self) -> Result<u64, StoreError> {
         self.0.last_event()
     }
     fn is_remote(&self) -> bool {

@@ -38,6 +38,10 @@ pub(crate) struct Arguments {
     /// may share [default: sqlite, in the data folder].
     #[arg(long, env = "OUTLAST_STORE", hide_env_values = true)]
     store: Option<String>,
+    /// Name of the audit log to verifiers, such as log.example.com/outlast: a host name and path of yours that no other log
+    /// has [default: a random one].
+    #[arg(long, value_name = "NAME")]
+    audit_origin: Option<String>,
     /// Make the folder for another server on a database that has a store already; --root-key says where that
     /// store's root key is.
     #[arg(long, requires = "store", requires = "root_key")]
@@ -74,6 +78,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             names: data::default_names(),
             root_key,
             database,
+            audit_origin: arguments.audit_origin.clone(),
         },
     )?;
     let folder = arguments.data.display();

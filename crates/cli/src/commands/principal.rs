@@ -440,7 +440,8 @@ fn change(
         };
         let parameters = parameters(named, &outcome.1);
         let (source, account) = ("iam.amazonaws.com", named.account.as_str());
-        let record = operator_event(now_ms, &ids::uuid()?, source, event, account, &parameters);
+        let record =
+            operator_event(now_ms, &ids::event_id(now_ms)?, source, event, account, &parameters);
         match data.store().commit_and_wait(work.into_transaction(vec![record])) {
             Ok(()) => return Ok(outcome),
             Err(StoreError::Conflict) => {}

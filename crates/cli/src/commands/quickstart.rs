@@ -89,6 +89,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
                 names: data::default_names(),
                 root_key: None,
                 database: None,
+                audit_origin: None,
             },
         )?;
         report.step("store", format!("made a store in {}", folder.display()));

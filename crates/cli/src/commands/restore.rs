@@ -178,7 +178,7 @@ fn finish(
         outlast_pki::time::rfc3339(header.created_ms.div_euclid(1000)).into(),
     );
     let event = data::store_event(now_ms, "RestoreBackup", &parameters.into())?;
-    let transaction = Transaction { events: vec![event], ..Transaction::default() };
+    let transaction = Transaction { events: vec![event.into()], ..Transaction::default() };
     store.commit_and_wait(transaction).map_err(store_failure)
 }
 

@@ -30,7 +30,7 @@ impl Entry {
                 out.tag(RECORD).text(key.as_bytes()).number(record.version).text(&record.value);
             }
             Self::Item(Item::Event(event)) => {
-                out.tag(EVENT).number(event.sequence).raw(&event.chain).text(&event.body);
+                out.tag(EVENT).number(event.sequence).raw(&event.leaf).text(&event.body);
             }
             Self::RootKey(place, key) => {
                 out.tag(ROOT_KEY).text(place.as_bytes()).text(key.expose());
@@ -53,8 +53,8 @@ impl Entry {
             }
             [EVENT] => {
                 let sequence = input.number()?;
-                let chain = input.array()?;
-                Self::Item(Item::Event(Event { sequence, chain, body: input.text()? }))
+                let leaf = input.array()?;
+                Self::Item(Item::Event(Event { sequence, leaf, body: input.text()? }))
             }
             [ROOT_KEY] => Self::RootKey(input.string()?, Secret::new(input.text()?)),
             [END] => Self::End(Counts {

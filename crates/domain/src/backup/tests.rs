@@ -20,7 +20,8 @@ fn store(events: usize) -> (MemoryStore, RootKey) {
     for number in 0..events {
         let body = vec![b'e'; number * 97 % 4000];
         let writes = vec![(format!("r/{number:06}"), Some(vec![b'7'; number * 31 % 3000]))];
-        let transaction = Transaction { writes, events: vec![body], ..Transaction::default() };
+        let transaction =
+            Transaction { writes, events: vec![body.into()], ..Transaction::default() };
         store.commit_and_wait(transaction).unwrap();
     }
     (store, root)

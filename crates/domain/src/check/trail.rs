@@ -1,58 +1,51 @@
-//! The audit events with their chain, and the checkpoints over them.
+//! The audit events with their log: its sealed and its signed head, and its tiles.
 
 use std::collections::BTreeMap;
 
 use outlast_crypto::Secret;
-use outlast_store::{Event, chain};
+use outlast_store::Event;
+use outlast_tlog::{CompactRange, Hash, SignedCheckpoint};
 use serde_json::Value;
 
-use crate::audit::{self, CHECKPOINTS, Checkpoint, Last, PUBLIC_KEYS, PublicKey};
+use crate::Fault;
+use crate::audit::alarm::ALARM;
+use crate::audit::head::HEAD;
+use crate::audit::key::LOG_KEY;
+use crate::audit::tiles::{self, Edge, TILES};
+use crate::audit::{Head, LogKey, SIGNED};
 
 /// A place and what is wrong there.
 type Problem = (String, String);
 
 /// What was seen of the events and what goes with them. The records come first.
+#[derive(Default)]
 pub(super) struct Trail {
-    link: [u8; 32],
+    head: Option<Head>,
+    key: Option<LogKey>,
+    signed: Option<String>,
+    tiles: BTreeMap<(u8, u64), Vec<Hash>>,
+    /// The log as computed from the events, unless some are missing.
+    computed: Option<Edge>,
+    has_begun: bool,
+    /// Sequence of the last event.
     sequence: u64,
-    /// By sequence; absent where the record cannot be read.
-    checkpoints: BTreeMap<u64, Checkpoint>,
-    /// Public halves of the sealed keys.
-    own: Vec<PublicKey>,
-    /// What the records say.
-    public: BTreeMap<String, Option<PublicKey>>,
-    last: Option<Last>,
-    covered: u64,
-    unreadable: Vec<Problem>,
-}
-
-impl Default for Trail {
-    fn default() -> Self {
-        Self {
-            link: chain::START,
-            sequence: 0,
-            checkpoints: BTreeMap::new(),
-            own: Vec::new(),
-            public: BTreeMap::new(),
-            last: None,
-            covered: 0,
-            unreadable: Vec::new(),
-        }
-    }
+    /// The log at the size of the sealed head.
+    at_head: Option<CompactRange>,
+    found: Vec<Problem>,
 }
 
 impl Trail {
     /// Takes a plain record, if it is one of these.
     pub(super) fn record(&mut self, place: &str, value: &Value) -> bool {
-        if place.starts_with(CHECKPOINTS) {
-            match serde_json::from_value::<Checkpoint>(value.clone()) {
-                Ok(checkpoint) => {
-                    self.checkpoints.insert(checkpoint.sequence, checkpoint);
+        if place.starts_with(TILES) {
+            match (tiles::at(place), tiles::hashes(value)) {
+                (Some(at), Some(hashes)) => {
+                    self.tiles.insert(at, hashes);
                 }
-                Err(_) => self.unreadable(place, "the checkpoint cannot be read"),
+                _ => self.problem(place, "the tile cannot be read"),
             }
-        } else if place.starts_with(PUBLIC_KEYS) {
-            self.public.insert(place.to_owned(), serde_json::from_value(value.clone()).ok());
+        } else if place == SIGNED {
+            self.signed = value.as_str().map(str::to_owned);
         } else {
             return false;
         }
@@ -61,91 +54,144 @@ impl Trail {
 
     /// Takes a secret, if it is one of these.
     pub(super) fn secret(&mut self, place: &str, secret: &Secret) -> bool {
-        if place == audit::LAST {
-            match serde_json::from_slice(secret.expose()) {
-                Ok(last) => self.last = Some(last),
-                Err(_) => self.unreadable(place, "it cannot be read"),
+        if place == HEAD {
+            self.head = Head::parse(secret);
+            if self.head.is_none() {
+                self.problem(place, "it cannot be read");
             }
-        } else if place.starts_with("audit/key/") {
-            match audit::public_of(secret) {
-                Ok(key) => self.own.push(key),
-                Err(_) => self.unreadable(place, "it is no key that signs checkpoints"),
+        } else if place == LOG_KEY {
+            match LogKey::parse(Secret::new(secret.expose().to_vec())) {
+                Ok(key) => self.key = Some(key),
+                Err(_) => self.problem(place, "it holds no keys that sign the log"),
             }
+        } else if place == ALARM {
+            let reason = String::from_utf8_lossy(secret.expose()).into_owned();
+            self.problem(place, &format!("a server has raised an alarm: {reason}"));
         } else {
             return false;
         }
         true
     }
 
-    fn unreadable(&mut self, place: &str, what: &str) {
-        self.unreadable.push((place.to_owned(), what.to_owned()));
+    /// The sealed head.
+    pub(super) fn head(&self) -> Option<&Head> {
+        self.head.as_ref()
     }
 
-    /// The next event; gives what is wrong with it and with the checkpoint over it.
+    fn problem(&mut self, place: &str, what: &str) {
+        self.found.push((place.to_owned(), what.to_owned()));
+    }
+
+    /// The next event; gives what is wrong with it.
     pub(super) fn event(&mut self, event: &Event) -> Vec<Problem> {
         let mut found = Vec::new();
         let place = format!("event/{}", event.sequence);
+        self.begin();
         if event.sequence != self.sequence + 1 {
-            let what = format!("the events after {} are missing", self.sequence);
+            let what = match self.sequence {
+                0 => "the events before it are missing".to_owned(),
+                last => format!("the events after {last} are missing"),
+            };
             found.push((place.clone(), what));
-        } else if chain::next(&self.link, event.sequence, &event.body) != event.chain {
-            let what = "the audit chain is broken: this event or one before it was changed";
-            found.push((place, what.to_owned()));
-        } else if serde_json::from_slice::<serde::de::IgnoredAny>(&event.body).is_err() {
+            // What follows cannot be compared with the head any more.
+            self.computed = None;
+            self.at_head = None;
+        } else if outlast_tlog::hash::leaf(&event.body) != event.leaf {
+            found.push((place.clone(), "its leaf hash is not that of its bytes".to_owned()));
+        }
+        if serde_json::from_slice::<serde::de::IgnoredAny>(&event.body).is_err() {
             found.push((place, "the event is not JSON".to_owned()));
         }
-        // From what is written, so that one break is one problem.
-        (self.sequence, self.link) = (event.sequence, event.chain);
-        if let Some(checkpoint) = self.checkpoints.remove(&event.sequence) {
-            match self.verify(&checkpoint) {
-                Ok(()) => self.covered = event.sequence,
-                Err(what) => found.push((place_of(event.sequence), what.to_owned())),
-            }
+        self.sequence = event.sequence;
+        if let Some(edge) = &mut self.computed {
+            edge.append(&outlast_tlog::hash::leaf(&event.body));
         }
+        self.note_head();
         found
     }
 
-    fn verify(&self, checkpoint: &Checkpoint) -> Result<(), &'static str> {
-        let Some(key) = self.own.iter().find(|key| key.id == checkpoint.key_id) else {
-            return Err("the store has no key that it is signed with");
-        };
-        if !checkpoint.is_signed_by(key) {
-            return Err("its signature is not valid");
+    /// Begins where the events do: after those that were pruned, whose hashes are in the tiles.
+    fn begin(&mut self) {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return;
         }
-        if checkpoint.chain != hex::encode(self.link) {
-            return Err("the events up to it are not those that were signed");
+        let pruned = self.head.as_ref().map_or(0, |head| head.pruned);
+        let tiles = &self.tiles;
+        let edge = Edge::of_tiles(pruned, |level, index, width| {
+            let hashes = tiles.get(&(level, index)).and_then(|hashes| hashes.get(..width));
+            hashes.map(<[Hash]>::to_vec).ok_or_else(|| Fault::Audit("a tile is missing".into()))
+        });
+        self.computed = edge.ok();
+        self.sequence = pruned;
+        self.note_head();
+    }
+
+    fn note_head(&mut self) {
+        if let (Some(edge), Some(head)) = (&self.computed, &self.head)
+            && edge.size() == head.size
+        {
+            self.at_head = edge.range().ok();
         }
-        Ok(())
     }
 
     /// What is wrong after the last event.
     pub(super) fn end(&mut self) -> Vec<Problem> {
-        let mut found = std::mem::take(&mut self.unreadable);
-        for sequence in std::mem::take(&mut self.checkpoints).into_keys() {
-            found.push((place_of(sequence), "it covers an event that is not there".to_owned()));
-        }
-        for (place, key) in &self.public {
-            let own = key.as_ref().is_some_and(|key| {
-                self.own.contains(key) && place.strip_prefix(PUBLIC_KEYS) == Some(&key.id)
-            });
-            if !own {
-                found.push((place.clone(), "it is not the public half of a key here".to_owned()));
+        self.begin();
+        let head_problem = match &self.head {
+            None => Some("it is missing, or does not open: every store has one".to_owned()),
+            Some(head) if self.sequence.max(head.pruned) < head.size => Some(format!(
+                "the events from {} to {} were signed and are missing",
+                self.sequence + 1,
+                head.size
+            )),
+            Some(head) if self.at_head.is_none() || head.range().ok() != self.at_head => {
+                Some(format!("the events up to {} are not those that were signed", head.size))
             }
+            Some(_) => None,
+        };
+        if let Some(what) = head_problem {
+            self.problem(HEAD, &what);
         }
-        match self.last {
-            Some(last) if last.sequence > self.covered => {
-                let what = format!("no valid checkpoint at event {}, where one was", last.sequence);
-                found.push((audit::LAST.to_owned(), what));
-            }
-            None if self.covered > 0 => {
-                found.push((audit::LAST.to_owned(), "it is missing".to_owned()));
-            }
-            _ => {}
+        if let Some(what) = self.signed_head() {
+            self.problem(SIGNED, what);
         }
-        found
+        self.compare_tiles();
+        std::mem::take(&mut self.found)
     }
-}
 
-fn place_of(sequence: u64) -> String {
-    format!("{CHECKPOINTS}{sequence:020}")
+    /// What is wrong with the signed head.
+    fn signed_head(&self) -> Option<&'static str> {
+        let Some(key) = &self.key else { return Some("the key that signs the log is missing") };
+        let Some(text) = &self.signed else { return Some("it is missing") };
+        let Ok(signed) = SignedCheckpoint::parse(text.as_bytes()) else {
+            return Some("it cannot be read");
+        };
+        if signed.verify_log(&key.verifiers()).is_err() {
+            return Some("it is not signed with the log's keys");
+        }
+        let found = (signed.checkpoint().size(), *signed.checkpoint().root());
+        let sealed = self.head.as_ref().and_then(|head| Some((head.size, head.root().ok()?)));
+        (sealed != Some(found)).then_some("it is not the sealed head")
+    }
+
+    /// The tiles above the leaves, as far as the head covers them.
+    fn compare_tiles(&mut self) {
+        let (Some(edge), Some(head)) = (&self.computed, &self.head) else { return };
+        let mut wrong = Vec::new();
+        for ((level, index), computed) in edge.grown() {
+            let count = head.size >> (8 * u32::from(*level));
+            let width = count.saturating_sub(index * tiles::WIDTH).min(tiles::WIDTH);
+            let width = usize::try_from(width).unwrap_or(0).min(computed.len());
+            let stored = self.tiles.get(&(*level, *index)).and_then(|hashes| hashes.get(..width));
+            if width > 0 && stored != computed.get(..width) {
+                wrong.push((
+                    format!("{TILES}{level:02}/{index:016}"),
+                    "it is missing, or not the tile of the events",
+                ));
+            }
+        }
+        for (place, what) in wrong {
+            self.problem(&place, what);
+        }
+    }
 }

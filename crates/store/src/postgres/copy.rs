@@ -29,7 +29,7 @@ impl Snapshot {
         let client = connection::connect(settings).await?;
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
              DECLARE records NO SCROLL CURSOR FOR SELECT key, version, value FROM record ORDER BY key;
-             DECLARE events NO SCROLL CURSOR FOR SELECT sequence, body, chain FROM event ORDER BY sequence";
+             DECLARE events NO SCROLL CURSOR FOR SELECT sequence, body, leaf FROM event ORDER BY sequence";
         answer(client.batch_execute(&format!("{PATIENCE}{begin}"))).await?;
         Ok(Self { client, cursors: &["records", "events"] })
     }
@@ -90,13 +90,13 @@ impl Restore {
                     self.highest = self.highest.max(record.version);
                     records.push(key, record.version, &record.value);
                 }
-                Item::Event(event) => events.push(event.sequence, &event.body, &event.chain),
+                Item::Event(event) => events.push(event.sequence, &event.body, &event.leaf),
             }
         }
         let put = "INSERT INTO record SELECT * FROM unnest($1::text[], $2::bigint[], $3::bytea[])";
         let writing = async {
             self.client.execute(put, &[&records.keys, &records.versions, &records.values]).await?;
-            self.client.execute(APPEND, &[&events.sequences, &events.bodies, &events.chains]).await
+            self.client.execute(APPEND, &[&events.sequences, &events.bodies, &events.leaves]).await
         };
         answer(writing).await.map(drop)
     }

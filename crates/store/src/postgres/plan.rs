@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::{StoreError, Transaction, chain};
+use crate::{StoreError, Transaction};
 
 /// What the database says of the records that a group relies on, and of where the counters stand.
 pub(super) struct Ground {
@@ -10,8 +10,8 @@ pub(super) struct Ground {
     pub(super) versions: HashMap<String, u64>,
     /// The last version that was given.
     pub(super) version: u64,
-    /// Sequence and link of the last event.
-    pub(super) last_event: (u64, [u8; 32]),
+    /// Sequence of the last event.
+    pub(super) last_event: u64,
 }
 
 /// What is to be written.
@@ -22,6 +22,8 @@ pub(super) struct Plan<'a> {
     pub(super) puts: Columns<'a>,
     pub(super) deletes: Vec<&'a str>,
     pub(super) events: Events<'a>,
+    /// Events up to this sequence are deleted.
+    pub(super) prune: Option<i64>,
     /// The last version given.
     pub(super) version: i64,
 }
@@ -39,13 +41,13 @@ pub(super) struct Columns<'a> {
 pub(super) struct Events<'a> {
     pub(super) sequences: Vec<i64>,
     pub(super) bodies: Vec<&'a [u8]>,
-    pub(super) chains: Vec<Vec<u8>>,
+    pub(super) leaves: Vec<&'a [u8]>,
 }
 
 impl<'a> Plan<'a> {
     /// Applies the transactions one after the other; a conflict concerns one of them.
     pub(super) fn new(group: &'a [Transaction], ground: Ground) -> Self {
-        let Ground { mut versions, mut version, last_event: (mut sequence, mut link) } = ground;
+        let Ground { mut versions, mut version, last_event: mut sequence } = ground;
         let mut plan = Self::default();
         // Of several writes of one record the last counts.
         let mut writes: BTreeMap<&str, Option<(u64, &[u8])>> = BTreeMap::new();
@@ -70,10 +72,13 @@ impl<'a> Plan<'a> {
                     }
                 }
             }
-            for body in &transaction.events {
+            for event in &transaction.events {
                 sequence += 1;
-                link = chain::next(&link, sequence, body);
-                plan.events.push(sequence, body, &link);
+                plan.events.push(sequence, event.body(), event.leaf());
+            }
+            if let Some(upto) = transaction.prune_events {
+                let upto = upto.min(sequence.saturating_sub(1)).cast_signed();
+                plan.prune = plan.prune.max(Some(upto));
             }
             plan.outcomes.push(Ok(()));
         }
@@ -102,9 +107,9 @@ impl<'a> Columns<'a> {
 }
 
 impl<'a> Events<'a> {
-    pub(super) fn push(&mut self, sequence: u64, body: &'a [u8], link: &[u8]) {
+    pub(super) fn push(&mut self, sequence: u64, body: &'a [u8], leaf: &'a [u8]) {
         self.sequences.push(sequence.cast_signed());
         self.bodies.push(body);
-        self.chains.push(link.to_vec());
+        self.leaves.push(leaf);
     }
 }

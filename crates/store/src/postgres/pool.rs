@@ -22,6 +22,8 @@ pub(super) enum Question {
     Scan(String, String, String, i64),
     /// Events after a sequence.
     Events(i64, i64),
+    /// Leaf hashes of events after a sequence.
+    Leaves(i64, i64),
     /// The last event.
     LastEvent,
 }
@@ -45,6 +47,7 @@ struct Reader {
     read: Statement,
     scan: Statement,
     events: Statement,
+    leaves: Statement,
     last_event: Statement,
 }
 
@@ -112,19 +115,22 @@ impl Slot {
 
 impl Reader {
     async fn new(client: Client) -> Result<Self, Error> {
-        let (read, scan, events, last_event) = tokio::try_join!(
+        let (read, scan, events, leaves, last_event) = tokio::try_join!(
             client.prepare("SELECT version, value FROM record WHERE key = $1"),
             client.prepare(
                 "SELECT key, version, value FROM record
                  WHERE key >= $1 AND key < $2 AND key > $3 ORDER BY key LIMIT $4",
             ),
             client.prepare(
-                "SELECT sequence, body, chain FROM event
+                "SELECT sequence, body, leaf FROM event
                  WHERE sequence > $1 ORDER BY sequence LIMIT $2",
+            ),
+            client.prepare(
+                "SELECT sequence, leaf FROM event WHERE sequence > $1 ORDER BY sequence LIMIT $2",
             ),
             client.prepare(LAST_EVENT),
         )?;
-        Ok(Self { client, read, scan, events, last_event })
+        Ok(Self { client, read, scan, events, leaves, last_event })
     }
 
     async fn ask(&self, question: &Question) -> Result<Vec<Row>, Error> {
@@ -135,6 +141,7 @@ impl Reader {
                 client.query(&self.scan, &[from, before, after, limit]).await
             }
             Question::Events(after, limit) => client.query(&self.events, &[after, limit]).await,
+            Question::Leaves(after, limit) => client.query(&self.leaves, &[after, limit]).await,
             Question::LastEvent => client.query(&self.last_event, &[]).await,
         }
     }

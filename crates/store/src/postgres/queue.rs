@@ -91,5 +91,5 @@ impl Queue {
 fn size(transaction: &Transaction) -> usize {
     let writes = transaction.writes.iter();
     writes.map(|(_, value)| value.as_ref().map_or(0, Vec::len)).sum::<usize>()
-        + transaction.events.iter().map(Vec::len).sum::<usize>()
+        + transaction.events.iter().map(|event| event.body().len()).sum::<usize>()
 }

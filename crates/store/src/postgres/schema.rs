@@ -13,7 +13,8 @@ const APPLICATION_ID: i64 = 0x4f75_746c;
 /// The schema that this build reads and writes.
 pub(super) const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 /// Statements that bring schema version `index` to `index + 1`.
-const MIGRATIONS: &[&str] = &[r#"
+const MIGRATIONS: &[&str] = &[
+    r#"
     CREATE TABLE meta (application_id BIGINT NOT NULL, schema_version BIGINT NOT NULL);
     INSERT INTO meta VALUES (0, 0);
     CREATE TABLE record (key TEXT COLLATE "C" PRIMARY KEY, version BIGINT NOT NULL, value BYTEA NOT NULL);
@@ -22,7 +23,13 @@ const MIGRATIONS: &[&str] = &[r#"
     INSERT INTO counter VALUES ('version', 0);
     -- The last group of commits of each process that writes: see `Writer`.
     CREATE TABLE writer (id TEXT PRIMARY KEY, last BIGINT NOT NULL, seen TIMESTAMPTZ NOT NULL);
-"#];
+"#,
+    r#"
+    -- The events become the leaves of a Merkle log (RFC 6962, section 2.1).
+    ALTER TABLE event RENAME COLUMN chain TO leaf;
+    UPDATE event SET leaf = sha256('\x00'::bytea || body);
+"#,
+];
 
 /// Longest that an upgrade may take, and other processes wait for it.
 const UPGRADE: Duration = Duration::from_secs(300);

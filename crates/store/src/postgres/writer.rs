@@ -20,7 +20,7 @@ use super::plan::{Ground, Plan};
 use super::queue::Queue;
 use super::schema::SCHEMA_VERSION;
 use super::settings::Settings;
-use crate::{StoreError, Transaction, chain, complete};
+use crate::{StoreError, Transaction, complete};
 
 /// Longest that an open outcome is looked into.
 const CERTAINTY: Duration = Duration::from_secs(30);
@@ -30,8 +30,7 @@ const ATTEMPTS: usize = 3;
 /// Locks out all other writers until the transaction ends.
 pub(super) const LOCK: &str = "SELECT value FROM counter WHERE name = 'version' FOR UPDATE";
 /// Sequence and link of the last event.
-pub(super) const LAST_EVENT: &str =
-    "SELECT sequence, chain FROM event ORDER BY sequence DESC LIMIT 1";
+pub(super) const LAST_EVENT: &str = "SELECT sequence FROM event ORDER BY sequence DESC LIMIT 1";
 pub(super) const SET_COUNTER: &str = "UPDATE counter SET value = $1 WHERE name = 'version'";
 pub(super) const APPEND: &str =
     "INSERT INTO event SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[])";
@@ -56,6 +55,7 @@ struct Connection {
     put: Statement,
     delete: Statement,
     append: Statement,
+    prune: Statement,
     count: Statement,
     sign: Statement,
 }
@@ -199,7 +199,7 @@ struct Looked {
 
 impl Connection {
     async fn new(client: Client) -> Result<Self, Error> {
-        let (lock, schema, versions, last_event, put, delete, append, count, sign) = tokio::try_join!(
+        let (lock, schema, versions, last_event, put, delete, append, prune, count, sign) = tokio::try_join!(
             client.prepare(LOCK),
             client.prepare("SELECT schema_version FROM meta"),
             client.prepare("SELECT key, version FROM record WHERE key = ANY ($1)"),
@@ -210,13 +210,26 @@ impl Connection {
             ),
             client.prepare("DELETE FROM record WHERE key = ANY ($1)"),
             client.prepare(APPEND),
+            client.prepare("DELETE FROM event WHERE sequence <= $1"),
             client.prepare(SET_COUNTER),
             client.prepare(
                 "INSERT INTO writer VALUES ($1, $2, now())
                  ON CONFLICT (id) DO UPDATE SET last = excluded.last, seen = excluded.seen",
             ),
         )?;
-        Ok(Self { client, lock, schema, versions, last_event, put, delete, append, count, sign })
+        Ok(Self {
+            client,
+            lock,
+            schema,
+            versions,
+            last_event,
+            put,
+            delete,
+            append,
+            prune,
+            count,
+            sign,
+        })
     }
 
     /// First round trip. The statements are sent in this order, without waiting for answers; each sees what
@@ -244,18 +257,20 @@ impl Connection {
         let (puts, deletes, events) = (&plan.puts, &plan.deletes, &plan.events);
         let put: Columns<'_> = &[&puts.keys, &puts.versions, &puts.values];
         let delete: Columns<'_> = &[deletes];
-        let append: Columns<'_> = &[&events.sequences, &events.bodies, &events.chains];
+        let append: Columns<'_> = &[&events.sequences, &events.bodies, &events.leaves];
         let (count, sign): (Columns<'_>, Columns<'_>) = (&[&plan.version], &[&id, &number]);
-        let (put, deleted, appended, counted, signed, committed) = tokio::join!(
+        let prune: Columns<'_> = &[&plan.prune];
+        let (put, deleted, appended, pruned, counted, signed, committed) = tokio::join!(
             biased;
             self.execute(&self.put, put, puts.keys.len()),
             self.execute(&self.delete, delete, deletes.len()),
             self.execute(&self.append, append, events.sequences.len()),
+            self.execute(&self.prune, prune, usize::from(plan.prune.is_some())),
             self.execute(&self.count, count, 1),
             self.execute(&self.sign, sign, 1),
             self.client.batch_execute("COMMIT"),
         );
-        for statement in [put, deleted, appended, counted, signed] {
+        for statement in [put, deleted, appended, pruned, counted, signed] {
             statement?;
         }
         committed
@@ -296,14 +311,14 @@ impl Looked {
 }
 
 /// The answer to [`LAST_EVENT`].
-pub(super) fn last_event_of(row: Option<&Row>) -> Result<(u64, [u8; 32]), StoreError> {
-    let Some(row) = row else { return Ok((0, chain::START)) };
+pub(super) fn last_event_of(row: Option<&Row>) -> Result<u64, StoreError> {
+    let Some(row) = row else { return Ok(0) };
     let sequence = row.try_get::<_, i64>(0).map_err(|error| failed(&error))?;
-    Ok((sequence.unsigned_abs(), link_of(row, 1)?))
+    Ok(sequence.unsigned_abs())
 }
 
-/// A link of the chain in this column.
-pub(super) fn link_of(row: &Row, column: usize) -> Result<[u8; 32], StoreError> {
+/// A leaf hash in this column.
+pub(super) fn leaf_of(row: &Row, column: usize) -> Result<[u8; 32], StoreError> {
     let bytes = row.try_get::<_, &[u8]>(column).map_err(|error| failed(&error))?;
-    bytes.try_into().map_err(|_| unavailable("an event's link is not 32 bytes long"))
+    bytes.try_into().map_err(|_| unavailable("an event's leaf hash is not 32 bytes long"))
 }

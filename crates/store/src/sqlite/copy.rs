@@ -20,7 +20,7 @@ pub(super) fn snapshot(
         out(Item::Record(row.get(0).map_err(failed)?, record))?;
     }
     let mut events =
-        sql.prepare("SELECT sequence, body, chain FROM event ORDER BY sequence").map_err(failed)?;
+        sql.prepare("SELECT sequence, body, leaf FROM event ORDER BY sequence").map_err(failed)?;
     let mut rows = events.query([]).map_err(failed)?;
     while let Some(row) = rows.next().map_err(failed)? {
         out(Item::Event(event_of(row).map_err(failed)?))?;
@@ -52,7 +52,7 @@ pub(super) fn restore(
                 }
                 Item::Event(event) => {
                     let sequence = event.sequence.cast_signed();
-                    append.execute(params![sequence, event.body, event.chain]).map_err(failed)?;
+                    append.execute(params![sequence, event.body, event.leaf]).map_err(failed)?;
                 }
             }
         }

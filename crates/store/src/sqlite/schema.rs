@@ -12,7 +12,8 @@ const APPLICATION_ID: i32 = 0x4f75_746c;
 /// The schema that this build writes.
 const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 /// What brings schema version `index` to `index + 1`.
-const MIGRATIONS: &[fn(&Transaction<'_>) -> rusqlite::Result<()>] = &[tables, chain_events];
+const MIGRATIONS: &[fn(&Transaction<'_>) -> rusqlite::Result<()>] =
+    &[tables, chain_events, leaf_hashes];
 
 /// Makes a new database, upgrades an old one, and refuses what is not ours or too new.
 pub(super) fn prepare(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
@@ -91,6 +92,27 @@ fn chain_events(sql: &Transaction<'_>) -> rusqlite::Result<()> {
             sequence = number;
             link = chain::next(&link, number.unsigned_abs(), &body);
             update.execute(params![number, link])?;
+        }
+    }
+}
+
+/// The events become the leaves of a Merkle log. The links of the chain are not needed to verify the old chain again:
+/// they follow from the events.
+fn leaf_hashes(sql: &Transaction<'_>) -> rusqlite::Result<()> {
+    sql.execute_batch("ALTER TABLE event RENAME COLUMN chain TO leaf")?;
+    let mut page = sql.prepare(
+        "SELECT sequence, body FROM event WHERE sequence > ?1 ORDER BY sequence LIMIT 500",
+    )?;
+    let mut update = sql.prepare("UPDATE event SET leaf = ?2 WHERE sequence = ?1")?;
+    let mut after = 0_i64;
+    loop {
+        let rows = page
+            .query_map([after], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<rusqlite::Result<Vec<(i64, Vec<u8>)>>>()?;
+        let Some((last, _)) = rows.last() else { return Ok(()) };
+        after = *last;
+        for (sequence, body) in rows {
+            update.execute(params![sequence, outlast_tlog::hash::leaf(&body)])?;
         }
     }
 }

@@ -1,0 +1,107 @@
+//! The audit log of a running server: its heads are signed, what was signed is gone over again, and calls are refused
+//! once it does not fit.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use outlast_domain::Fault;
+use outlast_domain::audit::{self, Guard, Head, Patrol};
+use outlast_store::StoreError;
+
+use super::Service;
+
+/// Tiles of 256 events that one round of the first patrol goes over.
+const FIRST_ROUND: u64 = 64;
+/// Rounds in which a later patrol goes over the whole log: a day of rounds of two seconds.
+const ROUNDS_A_DAY: u64 = 43_200;
+
+/// What a server knows of the log.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) guard: Arc<Guard>,
+    patrol: Mutex<Patrol>,
+}
+
+impl Service {
+    /// Begins to watch over the log: from here on every event of this process must be in it. `head` is what
+    /// [`audit::check_start`] has found.
+    pub fn watch_log(&self, head: &Head) -> Result<(), Fault> {
+        self.trail.guard.watch(head.range()?);
+        Ok(())
+    }
+
+    /// Why calls are refused, if the audit trail does not fit any more.
+    pub fn audit_alarm(&self) -> Option<String> {
+        self.trail.guard.alarm()
+    }
+
+    /// Signs the head of the log if that is due; with `at_end` also if only little has come.
+    ///
+    /// # Errors
+    /// [`Fault::Audit`] if somebody has changed the log: the alarm is raised then.
+    pub fn sign_log(&self, now_ms: i64, at_end: bool) -> Result<(), Fault> {
+        loop {
+            let mut work = self.work(now_ms);
+            let step = match audit::log::advance(&mut work, &self.trail.guard, at_end) {
+                Ok(step) => step,
+                Err(fault) => {
+                    self.note_alarm(&fault);
+                    return Err(fault);
+                }
+            };
+            if step.signed {
+                match self.store.commit_and_wait(work.into_transaction(Vec::new())) {
+                    Ok(()) => {}
+                    // Another server on the same database was quicker.
+                    Err(StoreError::Conflict) => continue,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            if let Some(advance) = step.advance {
+                self.trail.guard.advance(advance);
+            }
+            if !step.more {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Goes over some of the events that were signed before: the whole log soon after the start, then once a day.
+    ///
+    /// # Errors
+    /// As of [`Service::sign_log`].
+    pub fn patrol_log(&self, now_ms: i64) -> Result<(), Fault> {
+        if self.audit_alarm().is_some() {
+            return Ok(());
+        }
+        let mut patrol = self.trail.patrol.lock().unwrap_or_else(PoisonError::into_inner);
+        let tiles = if patrol.completed {
+            self.fresh.last_event()? / (256 * ROUNDS_A_DAY) + 1
+        } else {
+            FIRST_ROUND
+        };
+        let outcome = patrol.go_on(&mut self.work(now_ms), tiles);
+        if let Err(fault) = &outcome {
+            self.note_alarm(fault);
+        }
+        outcome
+    }
+
+    fn note_alarm(&self, fault: &Fault) {
+        if let Fault::Audit(reason) = fault
+            && self.trail.guard.raise(reason)
+        {
+            tracing::error!(
+                reason,
+                "AUDIT ALARM: the log is not the one that was signed; nothing is signed any more, and calls are refused"
+            );
+            // For the next server: what this one has seen may be known to nobody else.
+            let mut work = self.work(0);
+            let noted = audit::alarm::note(&mut work, reason).and_then(|()| {
+                Ok(self.store.commit_and_wait(work.into_transaction(Vec::new()))?)
+            });
+            if let Err(fault) = noted {
+                tracing::error!(%fault, "the alarm could not be written down");
+            }
+        }
+    }
+}

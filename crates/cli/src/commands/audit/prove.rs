@@ -1,0 +1,68 @@
+//! `outlast audit prove`: a proof that one event is in the log (C2SP tlog-proof).
+
+use std::path::PathBuf;
+
+use outlast_domain::audit::prove;
+use outlast_net::server::system_clock;
+use serde_json::json;
+
+use super::{head, open};
+use crate::data::StoreArguments;
+use crate::failure::Failure;
+use crate::files;
+use crate::output::{self, Output};
+
+/// Arguments of `audit prove`.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// The event's eventID, as audit tail --output json and CloudTrail's readers show it.
+    #[arg(long, required_unless_present = "index")]
+    event: Option<String>,
+    /// The event's number in the log instead, from 0: one less than what audit tail shows.
+    #[arg(long, conflicts_with = "event")]
+    index: Option<u64>,
+    /// File to make [default: EVENT.tlog-proof, or INDEX.tlog-proof].
+    #[arg(long)]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    store: StoreArguments,
+}
+
+/// Writes the proof.
+pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    let data = open(&arguments.store)?;
+    let mut work = data.service.work(system_clock());
+    let (index, name) = match (&arguments.event, arguments.index) {
+        (Some(id), _) => {
+            let bar = output::spinner("looking for the event");
+            let found = prove::find(&work, id, &mut |at| bar.set_message(format!("event {at}")))?;
+            bar.finish_and_clear();
+            let index = found.ok_or_else(|| {
+                Failure::new(format!("no event has the id {id}"))
+                    .hint("ids are shown by: outlast audit tail --output json; pruned events are in their export")
+            })?;
+            (index, id.clone())
+        }
+        (None, index) => (index.unwrap_or_default(), index.unwrap_or_default().to_string()),
+    };
+    let (_, signed) = head(&mut work, index + 1)?;
+    let proof = prove::prove(&mut work, &signed, index)?;
+    let path = arguments.out.clone().unwrap_or_else(|| format!("{name}.tlog-proof").into());
+    let text = proof.to_string();
+    files::write_new(&path, |file| {
+        file.write_all(text.as_bytes()).map_err(|error| files::io_failure(&path, &error))
+    })?;
+    let head = signed.checkpoint();
+    let shown = format!(
+        "proved event {} of {} in {}\nverify it: outlast audit verify --proof {} --policy FILE (from: outlast audit policy)",
+        index + 1,
+        head.size(),
+        path.display(),
+        path.display()
+    );
+    output.result(
+        &shown,
+        &json!({ "file": path, "index": index, "size": head.size(), "origin": head.origin(), "hashes": proof.hashes.len() }),
+    );
+    Ok(())
+}

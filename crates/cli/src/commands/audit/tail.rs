@@ -1,0 +1,70 @@
+//! `outlast audit tail`: the last events, and those that come.
+
+use std::time::Duration;
+
+use outlast_store::Event;
+use serde_json::Value;
+
+use super::{PAGE, open};
+use crate::data::{StoreArguments, store_failure};
+use crate::failure::Failure;
+use crate::output::{self, Output};
+
+/// Arguments of `audit tail`.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// How many.
+    #[arg(short = 'n', long, default_value_t = 10)]
+    lines: u64,
+    /// Go on with new events until interrupted.
+    #[arg(short, long)]
+    follow: bool,
+    #[command(flatten)]
+    store: StoreArguments,
+}
+
+/// Shows them.
+pub(super) fn run(tail: &Arguments, output: Output) -> Result<(), Failure> {
+    let data = open(&tail.store)?;
+    let head = data.store().last_event().map_err(store_failure)?;
+    let mut after = head.saturating_sub(tail.lines);
+    loop {
+        loop {
+            let page = data.store().events(after, PAGE).map_err(store_failure)?;
+            let Some(last) = page.last() else { break };
+            after = last.sequence;
+            for event in &page {
+                if !output::try_line(&line(event, output)) {
+                    return Ok(());
+                }
+            }
+        }
+        if !tail.follow {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(500));
+    }
+}
+
+fn line(event: &Event, output: Output) -> String {
+    let text = String::from_utf8_lossy(&event.body);
+    if let Output::Json = output {
+        return text.into_owned();
+    }
+    let value: Value = serde_json::from_slice(&event.body).unwrap_or_default();
+    let field = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    let who = match value["userIdentity"]["arn"].as_str() {
+        Some(arn) => arn.to_owned(),
+        None => field(&value["userIdentity"]["invokedBy"]),
+    };
+    format!(
+        "{:>8} {} {:28} {} {} {} {}",
+        event.sequence,
+        field(&value["eventTime"]),
+        field(&value["eventName"]),
+        who,
+        field(&value["resources"][0]["ARN"]),
+        field(&value["tlsDetails"]["keyExchange"]),
+        value["errorCode"].as_str().unwrap_or("ok"),
+    )
+}

@@ -1,0 +1,78 @@
+//! Heads with the signatures of witnesses.
+//!
+//! A witness signs a head only if it continues every head that it has signed before. So a database that was set back to
+//! an older backup cannot be cosigned, and who asks for cosignatures does not believe it.
+
+use outlast_tlog::{NoteSignature, SignedCheckpoint, VerifierKey};
+use serde::{Deserialize, Serialize};
+
+use super::key::LogKey;
+use super::{SIGNED, signed_head};
+use crate::Fault;
+use crate::work::Work;
+
+/// Record with the last head that has cosignatures: a [`Cosigned`].
+pub const COSIGNED: &str = "audit/cosigned-head";
+
+/// A head with what witnesses have said of it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Cosigned {
+    /// The signed note.
+    head: String,
+    /// Number of cosignatures.
+    count: usize,
+}
+
+/// Adds cosignatures of `witnesses` to the head `signed` and keeps it, unless one with more of them or a later one with as
+/// many is there. Invalid signatures are left out. Returns how many it has.
+pub fn keep(
+    work: &mut Work<'_>,
+    signed: &SignedCheckpoint,
+    signatures: &[NoteSignature],
+    witnesses: &[VerifierKey],
+) -> Result<usize, Fault> {
+    let mut head = signed.clone();
+    let text = signed.note().text();
+    let mut count = 0;
+    for signature in signatures {
+        let by = witnesses.iter().find(|key| key.is_named_by(signature));
+        if by.is_some_and(|key| key.verify(text, signature).is_ok())
+            && head.add(signature.clone()).is_ok()
+        {
+            count += 1;
+        }
+    }
+    let before = work.get::<Cosigned>(COSIGNED)?;
+    let size_before = before.as_ref().and_then(|found| {
+        Some(SignedCheckpoint::parse(found.head.as_bytes()).ok()?.checkpoint().size())
+    });
+    let is_better = before.is_none_or(|found| {
+        count > found.count
+            || (count == found.count
+                && size_before.is_none_or(|size| size <= head.checkpoint().size()))
+    });
+    if count > 0 && is_better {
+        work.put(COSIGNED, &Cosigned { head: head.to_string(), count })?;
+    }
+    Ok(count)
+}
+
+/// The head to prove by: the last one with cosignatures if it covers `size` entries, else the last one that the log has
+/// signed.
+pub fn best_head(work: &mut Work<'_>, key: &LogKey, size: u64) -> Result<SignedCheckpoint, Fault> {
+    let signed = signed_head(work, key)?;
+    let cosigned = work
+        .get::<Cosigned>(COSIGNED)?
+        .and_then(|found| SignedCheckpoint::parse(found.head.as_bytes()).ok())
+        .filter(|head| {
+            head.checkpoint().size() >= size && head.verify_log(&key.verifiers()).is_ok()
+        });
+    match cosigned {
+        Some(head) => Ok(head),
+        None if signed.checkpoint().size() >= size => Ok(signed),
+        None => Err(Fault::Encoding(format!(
+            "the record {SIGNED} covers {} events so far; a running server signs the rest within a minute",
+            signed.checkpoint().size()
+        ))),
+    }
+}

@@ -1,0 +1,216 @@
+//! Stores of earlier builds: their events form a hash chain, with signatures at some links. Once, that chain is verified and
+//! its events become the first entries of the log; the next entry says what the chain was.
+
+use outlast_crypto::keys::KeySpec;
+use outlast_crypto::signatures::{ML_DSA_65, Message};
+use outlast_crypto::{Secret, digests};
+use outlast_store::chain;
+use outlast_tlog::CompactRange;
+use serde::{Deserialize, Serialize};
+
+use super::head::HEAD;
+use super::key::LogKey;
+use super::log;
+use super::tiles::Edge;
+use crate::Fault;
+use crate::work::Work;
+
+/// Sealed record that says where the chain's signatures had got to.
+pub(crate) const LAST: &str = "audit/last";
+const CURRENT_KEY: &str = "audit/current-key";
+/// Records of signed links; their keys end with the sequence in 20 digits.
+pub(crate) const CHECKPOINTS: &str = "audit/checkpoint/";
+/// Records of the public keys that they were signed with.
+pub(crate) const PUBLIC_KEYS: &str = "audit/public-key/";
+/// Sealed records of the private keys.
+pub(crate) const KEYS: &str = "audit/key/";
+/// Records that are read at once.
+const PAGE: usize = 1000;
+
+/// A signed statement that the event `sequence` had the link `chain`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// Sequence of the last event that it covers.
+    pub sequence: u64,
+    /// The event's link: 32 bytes in hexadecimal.
+    pub chain: String,
+    /// When it was made, milliseconds since 1970.
+    pub at_ms: i64,
+    /// Which key signed it.
+    pub key_id: String,
+    /// ML-DSA-65 signature (3309 bytes) in hexadecimal.
+    pub signature: String,
+}
+
+#[derive(Deserialize)]
+struct Last {
+    sequence: u64,
+}
+
+/// What is known of an old chain.
+#[derive(Debug)]
+pub struct Adopted {
+    /// Its events.
+    pub events: u64,
+    /// Its signed links, all of which fit.
+    pub checkpoints: u64,
+    /// The last link, in hexadecimal.
+    pub chain: String,
+    /// The last signed link, and the DER `SubjectPublicKeyInfo` of its key in hexadecimal.
+    pub last: Option<(Checkpoint, String)>,
+}
+
+/// Whether a store has the audit trail of an earlier build.
+pub fn is_old(work: &mut Work<'_>) -> Result<bool, Fault> {
+    Ok(!work.exists(HEAD)? && !work.exists(super::key::LOG_KEY)?)
+}
+
+/// Whether anything of the old chain was signed. A store without even that cannot be told from one whose signatures somebody
+/// has taken away.
+pub fn was_signed(work: &mut Work<'_>) -> Result<bool, Fault> {
+    work.exists(LAST)
+}
+
+/// Verifies the old chain and makes its events the first entries of a log with this origin. The caller appends an event
+/// that says what was adopted, in the same commit.
+///
+/// # Errors
+/// [`Fault::Audit`] if the chain is not the one that was signed.
+pub fn adopt(
+    work: &mut Work<'_>,
+    origin: &str,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Adopted, Fault> {
+    let last = match work.secret(LAST) {
+        Err(Fault::Damaged(_)) => {
+            return audit("the record of the last checkpoint was changed".into());
+        }
+        other => other?,
+    };
+    let reached = last
+        .map(|bytes| serde_json::from_slice::<Last>(bytes.expose()))
+        .transpose()
+        .map_err(|_| Fault::Damaged(LAST.into()))?
+        .map_or(0, |last| last.sequence);
+    let mut checkpoints = all::<Checkpoint>(work, CHECKPOINTS)?.into_iter().peekable();
+    let keys = public_keys(work)?;
+    let mut found =
+        Adopted { events: 0, checkpoints: 0, chain: hex::encode(chain::START), last: None };
+    let (mut link, mut edge, mut range) = (chain::START, Edge::empty(), CompactRange::default());
+    loop {
+        let page = work.store().events(found.events, PAGE)?;
+        if page.is_empty() {
+            break;
+        }
+        for event in page {
+            found.events += 1;
+            if event.sequence != found.events {
+                return audit(format!("event {} is missing", found.events));
+            }
+            link = chain::next(&link, event.sequence, &event.body);
+            let leaf = outlast_tlog::hash::leaf(&event.body);
+            edge.append(&leaf);
+            range.append(&leaf).map_err(|error| Fault::Audit(error.to_string()))?;
+            while let Some((_, checkpoint)) =
+                checkpoints.next_if(|(_, checkpoint)| checkpoint.sequence <= event.sequence)
+            {
+                let spki = verify(&checkpoint, &link, event.sequence, &keys)?;
+                found.checkpoints += 1;
+                found.last = Some((checkpoint, spki));
+            }
+        }
+        progress(found.events);
+    }
+    found.chain = hex::encode(link);
+    if checkpoints.next().is_some() || found.events < reached {
+        return audit("events that were signed are missing".into());
+    }
+    if found.last.as_ref().map_or(0, |(checkpoint, _)| checkpoint.sequence) < reached {
+        return audit(format!("the checkpoint at event {reached} is missing"));
+    }
+    let key = LogKey::generate(origin)?;
+    key.write(work)?;
+    edge.write(work)?;
+    log::sign(work, &key, &range, 0)?;
+    forget(work)?;
+    Ok(found)
+}
+
+/// Removes the old records: their signatures are verified, and what they said is in the log.
+fn forget(work: &mut Work<'_>) -> Result<(), Fault> {
+    for prefix in [CHECKPOINTS, PUBLIC_KEYS, KEYS] {
+        let mut after = String::new();
+        loop {
+            let page = work.store().scan(prefix, &after, PAGE)?;
+            let Some((last, _)) = page.last() else { break };
+            after.clone_from(last);
+            for (place, _) in page {
+                work.delete(&place);
+            }
+        }
+    }
+    work.delete(CURRENT_KEY);
+    work.delete(LAST);
+    Ok(())
+}
+
+fn verify(
+    checkpoint: &Checkpoint,
+    link: &[u8; 32],
+    sequence: u64,
+    keys: &[(String, String)],
+) -> Result<String, Fault> {
+    let at = checkpoint.sequence;
+    let wrong = |what: &str| Err(Fault::Audit(format!("the checkpoint at event {at} {what}")));
+    if at != sequence || checkpoint.chain != hex::encode(link) {
+        return wrong("does not fit the events: some were changed");
+    }
+    let Some((_, spki)) = keys.iter().find(|(id, _)| *id == checkpoint.key_id) else {
+        return wrong("is signed with an unknown key");
+    };
+    let decoded = (hex::decode(spki), hex::decode(&checkpoint.signature));
+    let (Ok(public), Ok(signature)) = decoded else { return wrong("cannot be read") };
+    if ML_DSA_65.verify(&public, Message::Raw(&statement(checkpoint)), &signature).is_err() {
+        return wrong("has no valid signature");
+    }
+    Ok(spki.clone())
+}
+
+/// What was signed: a label, then fields of fixed length.
+fn statement(checkpoint: &Checkpoint) -> Vec<u8> {
+    let mut out = b"outlast audit checkpoint v1\0".to_vec();
+    out.extend(checkpoint.sequence.to_be_bytes());
+    out.extend(checkpoint.chain.as_bytes());
+    out.extend(checkpoint.at_ms.to_be_bytes());
+    out
+}
+
+/// Ids and public keys, from the private halves, which only the root key opens.
+fn public_keys(work: &mut Work<'_>) -> Result<Vec<(String, String)>, Fault> {
+    let spec = KeySpec::by_name("ML_DSA_65").ok_or_else(|| Fault::Damaged("ML_DSA_65".into()))?;
+    let mut keys = Vec::new();
+    for (place, _) in work.store().scan(KEYS, "", PAGE)? {
+        let seed: Secret = work.secret(&place)?.ok_or_else(|| Fault::Damaged(place.clone()))?;
+        let key = spec.load(&seed)?;
+        let spki = key.public_key().unwrap_or_default();
+        keys.push((hex::encode(&digests::sha256(spki)[..16]), hex::encode(spki)));
+    }
+    Ok(keys)
+}
+
+fn all<T: serde::de::DeserializeOwned>(
+    work: &Work<'_>,
+    prefix: &str,
+) -> Result<Vec<(String, T)>, Fault> {
+    let (mut found, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = work.scan::<T>(prefix, &after, PAGE)?;
+        let Some((last, _)) = page.last() else { return Ok(found) };
+        after.clone_from(last);
+        found.extend(page);
+    }
+}
+
+fn audit<T>(what: String) -> Result<T, Fault> {
+    Err(Fault::Audit(what))
+}
