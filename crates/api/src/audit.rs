@@ -5,6 +5,7 @@
 
 use outlast_domain::arn::Arn;
 use outlast_domain::identity::{Identity, Principal};
+use outlast_domain::policy::Policy;
 use outlast_domain::work::Done;
 use serde_json::{Map, Value, json};
 
@@ -47,9 +48,18 @@ pub struct Notes {
     parameters: Map<String, Value>,
     response: Map<String, Value>,
     resources: Vec<(String, &'static str)>,
+    additional: Map<String, Value>,
 }
 
 impl Notes {
+    /// What a policy that is put does not do, though it looks as if: nothing, if there is nothing to be said.
+    pub fn policy_findings(&mut self, policy: &Policy) {
+        let findings = policy.findings();
+        if !findings.is_empty() {
+            self.additional.insert("policyFindings".to_owned(), findings.into());
+        }
+    }
+
     /// A request parameter.
     pub fn parameter(&mut self, name: &str, value: impl Into<Value>) {
         self.parameters.insert(name.to_owned(), value.into());
@@ -146,6 +156,9 @@ impl Event<'_> {
             "recipientAccountId": account,
             "eventCategory": "Management",
         });
+        if !self.notes.additional.is_empty() {
+            event["additionalEventData"] = Value::Object(self.notes.additional.clone());
+        }
         if let Some(tls) = self.tls {
             event["tlsDetails"] = json!({
                 "tlsVersion": tls.version,

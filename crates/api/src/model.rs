@@ -9,8 +9,8 @@ pub mod kms;
 
 use std::collections::BTreeMap;
 
-use outlast_domain::limits;
 use outlast_domain::policy::ConditionKeys;
+use outlast_domain::{limits, tags};
 
 use crate::wire::{ApiError, validate};
 
@@ -38,7 +38,10 @@ pub fn unique_tags(
         }
         tags.insert(key, value);
     }
-    Ok(tags)
+    match tags::clash(&tags, tags.keys()) {
+        None => Ok(tags),
+        Some(clash) => Err(ApiError::new(code, tags::refusal(clash))),
+    }
 }
 
 /// What policies can ask about the tags of a request.

@@ -540,9 +540,7 @@ fn find_caller(
 pub(crate) fn conditions(caller: &Caller, scope: &Scope, request: &Request<'_>) -> ConditionKeys {
     let principal = &caller.principal;
     let mut keys = ConditionKeys::new();
-    let seconds = request.now_ms.div_euclid(1000);
-    keys.set("aws:CurrentTime", outlast_pki::time::rfc3339(seconds));
-    keys.set("aws:EpochTime", seconds.to_string());
+    keys.set_time(request.now_ms);
     keys.set("aws:SourceIp", request.source_ip);
     keys.set("aws:SecureTransport", if request.tls.is_some() { "true" } else { "false" });
     keys.set("aws:PrincipalArn", principal.role_arn().unwrap_or_else(|| principal.arn()));
@@ -560,15 +558,17 @@ pub(crate) fn conditions(caller: &Caller, scope: &Scope, request: &Request<'_>) 
             keys.set("aws:TokenIssueTime", issued);
         }
     }
-    for (name, value) in &caller.tags {
-        keys.set(&format!("aws:PrincipalTag/{name}"), value.as_str());
-    }
+    keys.set_tags("aws:PrincipalTag", &caller.tags);
     if let Some(name) = &caller.source_identity {
         keys.set("aws:SourceIdentity", name.as_str());
     }
     let user_agent = header_text(request.headers, "user-agent");
     if !user_agent.is_empty() {
         keys.set("aws:UserAgent", user_agent);
+    }
+    let referer = header_text(request.headers, "referer");
+    if !referer.is_empty() {
+        keys.set("aws:referer", referer);
     }
     if let Some(tls) = request.tls {
         keys.set("outlast:TlsVersion", tls.version.as_str());

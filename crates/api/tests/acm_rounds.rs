@@ -66,7 +66,7 @@ fn from_a_ca_of_another_account_its_policy_decides() {
     // The CA's own permission is for its own account.
     permit(&fixture, &authority);
     let mut now = NOW + 335 * DAY;
-    let other = TEMPLATE.replace("EndEntityCertificate", "CodeSigningCertificate");
+    let other = TEMPLATE.replace("EndEntityCertificate", "EndEntityClientAuthCertificate");
     for (actions, template, expected) in [
         ([].as_slice(), TEMPLATE, "FAILED"),
         (&both[..1], TEMPLATE, "FAILED"),

@@ -49,6 +49,7 @@ fn policies_can_ask_for_the_tags_of_what_is_made_for_acme() {
     let mut world = World::new();
     let statements = policy(json!([
         allowed_if("acm:Create*", &json!({ "StringEquals": { "aws:RequestTag/team": "x" } })),
+        always("acm:TagResource"),
         always("acm-pca:IssueCertificate"),
         always("iam:PassRole"),
     ]));
@@ -196,11 +197,19 @@ fn the_keys_of_a_revocation_are_those_of_the_certificate() {
 fn revoking_at_the_ca_of_another_account_takes_its_right() {
     let mut world = World::new();
     let issue = ["acm-pca:IssueCertificate", "acm-pca:DescribeCertificateAuthority"];
+    let authority = world.authority.clone();
+    let share = |actions: &[&str]| {
+        let (issuing, others): (Vec<&str>, Vec<&str>) =
+            actions.iter().partition(|action| **action == "acm-pca:IssueCertificate");
+        let other = json!({ "AWS": OTHER_ACCOUNT });
+        policy(json!([
+            { "Effect": "Allow", "Principal": other, "Action": issuing, "Resource": authority,
+              "Condition": { "StringEquals": { "acm-pca:TemplateArn": TEMPLATE } } },
+            { "Effect": "Allow", "Principal": other, "Action": others, "Resource": authority },
+        ]))
+    };
     {
-        let document = policy(json!([{
-            "Effect": "Allow", "Principal": { "AWS": OTHER_ACCOUNT }, "Action": issue,
-            "Resource": world.authority,
-        }]));
+        let document = share(&issue);
         let body = json!({ "ResourceArn": world.authority, "Policy": document.to_string() });
         call(&world.fixture, &Who::admin(), "acm-pca", "PutPolicy", &body).unwrap();
     }
@@ -244,10 +253,7 @@ fn revoking_at_the_ca_of_another_account_takes_its_right() {
         (0, with_revoke.as_slice(), false),
         (1, with_revoke.as_slice(), true),
     ] {
-        let document = policy(json!([{
-            "Effect": "Allow", "Principal": { "AWS": OTHER_ACCOUNT }, "Action": actions,
-            "Resource": world.authority,
-        }]));
+        let document = share(actions);
         let body = json!({ "ResourceArn": world.authority, "Policy": document.to_string() });
         call(&world.fixture, &Who::admin(), "acm-pca", "PutPolicy", &body).unwrap();
         let (kid, mac_key) = &credentials[index];

@@ -430,3 +430,46 @@ fn the_administrator_of_an_older_store_stays_one() {
         assert_eq!(code::<create_key::CreateKey>(&mut chief, json!({})).await, "ok");
     });
 }
+
+#[test]
+fn a_policy_that_does_not_do_what_it_looks_like_is_put_with_a_warning() {
+    let folder = Folder::new();
+    let _server = folder.serve();
+    let statement = |effect: &str, condition: Value| json!({ "Effect": effect, "Action": "kms:*", "Resource": "*", "Condition": condition });
+    let policy = json!({ "Version": "2012-10-17", "Statement": [
+        statement("Deny", json!({ "Bool": { "aws:ViaAWSService": "false" } })),
+        statement("Deny", json!({ "StringNotEquals": { "aws:PrincipalOrgID": "o-1" } })),
+        statement("Deny", json!({ "StringEquals": { "aws:SourceVpc": "vpc-1" } })),
+    ] });
+    let path = file(&folder, "never.json", &policy.to_string());
+    let good = file(&folder, "reader.json", READER);
+    let expected = [
+        "Statement[1].Condition.StringNotEquals: the condition holds for every request: no request has \
+         aws:PrincipalOrgID (there are no organizations)",
+        "Statement[2].Condition.StringEquals: this Deny never applies: no request has aws:SourceVpc (there are no VPCs)",
+    ];
+    for (arguments, warned) in [
+        (&["create", "alice", "--policy", &path][..], true),
+        (&["create", "bob", "--policy", &good], false),
+        (&["policy", "put", "bob", "--file", &path], true),
+        (&["policy", "put", "bob", "--file", &good], false),
+    ] {
+        let output = principal(&folder, arguments).args(["--output", "json"]).output().unwrap();
+        assert!(output.status.success());
+        let warnings = String::from_utf8(output.stderr).unwrap();
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        if !warned {
+            assert_eq!((warnings.as_str(), &value["policy_findings"]), ("", &Value::Null));
+            continue;
+        }
+        let wanted: Vec<_> =
+            expected.iter().map(|text| format!("warning: {path}: {text}")).collect();
+        assert_eq!(warnings.lines().collect::<Vec<_>>(), wanted);
+        assert_eq!(value["policy_findings"], json!(expected));
+    }
+    let events = events(&folder);
+    let told = events
+        .iter()
+        .filter(|event| event["requestParameters"]["policyFindings"] == json!(expected));
+    assert_eq!(told.count(), 2);
+}

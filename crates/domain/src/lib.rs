@@ -20,6 +20,7 @@ pub mod limits;
 pub mod policy;
 pub mod seal;
 pub mod settings;
+pub mod tags;
 pub mod witness;
 pub mod work;
 

@@ -7,14 +7,18 @@
 
 mod condition;
 mod decision;
+mod findings;
 mod json;
+mod keys;
 mod parse;
 mod pattern;
 mod principal;
 mod question;
+mod sharing;
 mod value;
 
 pub use decision::{Decision, decide};
+pub use keys::{KEYS, KeyKind, KeyRow, Set};
 pub use question::{Caller, ConditionKeys, Question};
 
 use condition::Condition;
@@ -103,6 +107,10 @@ impl Policy {
         for statement in &self.statements {
             let found = statement.principal(question.caller);
             if found == Match::No || !statement.applies(question) {
+                continue;
+            }
+            // Such a document is refused today; one from before allows nobody by it.
+            if self.kind == Kind::Authority && statement.allows_everyone() {
                 continue;
             }
             match (statement.effect, grant) {

@@ -6,8 +6,10 @@ use outlast_domain::acme::{
     self, AUTHORIZATION_BEHAVIORS, Account, AuthorizationBehavior, Binding, CONTACTS, Contact,
     DomainScope, Endpoint, Idempotency, Validation, ValidationStatus,
 };
+use outlast_domain::ca::permission::CERTIFICATE_MANAGER;
 use outlast_domain::identity::Permit;
 use outlast_domain::identity::action;
+use outlast_domain::kms::Access;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -498,8 +500,12 @@ pub fn authorize_issuing(
     let scope = call.scope.clone();
     let found = acme::authority_of(&mut call.work, &scope, authority)?;
     call.notes.resource(found.arn(), "AWS::ACMPCA::CertificateAuthority");
-    call.conditions.set("acm-pca:TemplateArn", outlast_domain::acm::template_arn());
+    // Certificate Manager asks with the caller's rights, for this one permission.
+    let mut conditions = call.conditions.clone();
+    conditions.set("acm-pca:TemplateArn", outlast_domain::acm::template_arn());
+    conditions.forward(CERTIFICATE_MANAGER);
     let (work, access) = call.split();
+    let access = Access { conditions: &conditions, ..access };
     Ok(outlast_domain::ca::authorize(work, access, action::acm_pca::IssueCertificate, &found)?)
 }
 

@@ -300,7 +300,9 @@ pub fn check_policy(
     call.conditions.set("kms:CallerAccount", account.as_str());
     call.conditions.set("aws:ResourceAccount", account.as_str());
     let (_, access) = call.split();
-    Ok(kms::check_policy(access, &account, key_arn, text, bypass)?)
+    let policy = kms::check_policy(access, &account, key_arn, text, bypass)?;
+    call.notes.policy_findings(&policy);
+    Ok(())
 }
 
 /// The message of Sign and Verify.

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::data::{self, Data, StoreArguments, store_failure};
 use crate::failure::Failure;
 use crate::files;
-use crate::output::Output;
+use crate::output::{self, Output};
 
 /// How often a change is tried again when others change the same records.
 const ATTEMPTS: u32 = 64;
@@ -168,12 +168,16 @@ fn create(create: &Create) -> Result<Outcome, Failure> {
         .iter()
         .map(|path| Ok((name_of(path)?, read_policy(path, Kind::Identity)?)))
         .collect::<Result<Vec<_>, Failure>>()?;
+    let mut findings: Vec<_> =
+        policies.iter().flat_map(|(_, policy)| policy.findings.clone()).collect();
     if named.role {
         let trust = create.trust.as_deref().ok_or_else(|| {
             Failure::new("a role needs a trust policy")
                 .hint("say who may assume it with --trust FILE")
         })?;
         let trust = read_policy(trust, Kind::Trust)?;
+        findings.extend(trust.findings);
+        let trust = trust.text;
         return change(named, "CreateRole", |work| {
             let seconds = create.max_session_seconds;
             let mut role = create_role(work, &named.account, &named.name, &trust, seconds)?;
@@ -184,11 +188,11 @@ fn create(create: &Create) -> Result<Outcome, Failure> {
                     identity::directory::ADMINISTRATOR,
                 )?;
             }
-            for (name, text) in &policies {
-                role = role.put_policy(work, name, text)?;
+            for (name, policy) in &policies {
+                role = role.put_policy(work, name, &policy.text)?;
             }
             let arn = role.arn();
-            Ok((format!("made the role {arn}"), json!({ "arn": arn })))
+            Ok((format!("made the role {arn}"), with_findings(json!({ "arn": arn }), &findings)))
         });
     }
     let given = data::given_secret()?;
@@ -201,13 +205,13 @@ fn create(create: &Create) -> Result<Outcome, Failure> {
                 identity::directory::ADMINISTRATOR,
             )?;
         }
-        for (name, text) in &policies {
-            user = user.put_policy(work, name, text)?;
+        for (name, policy) in &policies {
+            user = user.put_policy(work, name, &policy.text)?;
         }
         let arn = user.arn();
         let (text, mut value) = new_key(work, user, create.access_key_id.clone(), given.as_ref())?;
         value["arn"] = arn.clone().into();
-        Ok((format!("made the user {arn}\n{text}"), value))
+        Ok((format!("made the user {arn}\n{text}"), with_findings(value, &findings)))
     })
 }
 
@@ -343,7 +347,7 @@ fn policy(policy: &Policy) -> Result<Outcome, Failure> {
             };
             let is_trust = principal.role && name == "trust";
             let kind = if is_trust { Kind::Trust } else { Kind::Identity };
-            let text = read_policy(file, kind)?;
+            let PolicyFile { text, findings } = read_policy(file, kind)?;
             change(principal, "PutPrincipalPolicy", |work| {
                 let (account, of) = (&principal.account, &principal.name);
                 let arn = if !principal.role {
@@ -353,7 +357,8 @@ fn policy(policy: &Policy) -> Result<Outcome, Failure> {
                 } else {
                     Role::find(work, account, of)?.put_policy(work, &name, &text)?.arn()
                 };
-                Ok((format!("{arn} has the policy {name}"), json!({ "arn": arn, "policy": name })))
+                let value = with_findings(json!({ "arn": arn, "policy": name }), &findings);
+                Ok((format!("{arn} has the policy {name}"), value))
             })
         }
         Policy::Delete { principal, policy_name } => {
@@ -457,9 +462,12 @@ fn parameters(named: &Named, outcome: &Value) -> Value {
         "name": named.name,
         "type": if named.role { "role" } else { "user" },
     });
-    for (name, from) in
-        [("accessKeyId", "access_key_id"), ("active", "active"), ("policyName", "policy")]
-    {
+    for (name, from) in [
+        ("accessKeyId", "access_key_id"),
+        ("active", "active"),
+        ("policyName", "policy"),
+        ("policyFindings", "policy_findings"),
+    ] {
         if let Some(value) = outcome.get(from) {
             parameters[name] = value.clone();
         }
@@ -481,14 +489,33 @@ fn failure(error: IdentityError) -> Failure {
     }
 }
 
-/// Reads a policy, and says of which file it is if it is not valid.
-fn read_policy(path: &Path, kind: Kind) -> Result<String, Failure> {
+/// A policy as a file has it.
+struct PolicyFile {
+    text: String,
+    /// What its author should know.
+    findings: Vec<String>,
+}
+
+/// Reads a policy, and says of which file it is if it is not valid. What it does not do, though it looks as if, is a
+/// warning.
+fn read_policy(path: &Path, kind: Kind) -> Result<PolicyFile, Failure> {
     let text = String::from_utf8(files::read(path, MAX_POLICY)?)
         .map_err(|_| Failure::file(path, &"the policy is not UTF-8 text"))?;
-    match Document::parse(&text, kind) {
-        Ok(_) => Ok(text),
-        Err(error) => Err(Failure::file(path, &format!("the policy is not valid: {error}"))),
+    let policy = Document::parse(&text, kind)
+        .map_err(|error| Failure::file(path, &format!("the policy is not valid: {error}")))?;
+    let findings = policy.findings();
+    for finding in &findings {
+        output::warning(&format!("{}: {finding}", path.display()));
     }
+    Ok(PolicyFile { text, findings })
+}
+
+/// A result with what is to be said of its policies, if there is something.
+fn with_findings(mut value: Value, findings: &[String]) -> Value {
+    if !findings.is_empty() {
+        value["policy_findings"] = findings.into();
+    }
+    value
 }
 
 fn name_of(path: &Path) -> Result<String, Failure> {

@@ -53,9 +53,7 @@ pub fn of_certificate(keys: &mut ConditionKeys, certificate: &Certificate) {
 
 /// Sets the keys of a resource's tags.
 pub fn resource_tags(keys: &mut ConditionKeys, tags: &Tags) {
-    for (name, value) in tags {
-        keys.set(&format!("aws:ResourceTag/{name}"), value.as_str());
-    }
+    keys.set_tags("aws:ResourceTag", tags);
 }
 
 /// Domain names have no case: policies compare them in lower case.

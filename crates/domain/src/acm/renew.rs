@@ -283,6 +283,8 @@ fn shared<A: Action>(
     action: A,
 ) -> Result<Option<Permit<A>>, CaError> {
     let mut conditions = ConditionKeys::new();
+    conditions.set_time(work.now_ms());
+    conditions.set("aws:RequestedRegion", authority.scope().region.as_str());
     if A::OPERATION == "IssueCertificate" {
         conditions.set("acm-pca:TemplateArn", template_arn());
     }

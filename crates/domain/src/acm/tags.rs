@@ -6,8 +6,8 @@ use super::{AcmError, certificate};
 use crate::acme;
 use crate::arn::{Arn, Scope};
 use crate::identity::{Permit, action};
-use crate::limits;
 use crate::work::Work;
+use crate::{limits, tags};
 
 /// Tags by key.
 pub type Tags = BTreeMap<String, String>;
@@ -70,6 +70,9 @@ pub fn add(
     permit.opens(arn)?;
     let row = Taggable::of(arn)?;
     let mut tags = (row.tags)(work, scope, arn)?;
+    if let Some(clash) = tags::clash(&tags, more.keys()) {
+        return Err(AcmError::InvalidTag(tags::refusal(clash)));
+    }
     tags.extend(more);
     check_tags(&tags)?;
     (row.set_tags)(work, scope, arn, tags)

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::binding::{self, binding_arn};
 use super::{AcmeError, Binding, Contact, Endpoint, Kind, is_id, new_id};
 use crate::acm::AcmError;
-use crate::identity::session::trusts_service;
+use crate::identity::session::{ServiceRequest, trusts_service};
 use crate::identity::{
     Caller, Entry, Identity, IdentityError, Permit, PolicyCache, Principal, Role, action,
 };
@@ -326,7 +326,13 @@ pub fn find_caller(
         Ok(_) | Err(_) => return Err(gone()),
     };
     let source_identity = format!("acm-acme-{}", account.id());
-    if !trusts_service(cache, &role, SERVICE_PRINCIPAL, &source_identity)? {
+    let asked = ServiceRequest {
+        service: SERVICE_PRINCIPAL,
+        source_arn: &account.endpoint.arn(),
+        source_identity: &source_identity,
+        now_ms: work.now_ms(),
+    };
+    if !trusts_service(cache, &role, &asked)? {
         return Err(AcmeError::new(
             Kind::UNAUTHORIZED,
             format!("The role of the external account binding does not trust {SERVICE_PRINCIPAL}."),

@@ -15,7 +15,7 @@ use super::token::Idempotency;
 use super::{AcmeError, Endpoint, Kind, is_id, new_id};
 use crate::acm::AcmError;
 use crate::arn::{Arn, Scope};
-use crate::identity::session::trusts_service;
+use crate::identity::session::{ServiceRequest, trusts_service};
 use crate::identity::{Entry, IdentityError, Permit, PolicyCache, Role, action};
 use crate::limits;
 use crate::work::{Page, Work};
@@ -151,7 +151,13 @@ pub fn create_binding(
     let role = role(work, scope, new.role_arn)?;
     may_pass.opens(&role.arn())?;
     // Which account it will be for is not known yet: a condition on it must allow any.
-    if !trusts_service(new.policies, &role, SERVICE_PRINCIPAL, "acm-acme-")? {
+    let asked = ServiceRequest {
+        service: SERVICE_PRINCIPAL,
+        source_arn: &endpoint.arn(),
+        source_identity: "acm-acme-",
+        now_ms: work.now_ms(),
+    };
+    if !trusts_service(new.policies, &role, &asked)? {
         return Err(AcmError::Validation(format!(
             "The role {} does not trust {SERVICE_PRINCIPAL}: its trust policy must allow that service \
              sts:AssumeRole, sts:TagSession and sts:SetSourceIdentity.",

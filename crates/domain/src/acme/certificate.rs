@@ -24,6 +24,7 @@ use crate::acm::certificate::{self as acm, AcmeOrder, Origin};
 use crate::acm::conditions::{self, Wanted};
 use crate::acm::{AcmError, details, template_arn};
 use crate::ca;
+use crate::ca::permission::CERTIFICATE_MANAGER;
 use crate::identity::access::{at_issuing_authority, by_certificate_key};
 use crate::identity::{Caller, Permit, PolicyCache, action, authorize};
 use crate::keyring::KeyRing;
@@ -174,6 +175,7 @@ pub fn finalize(
     if !tags.is_empty() {
         authorize(given.caller, &conditions, action::acm::AddTagsToCertificate, &certificates)?;
     }
+    conditions.forward(CERTIFICATE_MANAGER);
     let access = Access {
         caller: given.caller,
         conditions: &conditions,
@@ -489,6 +491,7 @@ fn authorize_revocation(
     let permit = authorize(caller, &keys, action::acm::RevokeCertificate, certificate.arn())?;
     let at_authority = match ca::find(work, scope, &certificate.record.authority) {
         Ok(authority) if authority.scope().account != scope.account => {
+            keys.forward(CERTIFICATE_MANAGER);
             let access = Access {
                 caller,
                 conditions: &keys,

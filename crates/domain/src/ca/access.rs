@@ -3,10 +3,13 @@
 use super::authority::Authority;
 use super::{CaError, policy};
 use crate::identity::Permit;
-use crate::identity::action::Action;
+use crate::identity::action::{self, Action};
 use crate::kms::Access;
 use crate::policy::ConditionKeys;
 use crate::work::Work;
+
+/// The action that takes a template.
+pub(super) const ISSUE: &str = action::acm_pca::IssueCertificate::NAME;
 
 /// Decides whether the caller may do `action` with the authority. In its own
 /// account an identity policy suffices; from another one, the authority's policy must allow it, too.
@@ -21,6 +24,12 @@ pub fn authorize<A: Action>(
     let conditions = conditions(access.conditions, authority);
     let arn = authority.arn();
     let caller = access.caller;
+    // Whatever a policy from before says, it shares these templates only.
+    let template = conditions.get("acm-pca:TemplateArn").and_then(|values| values.first());
+    let shared = caller.principal.account == account
+        || A::NAME != ISSUE
+        || template.is_some_and(|arn| policy::is_shareable_template(arn));
+    let policy = policy.filter(|_| shared);
     Ok(caller.decide(policy.as_deref(), account, false, &conditions, action, &arn)?)
 }
 
@@ -28,8 +37,6 @@ pub fn authorize<A: Action>(
 pub(super) fn conditions(request: &ConditionKeys, authority: &Authority) -> ConditionKeys {
     let mut keys = request.clone();
     keys.set("aws:ResourceAccount", authority.scope().account.as_str());
-    for (name, value) in authority.tags() {
-        keys.set(&format!("aws:ResourceTag/{name}"), value.as_str());
-    }
+    keys.set_tags("aws:ResourceTag", authority.tags());
     keys
 }

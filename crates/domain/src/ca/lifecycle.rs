@@ -7,7 +7,7 @@ use super::{CaError, Revocation};
 use crate::arn::Scope;
 use crate::identity::{Permit, action};
 use crate::work::{Sweep, Swept, Work};
-use crate::{Fault, limits};
+use crate::{Fault, limits, tags};
 
 /// What an update changes.
 pub struct Update {
@@ -97,6 +97,9 @@ pub fn add_tags(
 ) -> Result<(), CaError> {
     permit.opens(&authority.arn())?;
     authority.require_not_deleted()?;
+    if let Some(clash) = tags::clash(&authority.record.tags, tags.keys()) {
+        return Err(CaError::InvalidTag(tags::refusal(clash)));
+    }
     authority.record.tags.extend(tags);
     check_tags(&authority.record.tags)?;
     let status = authority.record.status;

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use outlast_pki::templates::Template;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -29,6 +30,21 @@ pub const SHAREABLE: &[&str] = &[
     "acm-pca:RevokeCertificate",
 ];
 
+/// The templates that other accounts can issue by.
+pub const SHAREABLE_TEMPLATES: &[&str] = &[
+    "EndEntityCertificate",
+    "EndEntityClientAuthCertificate",
+    "EndEntityServerAuthCertificate",
+    "BlankEndEntityCertificate_APIPassthrough",
+    "BlankEndEntityCertificate_APICSRPassthrough",
+    "SubordinateCACertificate_PathLen0",
+];
+
+/// Whether this is the ARN of a template that other accounts can issue by.
+pub fn is_shareable_template(arn: &str) -> bool {
+    Template::by_arn(arn).is_some_and(|row| SHAREABLE_TEMPLATES.contains(&row.name))
+}
+
 #[derive(Serialize, Deserialize)]
 struct Record {
     text: String,
@@ -42,20 +58,21 @@ struct Shared {
     arn: String,
 }
 
-/// Gives an authority a policy, instead of any that it had.
+/// Gives an authority a policy, instead of any that it had; returns it as it was read.
 pub fn put(
     work: &mut Work<'_>,
     access: Access<'_>,
     authority: &Authority,
     text: &str,
     permit: &Permit<action::acm_pca::PutPolicy>,
-) -> Result<(), CaError> {
+) -> Result<Policy, CaError> {
     permit.opens(&authority.arn())?;
     authority.require_not_deleted()?;
     let invalid = |error: String| CaError::InvalidPolicy(error);
     let policy =
         Policy::parse(text, Kind::Authority).map_err(|error| invalid(error.to_string()))?;
     let accounts = check(text, authority).map_err(invalid)?;
+    check_sharing(&policy, authority).map_err(invalid)?;
     let conditions = access::conditions(access.conditions, authority);
     let account = authority.scope().account.as_str();
     for action in ["acm-pca:PutPolicy", "acm-pca:DeletePolicy"] {
@@ -76,7 +93,8 @@ pub fn put(
         work.put(&shared_place(account, authority.scope(), authority.id()), &shared)?;
     }
     let record = Record { text: text.to_owned(), accounts };
-    Ok(work.put(&place(authority.scope(), authority.id()), &record)?)
+    work.put(&place(authority.scope(), authority.id()), &record)?;
+    Ok(policy)
 }
 
 /// The text of an authority's policy.
@@ -193,6 +211,25 @@ fn check(text: &str, authority: &Authority) -> Result<BTreeSet<String>, String> 
         }
     }
     Ok(accounts)
+}
+
+/// Whom a policy may share with, and by which templates. [`access`] holds policies from before to the same.
+fn check_sharing(policy: &Policy, authority: &Authority) -> Result<(), String> {
+    if policy.allows_everyone() {
+        return Err("A statement allows everyone: give it a condition that says who, such as StringEquals on \
+                    aws:PrincipalAccount, aws:PrincipalOrgID or aws:SourceAccount."
+            .into());
+    }
+    let account = &authority.scope().account;
+    let key = "acm-pca:templatearn";
+    if policy.allows_others(account, access::ISSUE, key, is_shareable_template) {
+        return Err(format!(
+            "A statement lets other accounts issue certificates: it must have the condition StringEquals on \
+             acm-pca:TemplateArn with templates that can be shared, which are: {}.",
+            SHAREABLE_TEMPLATES.join(", ")
+        ));
+    }
+    Ok(())
 }
 
 /// The texts of one value or a list of them.

@@ -12,7 +12,7 @@ use super::directory::{self, AccessKey, Entry, IdentityError, Role, User};
 use super::{Identity, Principal};
 use crate::policy::{self, ConditionKeys, Grant, Kind, Policy, Question};
 use crate::work::{Sweep, Work};
-use crate::{Fault, ids};
+use crate::{Fault, ids, tags};
 
 /// A session as stored; its secret is a record of its own, sealed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -101,22 +101,35 @@ pub fn authorize_assume<A: Action>(
     Ok(caller.decide(Some(&trust), &role.account, false, conditions, action, &role.arn())?)
 }
 
-/// Whether a role trusts a service, such as `acm-acme.amazonaws.com`, to act as it for `source_identity`, which
-/// needs `sts:AssumeRole`, `sts:TagSession` and `sts:SetSourceIdentity`.
+/// A service that wants to act as a role.
+pub struct ServiceRequest<'a> {
+    /// Its name, such as `acm-acme.amazonaws.com`.
+    pub service: &'a str,
+    /// ARN of the resource that it does it for.
+    pub source_arn: &'a str,
+    /// Source identity that the session shall have.
+    pub source_identity: &'a str,
+    /// When it asks, milliseconds since 1970.
+    pub now_ms: i64,
+}
+
+/// Whether a role trusts a service to act as it, which needs `sts:AssumeRole`, `sts:TagSession` and
+/// `sts:SetSourceIdentity`.
 pub fn trusts_service(
     cache: &PolicyCache,
     role: &Role,
-    service: &str,
-    source_identity: &str,
+    asked: &ServiceRequest<'_>,
 ) -> Result<bool, Fault> {
     let arn = role.arn();
     let trust = cache.parse(Kind::Trust, &role.trust, &arn)?;
     let mut keys = ConditionKeys::new();
-    keys.set("sts:SourceIdentity", source_identity);
+    keys.set_time(asked.now_ms);
+    keys.set("sts:SourceIdentity", asked.source_identity);
     keys.set("aws:SourceAccount", role.account.as_str());
+    keys.set("aws:SourceArn", asked.source_arn);
     let caller = policy::Caller {
         account: "",
-        arn: service,
+        arn: asked.service,
         role_arn: None,
         is_root: false,
         user_id: "",
@@ -269,7 +282,7 @@ fn temporary(
     let mut transitive_tags = session.tags.clone();
     transitive_tags.retain(|name, _| session.transitive.contains(name));
     let mut tags = role.tags;
-    tags.extend(session.tags);
+    tags::replace(&mut tags, session.tags);
     let principal = Principal {
         account: session.account,
         access_key_id: id.to_owned(),

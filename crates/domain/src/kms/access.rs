@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::grant::{self, Grant, Way};
 use super::record::Key;
-use super::{EncryptionContext, KmsError, alias};
+use super::{EncryptionContext, KmsError, alias, usage};
 use crate::identity::action::{self, Action};
 use crate::identity::{Caller, Permit, PolicyCache};
 use crate::policy::{ConditionKeys, Kind, Policy};
@@ -45,7 +45,7 @@ pub fn authorize<A: Action>(
 ) -> Result<Permit<A>, KmsError> {
     let named = grant::check_tokens(work, key, access.tokens)?;
     let policy = policy_of(access.policies, key)?;
-    let conditions = conditions(work, access, key, &policy)?;
+    let conditions = conditions(work, access, A::NAME, key, &policy)?;
     let arn = key.arn();
     let first =
         access.caller.decide(Some(&policy), key.account(), false, &conditions, action, &arn);
@@ -80,8 +80,8 @@ pub fn authorize_retire(
     found: &Grant,
 ) -> Result<Permit<action::kms::RetireGrant>, KmsError> {
     let policy = policy_of(access.policies, key)?;
-    let conditions = conditions(work, access, key, &policy)?;
     let (action, arn) = (action::kms::RetireGrant, key.arn());
+    let conditions = conditions(work, access, action::kms::RetireGrant::NAME, key, &policy)?;
     let caller = access.caller;
     let way = found
         .retired_by(caller)
@@ -102,11 +102,11 @@ pub fn check_policy(
     key_arn: &str,
     text: &str,
     bypass: bool,
-) -> Result<(), KmsError> {
+) -> Result<Policy, KmsError> {
     let policy = Policy::parse(text, Kind::Key)
         .map_err(|error| KmsError::MalformedPolicy(error.to_string()))?;
     if bypass {
-        return Ok(());
+        return Ok(policy);
     }
     let decision = access.caller.judge(
         Some(&policy),
@@ -117,7 +117,7 @@ pub fn check_policy(
         key_arn,
     );
     match decision {
-        Ok(_) => Ok(()),
+        Ok(_) => Ok(policy),
         Err(_) => Err(KmsError::MalformedPolicy(
             "The new key policy will not allow you to update the key policy in the future.".into(),
         )),
@@ -150,6 +150,7 @@ fn policy_of(cache: &PolicyCache, key: &Key) -> Result<Arc<Policy>, KmsError> {
 fn conditions(
     work: &mut Work<'_>,
     access: Access<'_>,
+    action: &str,
     key: &Key,
     policy: &Policy,
 ) -> Result<ConditionKeys, KmsError> {
@@ -166,9 +167,7 @@ fn conditions(
     if let Some(alias) = key.alias() {
         keys.set("kms:RequestAlias", alias);
     }
-    for (name, value) in key.tags() {
-        keys.set(&format!("aws:ResourceTag/{name}"), value.as_str());
-    }
+    keys.set_tags("aws:ResourceTag", key.tags());
     if let Some(context) = access.context.filter(|context| !context.is_empty()) {
         // The names of condition keys ignore case, those of an encryption context do not: all that share a
         // key are its values.
@@ -181,9 +180,15 @@ fn conditions(
         }
         keys.set_many("kms:EncryptionContextKeys", context.keys().cloned().collect());
     }
-    // Only who asks for the aliases pays for looking them up.
-    let aliases = "kms:resourcealiases";
-    if policy.asks_for(aliases) || access.caller.asks_for(aliases) {
+    // Only who asks for these pays for looking them up.
+    let asks_for = |name: &str| policy.asks_for(name) || access.caller.asks_for(name);
+    if matches!(action, "kms:DisableKey" | "kms:ScheduleKeyDeletion")
+        && asks_for("kms:trailingdayswithoutkeyusage")
+    {
+        let days = usage::unused_days(work, key)?;
+        keys.set("kms:TrailingDaysWithoutKeyUsage", days.to_string());
+    }
+    if asks_for("kms:resourcealiases") {
         keys.set_many("kms:ResourceAliases", alias::names_of(work, key.scope(), key.id())?);
     }
     Ok(keys)

@@ -9,7 +9,7 @@ use super::{KmsError, alias};
 use crate::arn::{Arn, Scope};
 use crate::identity::{Permit, action};
 use crate::work::{Page, Work};
-use crate::{ids, limits};
+use crate::{ids, limits, tags};
 
 /// What a new key shall be.
 pub struct NewKey {
@@ -160,6 +160,9 @@ pub fn add_tags(
 ) -> Result<Key, KmsError> {
     permit.opens(&key.arn())?;
     key.require_kept()?;
+    if let Some(clash) = tags::clash(&key.record.tags, tags.keys()) {
+        return Err(KmsError::Tag(tags::refusal(clash)));
+    }
     key.record.tags.extend(tags);
     check_tags(&key.record.tags)?;
     key.save(work)?;

@@ -8,6 +8,8 @@ use crate::Fault;
 use crate::identity::{Permit, action};
 use crate::work::Work;
 
+const MS_PER_DAY: i64 = 86_400_000;
+
 /// The last successful cryptographic operation with a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastUse {
@@ -34,6 +36,13 @@ pub fn last_use(
 ) -> Result<Option<LastUse>, KmsError> {
     permit.opens(&key.arn())?;
     Ok(work.get(&place(key))?)
+}
+
+/// Whole days since the last use of a key, or since it was made.
+pub(super) fn unused_days(work: &mut Work<'_>, key: &Key) -> Result<i64, Fault> {
+    let last = work.get::<LastUse>(&place(key))?;
+    let since_ms = last.map_or(key.created_ms(), |last| last.at_ms);
+    Ok((work.now_ms() - since_ms).max(0).div_euclid(MS_PER_DAY))
 }
 
 pub(super) fn forget(work: &mut Work<'_>, key: &Key) {

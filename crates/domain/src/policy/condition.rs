@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use ipnet::IpNet;
 
 use super::pattern::{Syntax, Template};
-use super::{Effect, Question, any, settle, value};
+use super::{Effect, KeyKind, Question, any, settle, value};
 
 /// One operator applied to one key.
 #[derive(Debug, Clone)]
@@ -56,29 +56,26 @@ type Compare = fn(Ordering) -> bool;
 impl Condition {
     /// Whether the condition is met by the request, for a statement with this effect.
     pub fn holds(&self, question: &Question<'_>, effect: Effect) -> bool {
-        let Operator { row, set, if_exists } = self.operator;
+        let Operator { row, set, .. } = self.operator;
         let values = question.values(&self.key);
-        if matches!(row.test, Test::Null) {
-            let absent = values.is_empty();
-            return self
-                .wanted
-                .iter()
-                .any(|wanted| matches!(wanted, Wanted::Absent(a) if *a == absent));
+        if matches!(row.test, Test::Null) && !values.is_empty() {
+            return self.null() != Some(true);
         }
         if values.is_empty() {
-            // "If the key that you specify in a policy condition is not present in the request context,
-            // the values do not match", and a negated operator does.
-            return if_exists
-                || match set {
-                    Set::One => row.negated,
-                    Set::All => true,
-                    Set::Any => false,
-                };
+            return self.holds_without();
         }
+        let is_ambiguous =
+            values.len() > 1 && TAG_KEYS.iter().any(|prefix| self.key.starts_with(prefix));
         let mut outcomes = values.iter().map(|value| {
             let found = any(self.wanted.iter().map(|wanted| wanted.matches(value, question)));
             settle(found, row.negated, effect)
         });
+        if is_ambiguous {
+            return match effect {
+                Effect::Allow => outcomes.all(|outcome| outcome),
+                Effect::Deny => outcomes.any(|outcome| outcome),
+            };
+        }
         match (set, row.negated) {
             (Set::All, _) | (Set::One, true) => outcomes.all(|outcome| outcome),
             (Set::Any, _) | (Set::One, false) => outcomes.any(|outcome| outcome),
@@ -86,7 +83,110 @@ impl Condition {
     }
 }
 
+/// Keys of one value each. One that has several stands for tags that differ in case only: each of them must allow,
+/// and any of them denies.
+const TAG_KEYS: &[&str] = &["aws:principaltag/", "aws:requesttag/", "aws:resourcetag/"];
+
+/// How far a condition narrows what its statement is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Narrowing {
+    /// It holds only for requests in which the key has a value that the document names.
+    ToNamed,
+    /// It may hold for others, too.
+    NotSurely,
+}
+
+impl Condition {
+    /// Whether it is met by a request that does not have the key.
+    pub fn holds_without(&self) -> bool {
+        let Operator { row, set, if_exists } = self.operator;
+        if matches!(row.test, Test::Null) {
+            return self.null() != Some(false);
+        }
+        // "If the key that you specify in a policy condition is not present in the request context, the values do
+        // not match", and a negated operator does.
+        if_exists
+            || match set {
+                Set::One => row.negated,
+                Set::All => true,
+                Set::Any => false,
+            }
+    }
+
+    /// What the operator `Null` asks for, unless it is another or asks for both.
+    pub fn null(&self) -> Option<bool> {
+        let mut asked = self.wanted.iter().map(|wanted| match wanted {
+            Wanted::Absent(absent) => Some(*absent),
+            _ => None,
+        });
+        let first = asked.next()??;
+        asked.all(|other| other == Some(first)).then_some(first)
+    }
+
+    /// Whether some value of this type can match one that is wanted.
+    pub fn can_match(&self, kind: KeyKind) -> bool {
+        self.wanted.iter().any(|wanted| wanted.can_match(self.operator.row.test, kind))
+    }
+
+    /// Patterns that it compares with.
+    pub fn templates(&self) -> impl Iterator<Item = &Template> {
+        self.wanted.iter().filter_map(|wanted| match wanted {
+            Wanted::Text(template) | Wanted::Arn(template) => Some(template),
+            _ => None,
+        })
+    }
+
+    /// How far the condition narrows its statement. Patterns count if they leave no account or organisation open.
+    pub fn narrows(&self) -> Narrowing {
+        let Operator { row, set, if_exists } = self.operator;
+        let named = |wanted: &Wanted| match (row.test, wanted) {
+            (Test::Text | Test::TextIgnoreCase, Wanted::Text(text)) => text.literal().is_some(),
+            (Test::Like, Wanted::Text(text)) => {
+                !text.has_variables() && text.literal_prefix().len() >= MIN_NAMED_PREFIX
+            }
+            (Test::Arn, Wanted::Arn(arn)) => arn.names_account(),
+            _ => false,
+        };
+        // An absent key fits IfExists, ForAllValues and what is negated.
+        let needs_key = !if_exists && set != Set::All && !row.negated;
+        if needs_key && self.wanted.iter().all(named) {
+            Narrowing::ToNamed
+        } else {
+            Narrowing::NotSurely
+        }
+    }
+
+    /// Whether it is `StringEquals` with nothing but values that `fits` takes.
+    pub fn equals_one_of(&self, fits: impl Fn(&str) -> bool) -> bool {
+        let Operator { row, set, if_exists } = self.operator;
+        let plain = matches!(row.test, Test::Text) && !row.negated && set == Set::One && !if_exists;
+        plain
+            && self.wanted.iter().all(|wanted| match wanted {
+                Wanted::Text(text) => text.literal().is_some_and(|text| fits(&text)),
+                _ => false,
+            })
+    }
+}
+
+/// Characters before the first wildcard that name an account or an organisation: an account id has twelve.
+const MIN_NAMED_PREFIX: usize = 12;
+
 impl Operator {
+    /// Its name with prefix and suffix.
+    pub fn name(&self) -> String {
+        let set = match self.set {
+            Set::One => "",
+            Set::All => "ForAllValues:",
+            Set::Any => "ForAnyValue:",
+        };
+        format!("{set}{}{}", self.row.name, if self.if_exists { "IfExists" } else { "" })
+    }
+
+    /// Whether it holds where values do not match.
+    pub fn negated(&self) -> bool {
+        self.row.negated
+    }
+
     /// Finds `ForAnyValue:StringLikeIfExists` and the like.
     pub fn find(name: &str) -> Option<Self> {
         let (set, name) = match name.split_once(':') {
@@ -164,6 +264,33 @@ impl Wanted {
             Self::Absent(_) => false,
         };
         Some(found)
+    }
+
+    /// Whether a value of type `kind` can match. Text may be anything.
+    fn can_match(&self, test: Test, kind: KeyKind) -> bool {
+        match (test, self, kind) {
+            (Test::Text, Self::Text(text), KeyKind::Bool) => {
+                text.literal().is_none_or(|text| matches!(text.as_str(), "true" | "false"))
+            }
+            (Test::TextIgnoreCase, Self::Text(text), KeyKind::Bool) => {
+                text.literal().is_none_or(|text| truth(&text).is_some())
+            }
+            // Text is compared with the address, which is in no range.
+            (
+                Test::Text | Test::TextIgnoreCase | Test::Like,
+                Self::Text(text),
+                KeyKind::Address,
+            ) => text.literal().is_none_or(|text| !text.contains('/')),
+            (Test::Number(_), _, _) => matches!(kind, KeyKind::Number | KeyKind::Text),
+            (Test::Date(_), _, _) => {
+                matches!(kind, KeyKind::Date | KeyKind::Number | KeyKind::Text)
+            }
+            (Test::Bool, _, _) => matches!(kind, KeyKind::Bool | KeyKind::Text),
+            (Test::Address, _, _) => matches!(kind, KeyKind::Address | KeyKind::Text),
+            (Test::Arn, _, _) => matches!(kind, KeyKind::Arn | KeyKind::Text),
+            (Test::Binary, _, _) => kind == KeyKind::Text,
+            (Test::Text | Test::TextIgnoreCase | Test::Like | Test::Null, _, _) => true,
+        }
     }
 }
 

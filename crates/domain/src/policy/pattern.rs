@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use super::Question;
+use crate::arn::is_account_id;
 
 /// How a text is to be read.
 #[derive(Debug, Clone, Copy)]
@@ -92,11 +93,41 @@ impl Template {
         Some(true)
     }
 
+    /// The condition keys in it that have no default.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.tokens.iter().filter_map(|token| match token {
+            Token::Variable(variable) if variable.default.is_none() => Some(variable.key.as_str()),
+            _ => None,
+        })
+    }
+
     /// Whether it could match an ARN, of `service` if that is given. Variables are taken for characters.
     pub fn is_arn(&self, service: Option<&str>) -> bool {
         let parts: Vec<_> = parts(&self.tokens).collect();
         let [arn, _partition, of, _region, _account, _resource] = parts[..] else { return false };
         glob(arn, "arn", false) && service.is_none_or(|service| glob(of, service, false))
+    }
+
+    /// The text that it stands for, if that is one.
+    pub fn literal(&self) -> Option<String> {
+        characters(&self.tokens)
+    }
+
+    /// What precedes the first wildcard or variable.
+    pub fn literal_prefix(&self) -> String {
+        let character = |token: &Token| if let Token::Char(c) = token { Some(*c) } else { None };
+        self.tokens.iter().map_while(character).collect()
+    }
+
+    /// Whether it is a pattern of ARNs of one account.
+    pub fn names_account(&self) -> bool {
+        let account = parts(&self.tokens).nth(4).and_then(characters);
+        account.is_some_and(|account| is_account_id(&account))
+    }
+
+    /// Whether it matches `text` or, by its variables, might.
+    pub fn could_be(&self, text: &str) -> bool {
+        self.variables || glob(&self.tokens, text, self.ignore_case)
     }
 
     /// Whether it has a `*` that is a wildcard.
@@ -157,6 +188,11 @@ pub(super) fn is_key(text: &str) -> bool {
             && service.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
             && !name.is_empty()
     })
+}
+
+/// The text of tokens that are all characters.
+fn characters(tokens: &[Token]) -> Option<String> {
+    tokens.iter().map(|token| if let Token::Char(c) = token { Some(*c) } else { None }).collect()
 }
 
 /// The six parts of an ARN, or fewer.

@@ -58,6 +58,15 @@ impl Principal {
         }
     }
 
+    /// The account that it belongs to, if that is one.
+    pub fn account(&self) -> Option<&str> {
+        match self {
+            Self::Account(account) => Some(account),
+            Self::Arn(arn) => Arn::parse(arn).map(|arn| arn.account),
+            Self::Everyone | Self::Service(_) | Self::Elsewhere => None,
+        }
+    }
+
     fn speaks_of(&self, caller: Caller<'_>) -> Match {
         match self {
             Self::Everyone => Match::Direct,

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::arn::Arn;
+
 /// Who asks, as policies see it.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller<'a> {
@@ -18,6 +20,13 @@ pub struct Caller<'a> {
     pub user_id: &'a str,
     /// Name of an IAM user.
     pub user_name: &'a str,
+}
+
+impl<'a> Caller<'a> {
+    /// The name of a service that acts for itself.
+    fn service(&self) -> Option<&'a str> {
+        (!self.arn.starts_with("arn:")).then_some(self.arn)
+    }
 }
 
 /// One question.
@@ -40,8 +49,12 @@ impl<'a> Question<'a> {
         if let Some((_, read)) = CALLER_KEYS.iter().find(|(name, _)| *name == key) {
             return read(&self.caller).into_iter().filter(|value| !value.is_empty()).collect();
         }
-        let known = self.keys.0.get(key).map_or(&[][..], Vec::as_slice);
-        known.iter().map(String::as_str).collect()
+        let key = OLD_NAMES.iter().find(|(old, _)| *old == key).map_or(key, |(_, name)| *name);
+        if let Some(known) = self.keys.0.get(key) {
+            return known.iter().map(String::as_str).collect();
+        }
+        let default = DEFAULTS.iter().find(|(name, _)| *name == key);
+        default.and_then(|(_, read)| read(self)).into_iter().collect()
     }
 }
 
@@ -70,10 +83,37 @@ impl ConditionKeys {
         if tags.is_empty() {
             return;
         }
-        for (name, value) in tags {
-            self.set(&format!("aws:RequestTag/{name}"), value.as_str());
-        }
+        self.set_tags("aws:RequestTag", tags);
         self.set_many("aws:TagKeys", tags.keys().cloned().collect());
+    }
+
+    /// What policies can ask about tags by keys such as `aws:ResourceTag/team`. Tags whose keys differ in case only,
+    /// which only old resources have, are one key with several values.
+    pub fn set_tags(&mut self, kind: &str, tags: &BTreeMap<String, String>) {
+        let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, value) in tags {
+            values.entry(name.to_ascii_lowercase()).or_default().push(value.clone());
+        }
+        for (name, values) in values {
+            self.set_many(&format!("{kind}/{name}"), values);
+        }
+    }
+
+    /// When it is, in milliseconds since 1970, to the second.
+    pub fn set_time(&mut self, now_ms: i64) {
+        let seconds = now_ms.div_euclid(1000);
+        self.set("aws:CurrentTime", outlast_pki::time::rfc3339(seconds));
+        self.set("aws:EpochTime", seconds.to_string());
+    }
+
+    /// A service asks another one with the caller's rights ("forward access sessions").
+    pub fn forward(&mut self, service: &str) {
+        let mut chain = self.get("aws:CalledVia").unwrap_or_default().to_vec();
+        chain.push(service.to_owned());
+        self.set("aws:CalledViaFirst", chain[0].as_str());
+        self.set("aws:CalledViaLast", service);
+        self.set_many("aws:CalledVia", chain);
+        self.set("aws:ViaAWSService", "true");
     }
 
     /// The values of a key.
@@ -81,6 +121,29 @@ impl ConditionKeys {
         self.0.get(&name.to_ascii_lowercase()).map(Vec::as_slice)
     }
 }
+
+/// Keys by the names that they had.
+static OLD_NAMES: &[(&str, &str)] =
+    &[("kms:customermasterkeyspec", "kms:keyspec"), ("kms:customermasterkeyusage", "kms:keyusage")];
+
+type Default = for<'a> fn(&Question<'a>) -> Option<&'a str>;
+
+/// Keys that have a value wherever nothing else has been set.
+static DEFAULTS: &[(&str, Default)] = &[
+    ("aws:resourceaccount", |question| {
+        Arn::parse(question.resource).map(|arn| arn.account).filter(|account| !account.is_empty())
+    }),
+    // "The context key returns false if the service uses a service role or service-linked role to make a call on the
+    // principal's behalf."
+    ("aws:viaawsservice", |_| Some("false")),
+    ("kms:calleraccount", |question| {
+        question.action.starts_with("kms:").then_some(question.caller.account)
+    }),
+    ("kms:grantisforawsresource", |question| {
+        let actions = ["kms:CreateGrant", "kms:ListGrants", "kms:RevokeGrant"];
+        actions.contains(&question.action).then_some("false")
+    }),
+];
 
 type Read = for<'a> fn(&Caller<'a>) -> Option<&'a str>;
 
@@ -90,15 +153,18 @@ static CALLER_KEYS: &[(&str, Read)] = &[
     // For sessions it is the role's, not the session's.
     ("aws:principalarn", |caller| caller.role_arn.or(Some(caller.arn))),
     ("aws:principalisawsservice", |caller| {
-        Some(if caller.arn.starts_with("arn:") { "false" } else { "true" })
+        Some(if caller.service().is_none() { "false" } else { "true" })
     }),
-    ("aws:principaltype", |caller| {
-        Some(match caller {
-            Caller { is_root: true, .. } => "Account",
-            Caller { role_arn: Some(_), .. } => "AssumedRole",
-            _ => "User",
-        })
+    ("aws:principalservicename", |caller| caller.service()),
+    ("aws:principalservicenameslist", |caller| caller.service()),
+    ("aws:principaltype", |caller| match caller {
+        Caller { is_root: true, .. } => Some("Account"),
+        Caller { role_arn: Some(_), .. } => Some("AssumedRole"),
+        _ => caller.service().is_none().then_some("User"),
     }),
+    // "This key is included in the request context only when the principal uses temporary credentials"; nobody
+    // proves a second factor here.
+    ("aws:multifactorauthpresent", |caller| caller.role_arn.map(|_| "false")),
     ("aws:userid", |caller| Some(caller.user_id)),
     // "Principal key values": neither the root user nor a session has one.
     ("aws:username", |caller| {

@@ -58,6 +58,12 @@ impl Operation for CreateAcmeDomainValidation {
         note_scope(call, scope);
         let action = action::acm::CreateAcmeDomainValidation;
         let allowed = authorize_tagged(call, action, &endpoint.arn(), endpoint.tags())?;
+        if !tags.is_empty() {
+            call.authorize(
+                action::acm::TagResource,
+                &format!("{}/acme-domain-validation/*", endpoint.arn()),
+            )?;
+        }
         let domain = &input.domain_name;
         let arn = acme::create_validation(
             &mut call.work,

@@ -66,6 +66,9 @@ impl Operation for CreateAcmeEndpoint {
         note_key_algorithms(call, &wanted);
         let resource = call.scope.arn("acm", "acme-endpoint/*");
         let allowed = call.authorize(action::acm::CreateAcmeEndpoint, &resource)?;
+        if !tags.is_empty() {
+            call.authorize(action::acm::TagResource, &resource)?;
+        }
         let by_tag = wanted.arn.is_none();
         let Some(arn) = wanted.arn.or_else(|| tags.get(AUTHORITY_TAG).cloned()) else {
             return Err(ApiError::validation(format!(

@@ -58,6 +58,12 @@ impl Operation for CreateAcmeExternalAccountBinding {
         call.notes.parameter("roleArn", input.role_arn.as_str());
         let action = action::acm::CreateAcmeExternalAccountBinding;
         let allowed = authorize_tagged(call, action, &endpoint.arn(), endpoint.tags())?;
+        if !tags.is_empty() {
+            call.authorize(
+                action::acm::TagResource,
+                &format!("{}/acme-external-account-binding/*", endpoint.arn()),
+            )?;
+        }
         // Whoever makes the binding gives away what the role may do.
         call.conditions.set("iam:PassedToService", SERVICE_PRINCIPAL);
         let may_pass = call.authorize(action::iam::PassRole, &input.role_arn)?;

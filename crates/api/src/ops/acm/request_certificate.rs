@@ -5,6 +5,7 @@
 use outlast_domain::acm::certificate::{Options, Origin};
 use outlast_domain::acm::conditions::Wanted;
 use outlast_domain::acm::request::{self, NewCertificate};
+use outlast_domain::ca::permission::CERTIFICATE_MANAGER;
 use outlast_domain::ca::{Authority, CaError};
 use outlast_domain::identity::action;
 use outlast_domain::{acm, ca};
@@ -88,6 +89,7 @@ impl Operation for RequestCertificate {
         // AWS asks with the caller's own rights ("forward access"), too.
         let action = action::acm_pca::IssueCertificate;
         call.conditions.set("acm-pca:TemplateArn", acm::template_arn());
+        call.conditions.forward(CERTIFICATE_MANAGER);
         let at_authority = call.authorize_authority(action, &authority)?;
         let at_partner = match &partner {
             Some(partner) => Some((partner, call.authorize_authority(action, partner)?)),

@@ -3,7 +3,7 @@
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_RevokeCertificate.html>
 
 use outlast_domain::acm::{AcmError, certificate};
-use outlast_domain::ca;
+use outlast_domain::ca::{self, permission::CERTIFICATE_MANAGER};
 use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
 
@@ -53,6 +53,7 @@ impl Operation for RevokeCertificate {
         let authority = ca::find(&mut call.work, &call.scope, &authority)
             .map_err(|error| AcmError::Conflict(error.to_string()))?;
         let action = action::acm_pca::RevokeCertificate;
+        call.conditions.forward(CERTIFICATE_MANAGER);
         let at_authority = call.authorize_authority(action, &authority)?;
         // What was issued together is revoked together: that takes permission for both.
         let mut at_partner = None;

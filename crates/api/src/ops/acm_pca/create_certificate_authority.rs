@@ -81,6 +81,9 @@ impl Operation for CreateCertificateAuthority {
         request_tags(call, &tags);
         let resource = call.scope.arn("acm-pca", "certificate-authority/*");
         let allowed = call.authorize(action::acm_pca::CreateCertificateAuthority, &resource)?;
+        if !tags.is_empty() {
+            call.authorize(action::acm_pca::TagCertificateAuthority, &resource)?;
+        }
         let revocation = match input.revocation_configuration {
             None => ca::Revocation::default(),
             Some(given) => given.apply(&ca::Revocation::default(), &call.settings)?,

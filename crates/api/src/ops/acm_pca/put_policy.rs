@@ -34,7 +34,8 @@ impl Operation for PutPolicy {
         let authority = find_authority_as(call, "ResourceArn", &input.resource_arn)?;
         let allowed = call.authorize_authority(action::acm_pca::PutPolicy, &authority)?;
         let (work, access) = call.split();
-        policy::put(work, access, &authority, &input.policy, &allowed)?;
+        let policy = policy::put(work, access, &authority, &input.policy, &allowed)?;
+        call.notes.policy_findings(&policy);
         Ok(Empty {})
     }
 }

@@ -99,9 +99,10 @@ impl Operation for AssumeRole {
         call.notes.parameter("roleSessionName", input.role_session_name.as_str());
         if let Some(text) = &input.policy {
             validate::length("Policy", text.chars().count(), 1, 2048)?;
-            Policy::parse(text, Kind::Identity).map_err(|error| {
+            let policy = Policy::parse(text, Kind::Identity).map_err(|error| {
                 ApiError::new("MalformedPolicyDocumentException", error.to_string())
             })?;
+            call.notes.policy_findings(&policy);
         }
         let given = input.tags.unwrap_or_default();
         let (tags, transitive) =

@@ -1,0 +1,284 @@
+//! Calls that a `Deny` with a condition stops or does not, each with what the condition keys are about.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http::HeaderMap;
+use outlast_api::audit::{ClientCertificate, TlsDetails};
+use serde_json::{Value, json};
+
+use crate::acme_support::world::{World, call};
+use crate::common::authorities::{leaf_body, leaf_request};
+use crate::common::{ACCOUNT, Answer, NOW, Refused, Who, b64, element, policy, with};
+
+/// Whether a `Deny` with this condition stops a call.
+pub type Denied = fn(&World, &Value) -> bool;
+
+static NUMBER: AtomicUsize = AtomicUsize::new(0);
+
+pub fn number() -> usize {
+    NUMBER.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Everything is allowed but what the condition denies.
+pub fn but(condition: &Value) -> Value {
+    but_for("*", condition)
+}
+
+/// The same, where it denies this action only.
+pub fn but_for(action: &str, condition: &Value) -> Value {
+    policy(json!([
+        { "Effect": "Allow", "Action": "*", "Resource": "*" },
+        { "Effect": "Deny", "Action": action, "Resource": "*", "Condition": condition },
+    ]))
+}
+
+#[track_caller]
+pub fn is_denied(answer: Answer) -> bool {
+    match answer {
+        Ok(_) => false,
+        Err(refused) if refused.code.starts_with("AccessDenied") => true,
+        Err(refused) => panic!("{refused:?}"),
+    }
+}
+
+pub fn user(world: &World, condition: &Value) -> Who {
+    world.fixture.user(ACCOUNT, &format!("u{}", number()), &[but(condition)])
+}
+
+pub fn user_for(world: &World, action: &str, condition: &Value) -> Who {
+    world.fixture.user(ACCOUNT, &format!("u{}", number()), &[but_for(action, condition)])
+}
+
+/// A session with a tag and a source identity.
+pub fn session(world: &World, condition: &Value) -> Who {
+    let trust =
+        policy(json!([{ "Effect": "Allow", "Principal": { "AWS": ACCOUNT }, "Action": "sts:*" }]));
+    let role = world.fixture.role(ACCOUNT, &format!("r{}", number()), &trust, &[but(condition)]);
+    world.fixture.session(&Who::admin(), &role, &[("SourceIdentity", "alice")])
+}
+
+/// A call of KMS by a user.
+pub fn kms(world: &World, condition: &Value, operation: &str, body: Value) -> bool {
+    is_denied(world.fixture.kms_as(&user(world, condition), operation, body))
+}
+
+/// The same about a key that is made for it.
+pub fn with_key(
+    world: &World,
+    condition: &Value,
+    new: Value,
+    operation: &str,
+    more: Value,
+) -> bool {
+    let key = world.fixture.key(new);
+    kms(world, condition, operation, with(&json!({ "KeyId": key }), more))
+}
+
+pub fn of_key(world: &World, condition: &Value) -> bool {
+    with_key(world, condition, json!({ "MultiRegion": true }), "DescribeKey", json!({}))
+}
+
+pub fn list_keys(world: &World, condition: &Value) -> bool {
+    kms(world, condition, "ListKeys", json!({}))
+}
+
+pub fn list_keys_in_session(world: &World, condition: &Value) -> bool {
+    is_denied(world.fixture.kms_as(&session(world, condition), "ListKeys", json!({})))
+}
+
+/// A call over TLS, from a browser.
+pub fn list_keys_over_tls(world: &World, condition: &Value) -> bool {
+    let client_certificate = Some(ClientCertificate {
+        subject: "CN=client".into(),
+        serial_number: "01".into(),
+        issuer: "CN=issuer".into(),
+    });
+    let tls = TlsDetails {
+        version: "TLSv1.3".into(),
+        key_exchange: Some("X25519MLKEM768".into()),
+        client_certificate,
+        ..TlsDetails::default()
+    };
+    let who = Who { tls: Some(tls), ..user(world, condition) };
+    let mut headers = HeaderMap::new();
+    for (name, value) in [
+        ("content-type", "application/x-amz-json-1.1"),
+        ("x-amz-target", "TrentService.ListKeys"),
+        ("user-agent", "test/1"),
+        ("referer", "https://console.example/"),
+    ] {
+        headers.insert(name, value.parse().unwrap());
+    }
+    let response = world.fixture.request(&who, "kms", headers, b"{}");
+    assert!(matches!(response.error, None | Some("AccessDeniedException")), "{:?}", response.error);
+    response.status != 200
+}
+
+/// What every import of key material is asked before its token is.
+pub fn import_material(world: &World, condition: &Value) -> bool {
+    let key = world.fixture.key(json!({ "Origin": "EXTERNAL" }));
+    let body = json!({
+        "KeyId": key, "ImportToken": b64(b"x"), "EncryptedKeyMaterial": b64(b"x"),
+        "ExpirationModel": "KEY_MATERIAL_EXPIRES", "ValidTo": NOW + 86_400,
+    });
+    match world.fixture.kms_as(&user(world, condition), "ImportKeyMaterial", body) {
+        Err(refused) if refused.code == "InvalidImportTokenException" => false,
+        answer => is_denied(answer),
+    }
+}
+
+pub fn parameters_for_import(world: &World, condition: &Value) -> bool {
+    let more = json!({ "WrappingAlgorithm": "RSAES_OAEP_SHA_256", "WrappingKeySpec": "RSA_2048" });
+    with_key(world, condition, json!({ "Origin": "EXTERNAL" }), "GetParametersForImport", more)
+}
+
+pub fn encrypt(world: &World, condition: &Value) -> bool {
+    let more = json!({ "Plaintext": b64(b"x"), "EncryptionContext": { "purpose": "test" } });
+    with_key(world, condition, json!({}), "Encrypt", more)
+}
+
+pub fn sign(world: &World, condition: &Value) -> bool {
+    let new = json!({ "KeySpec": "ECC_NIST_P256", "KeyUsage": "SIGN_VERIFY" });
+    let more = json!({ "Message": b64(b"x"), "SigningAlgorithm": "ECDSA_SHA_256" });
+    with_key(world, condition, new, "Sign", more)
+}
+
+pub fn grant(world: &World, condition: &Value) -> bool {
+    let admin = format!("arn:aws:iam::{ACCOUNT}:user/admin");
+    let more = json!({
+        "GranteePrincipal": admin, "RetiringPrincipal": admin, "Operations": ["Encrypt"],
+        "Constraints": { "EncryptionContextSubset": { "a": "b" } },
+    });
+    with_key(world, condition, json!({}), "CreateGrant", more)
+}
+
+pub fn by_alias(world: &World, condition: &Value) -> bool {
+    let alias = format!("alias/a{}", number());
+    let key = world.fixture.key(json!({}));
+    let body = json!({ "AliasName": alias, "TargetKeyId": key });
+    world.fixture.kms("CreateAlias", body).unwrap();
+    kms(world, condition, "DescribeKey", json!({ "KeyId": alias }))
+}
+
+pub fn schedule_deletion(world: &World, condition: &Value) -> bool {
+    with_key(
+        world,
+        condition,
+        json!({}),
+        "ScheduleKeyDeletion",
+        json!({ "PendingWindowInDays": 9 }),
+    )
+}
+
+pub fn disable_unused(world: &World, condition: &Value) -> bool {
+    with_key(world, condition, json!({}), "DisableKey", json!({}))
+}
+
+pub fn update_primary(world: &World, condition: &Value) -> bool {
+    let key = world.fixture.key(json!({ "MultiRegion": true }));
+    let to = json!({ "KeyId": key, "ReplicaRegion": "eu-central-1" });
+    world.fixture.kms("ReplicateKey", to).unwrap();
+    let body = json!({ "KeyId": key, "PrimaryRegion": "eu-central-1" });
+    kms(world, condition, "UpdatePrimaryRegion", body)
+}
+
+pub fn re_encrypt(world: &World, condition: &Value) -> bool {
+    let key = world.fixture.key(json!({}));
+    let blob = world.fixture.encrypted(&key, b"x");
+    let body = json!({ "CiphertextBlob": blob, "DestinationKeyId": key });
+    kms(world, condition, "ReEncrypt", body)
+}
+
+pub fn derive(world: &World, condition: &Value) -> bool {
+    let new = json!({ "KeySpec": "ECC_NIST_P256", "KeyUsage": "KEY_AGREEMENT" });
+    let peer = world.fixture.key(new.clone());
+    let public = world.fixture.kms("GetPublicKey", json!({ "KeyId": peer })).unwrap();
+    let more = json!({ "KeyAgreementAlgorithm": "ECDH", "PublicKey": public["PublicKey"] });
+    with_key(world, condition, new, "DeriveSharedSecret", more)
+}
+
+pub fn request_certificate_as(world: &World, who: &Who) -> bool {
+    let body = json!({
+        "DomainName": "a.example.com", "CertificateAuthorityArn": world.authority,
+        "KeyAlgorithm": "EC_prime256v1",
+    });
+    is_denied(call(&world.fixture, who, "acm", "RequestCertificate", &body))
+}
+
+pub fn request_certificate(world: &World, condition: &Value) -> bool {
+    request_certificate_as(world, &user(world, condition))
+}
+
+/// What Certificate Manager asks Private CA with the caller's rights.
+pub fn forwarded(world: &World, condition: &Value) -> bool {
+    request_certificate_as(world, &user_for(world, "acm-pca:IssueCertificate", condition))
+}
+
+/// The same where an endpoint is made, and where it gets another CA.
+pub fn forwarded_for_acme(world: &World, condition: &Value) -> bool {
+    let who = user_for(world, "acm-pca:IssueCertificate", condition);
+    let authority = json!({
+        "PrivateCertificateAuthority": { "CertificateAuthorityArn": world.authority },
+    });
+    let update = json!({ "AcmeEndpointArn": world.endpoint, "CertificateAuthority": authority });
+    let create = json!({ "AuthorizationBehavior": "CHALLENGE", "CertificateAuthority": authority });
+    let denied = [("UpdateAcmeEndpoint", update), ("CreateAcmeEndpoint", create)]
+        .map(|(name, body)| is_denied(call(&world.fixture, &who, "acm", name, &body)));
+    assert_eq!(denied[0], denied[1]);
+    denied[0]
+}
+
+pub fn issue_certificate(world: &World, condition: &Value) -> bool {
+    let (_, request) = leaf_request("ECC_NIST_P256", "leaf");
+    let body = leaf_body(&world.authority, &request, "SHA256WITHECDSA", "EndEntityCertificate");
+    is_denied(call(&world.fixture, &user(world, condition), "acm-pca", "IssueCertificate", &body))
+}
+
+pub fn bind(world: &World, condition: &Value) -> bool {
+    let body = json!({ "AcmeEndpointArn": world.endpoint, "RoleArn": world.role });
+    let who = user_for(world, "iam:PassRole", condition);
+    is_denied(call(&world.fixture, &who, "acm", "CreateAcmeExternalAccountBinding", &body))
+}
+
+/// A service asks to act as a role whose trust policy has the condition.
+pub fn bind_for_service(world: &World, condition: &Value) -> bool {
+    let service = json!({ "Service": "acm-acme.amazonaws.com" });
+    let trust = policy(json!([
+        { "Effect": "Allow", "Principal": service, "Action": "sts:*" },
+        { "Effect": "Deny", "Principal": "*", "Action": "sts:*", "Condition": condition },
+    ]));
+    let role = world.fixture.role(ACCOUNT, &format!("r{}", number()), &trust, &[]);
+    let body = json!({ "AcmeEndpointArn": world.endpoint, "RoleArn": role });
+    match world.try_acm("CreateAcmeExternalAccountBinding", body) {
+        Err(refused) if refused.message.contains("does not trust") => true,
+        answer => is_denied(answer),
+    }
+}
+
+/// Assumes a role with all that can be given.
+pub fn assume(world: &World, condition: &Value) -> bool {
+    let trust =
+        policy(json!([{ "Effect": "Allow", "Principal": { "AWS": ACCOUNT }, "Action": "sts:*" }]));
+    let role = world.fixture.role(ACCOUNT, &format!("r{}", number()), &trust, &[]);
+    let response = world.fixture.sts_as(
+        &user(world, condition),
+        &[
+            ("Action", "AssumeRole"),
+            ("RoleArn", &role),
+            ("RoleSessionName", "session"),
+            ("ExternalId", "external"),
+            ("SourceIdentity", "alice"),
+            ("Tags.member.1.Key", "team"),
+            ("Tags.member.1.Value", "blue"),
+            ("TransitiveTagKeys.member.1", "team"),
+        ],
+    );
+    if response.status == 200 {
+        return false;
+    }
+    let xml = String::from_utf8(response.body).unwrap();
+    let (code, message) = (element(&xml, "Code"), element(&xml, "Message"));
+    is_denied(Err(Refused { code, message, status: response.status }))
+}
+
+pub const TAGGED: fn() -> Value = || json!({ "Tags": [{ "TagKey": "team", "TagValue": "blue" }] });

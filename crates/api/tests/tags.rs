@@ -1,0 +1,357 @@
+//! Tags: giving them takes the right to tag, whatever gives them; and no two keys differ in case only.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::type_complexity,
+    reason = "a test may fail and print"
+)]
+
+mod acme_support;
+#[path = "common/certificates.rs"]
+#[allow(dead_code, reason = "each test file uses its own part")]
+mod certificates;
+mod common;
+
+use acme_support::world::{World, call};
+use certificates::{PASSPHRASE, described, requested};
+use common::{ACCOUNT, Answer, Fixture, REGION, Refused, Who, b64, policy, text, unb64, with};
+use outlast_api::ops::SERVICES;
+use serde_json::{Value, json};
+
+/// What an operation does with a member that has tags in its name.
+enum Does {
+    /// It makes something with these tags, which takes `action`. What comes without tags is `request`.
+    Creates { action: &'static str, request: fn(&World) -> Value },
+    /// It is the tagging itself, of something that is there.
+    Tags,
+    /// It takes tags away, or looks for them.
+    Reads,
+    /// It keeps tags for what is made later, when the right to tag is asked for.
+    Keeps,
+}
+
+use Does::{Creates, Keeps, Reads, Tags};
+
+/// Every member of an operation that has tags in its name.
+const TABLE: &[(&str, &str, &str, Does)] = &[
+    ("kms", "CreateKey", "Tags", Creates { action: "kms:TagResource", request: |_| json!({}) }),
+    (
+        "kms",
+        "ReplicateKey",
+        "Tags",
+        Creates {
+            action: "kms:TagResource",
+            request: |world| {
+                let key = world.fixture.key(json!({ "MultiRegion": true }));
+                json!({ "KeyId": key, "ReplicaRegion": "eu-central-1" })
+            },
+        },
+    ),
+    ("kms", "TagResource", "Tags", Tags),
+    ("kms", "UntagResource", "TagKeys", Reads),
+    (
+        "acm-pca",
+        "CreateCertificateAuthority",
+        "Tags",
+        Creates {
+            action: "acm-pca:TagCertificateAuthority",
+            request: |_| {
+                json!({
+                    "CertificateAuthorityType": "ROOT",
+                    "CertificateAuthorityConfiguration": {
+                        "KeyAlgorithm": "EC_prime256v1", "SigningAlgorithm": "SHA256WITHECDSA",
+                        "Subject": { "CommonName": "x" },
+                    },
+                })
+            },
+        },
+    ),
+    ("acm-pca", "TagCertificateAuthority", "Tags", Tags),
+    ("acm-pca", "UntagCertificateAuthority", "Tags", Reads),
+    (
+        "acm",
+        "RequestCertificate",
+        "Tags",
+        Creates { action: "acm:AddTagsToCertificate", request: certificate },
+    ),
+    (
+        "acm",
+        "ImportCertificate",
+        "Tags",
+        Creates { action: "acm:AddTagsToCertificate", request: import },
+    ),
+    ("acm", "AddTagsToCertificate", "Tags", Tags),
+    ("acm", "RemoveTagsFromCertificate", "Tags", Reads),
+    ("acm", "TagResource", "Tags", Tags),
+    ("acm", "UntagResource", "TagKeys", Reads),
+    ("acm", "CreateAcmeEndpoint", "Tags", Creates { action: "acm:TagResource", request: endpoint }),
+    ("acm", "CreateAcmeEndpoint", "CertificateTags", Keeps),
+    (
+        "acm",
+        "CreateAcmeDomainValidation",
+        "Tags",
+        Creates {
+            action: "acm:TagResource",
+            request: |world| {
+                json!({
+                    "AcmeEndpointArn": world.another("CHALLENGE", json!({})), "DomainName": "a.example",
+                    "PrevalidationOptions": { "DnsPrevalidation": { "DomainScope": { "ExactDomain": "ENABLED" } } },
+                })
+            },
+        },
+    ),
+    (
+        "acm",
+        "CreateAcmeExternalAccountBinding",
+        "Tags",
+        Creates {
+            action: "acm:TagResource",
+            request: |world| json!({ "AcmeEndpointArn": world.endpoint, "RoleArn": world.role }),
+        },
+    ),
+    ("sts", "AssumeRole", "Tags", Creates { action: "sts:TagSession", request: role }),
+    // The keys are those of session tags.
+    ("sts", "AssumeRole", "TransitiveTagKeys", Reads),
+];
+
+fn certificate(world: &World) -> Value {
+    json!({
+        "DomainName": "a.example.com", "CertificateAuthorityArn": world.authority,
+        "KeyAlgorithm": "EC_prime256v1",
+    })
+}
+
+/// A certificate of our own, with its key.
+fn import(world: &World) -> Value {
+    let arn = requested(&world.fixture, &world.authority, "a.example.com", json!({}));
+    let export = json!({ "CertificateArn": arn, "Passphrase": b64(PASSPHRASE) });
+    let found = world.acm("ExportCertificate", export);
+    let sealed: String =
+        text(&found["PrivateKey"]).lines().filter(|line| !line.contains('-')).collect();
+    let passphrase = outlast_crypto::Secret::new(PASSPHRASE.to_vec());
+    let key = outlast_crypto::encrypted::decrypt(&unb64(&json!(sealed)), &passphrase).unwrap();
+    let key =
+        format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", b64(key.expose()));
+    json!({
+        "Certificate": b64(text(&found["Certificate"]).as_bytes()), "PrivateKey": b64(key.as_bytes()),
+        "CertificateChain": b64(text(&found["CertificateChain"]).as_bytes()),
+    })
+}
+
+fn endpoint(world: &World) -> Value {
+    json!({
+        "AuthorizationBehavior": "CHALLENGE",
+        "CertificateAuthority": { "PrivateCertificateAuthority": { "CertificateAuthorityArn": world.authority } },
+    })
+}
+
+fn role(world: &World) -> Value {
+    let name = format!("assumed{}", world.fixture.events().len());
+    let trust = policy(json!([{
+        "Effect": "Allow", "Principal": { "AWS": ACCOUNT }, "Action": ["sts:AssumeRole", "sts:TagSession"],
+    }]));
+    let arn = world.fixture.role(ACCOUNT, &name, &trust, &[]);
+    json!({ "RoleArn": arn, "RoleSessionName": "session" })
+}
+
+/// Calls any operation; STS's members as a form, with the tags in its way.
+fn send(fixture: &Fixture, who: &Who, service: &str, operation: &str, body: &Value) -> Answer {
+    if service != "sts" {
+        let body = if service == "kms" { kms_tags(body) } else { body.clone() };
+        return match service {
+            "kms" => fixture.kms_as(who, operation, body),
+            _ => call(fixture, who, service, operation, &body),
+        };
+    }
+    let mut form = vec![("Action".to_owned(), operation.to_owned())];
+    for (name, value) in body.as_object().unwrap() {
+        let Some(tags) = value.as_array() else {
+            form.push((name.clone(), text(value).to_owned()));
+            continue;
+        };
+        for (number, tag) in tags.iter().enumerate() {
+            for member in ["Key", "Value"] {
+                let place = format!("Tags.member.{}.{member}", number + 1);
+                form.push((place, text(&tag[member]).to_owned()));
+            }
+        }
+    }
+    let form: Vec<_> = form.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let response = fixture.sts_as(who, &form);
+    let xml = String::from_utf8(response.body).unwrap();
+    if response.status == 200 {
+        return Ok(json!(xml));
+    }
+    Err(Refused {
+        code: common::element(&xml, "Code"),
+        message: common::element(&xml, "Message"),
+        status: response.status,
+    })
+}
+
+/// KMS has its own names for the members of a tag.
+fn kms_tags(body: &Value) -> Value {
+    let Some(tags) = body.get("Tags") else { return body.clone() };
+    let tags: Vec<_> = tags
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tag| json!({ "TagKey": tag["Key"], "TagValue": tag["Value"] }))
+        .collect();
+    with(body, json!({ "Tags": tags }))
+}
+
+#[test]
+fn every_member_with_tags_is_known() {
+    let mut found = Vec::new();
+    for service in SERVICES {
+        for row in service.operations {
+            for member in (row.input_fields)() {
+                if member.to_ascii_lowercase().contains("tag") && !member.contains("Stage") {
+                    found.push((service.signing_name, row.name, *member));
+                }
+            }
+        }
+    }
+    let mut known: Vec<_> =
+        TABLE.iter().map(|(service, name, member, _)| (*service, *name, *member)).collect();
+    found.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(found, known, "an operation with tags says here what it does with them");
+    println!("{} members with tags in {} services", found.len(), SERVICES.len());
+}
+
+#[test]
+fn making_something_with_tags_takes_the_right_to_tag() {
+    let world = World::new();
+    let fixture = &world.fixture;
+    let tags = json!({ "Tags": [{ "Key": "team", "Value": "x" }] });
+    let mut tried = 0;
+    for (number, (service, operation, _, does)) in TABLE.iter().enumerate() {
+        let Creates { action, request } = does else { continue };
+        let all = json!({ "Effect": "Allow", "Action": "*", "Resource": "*" });
+        let without = policy(json!([
+            { "Effect": "Allow", "NotAction": [action], "Resource": "*" },
+        ]));
+        let denied = policy(json!([all, { "Effect": "Deny", "Action": action, "Resource": "*" }]));
+        let other = policy(json!([
+            all,
+            { "Effect": "Deny", "Action": action, "Resource": "*",
+              "Condition": { "StringNotEquals": { "aws:RequestTag/team": "y" } } },
+        ]));
+        for (name, document) in [("without", without), ("denied", denied), ("other", other)] {
+            let who = fixture.user(ACCOUNT, &format!("{name}{number}"), &[document]);
+            // A trust policy for the whole account leaves it to the caller's, as a role's does.
+            let refused =
+                send(fixture, &who, service, operation, &with(&request(&world), tags.clone()));
+            let refused = refused.expect_err(&format!("{operation} {name}"));
+            assert!(
+                refused.code.starts_with("AccessDenied"),
+                "{operation} {name}: {}",
+                refused.code
+            );
+            assert!(refused.message.contains(action), "{operation}: {}", refused.message);
+            send(fixture, &who, service, operation, &request(&world)).unwrap();
+        }
+        let who = fixture.user(ACCOUNT, &format!("all{number}"), &[policy(json!([all]))]);
+        send(fixture, &who, service, operation, &with(&request(&world), tags.clone())).unwrap();
+        tried += 1;
+    }
+    println!("{tried} operations make something with tags");
+    assert_eq!(tried, 9);
+}
+
+#[test]
+fn tag_keys_that_differ_in_case_only_are_refused() {
+    let world = World::new();
+    let fixture = &world.fixture;
+    let admin = Who::admin();
+    let two = json!({ "Tags": [{ "Key": "Team", "Value": "x" }, { "Key": "team", "Value": "y" }] });
+    let code_of = |service: &str, operation: &str| match (service, operation) {
+        ("kms", _) => "TagException",
+        ("acm", operation) if operation.contains("Acme") => "ValidationException",
+        ("acm", "TagResource") | ("sts", _) => "ValidationException",
+        _ => "InvalidTagException",
+    };
+    let mut tried = 0;
+    for (service, operation, _, does) in TABLE {
+        let Creates { request, .. } = does else { continue };
+        let refused =
+            send(fixture, &admin, service, operation, &with(&request(&world), two.clone()));
+        let refused = refused.expect_err(operation);
+        let code = code_of(service, operation);
+        let code = if *service == "sts" { "ValidationError" } else { code };
+        assert_eq!(refused.code, code, "{operation}: {}", refused.message);
+        assert!(refused.message.contains("in case only"), "{operation}: {}", refused.message);
+        tried += 1;
+    }
+    // What is there with one of them does not get the other, and may have its value replaced.
+    let key = fixture.key(json!({}));
+    let certificate = requested(fixture, &world.authority, "b.example.com", json!({}));
+    let certificate = text(&described(fixture, &certificate)["CertificateArn"]).to_owned();
+    for (service, operation, id) in [
+        ("kms", "TagResource", json!({ "KeyId": key })),
+        (
+            "acm-pca",
+            "TagCertificateAuthority",
+            json!({ "CertificateAuthorityArn": world.authority }),
+        ),
+        ("acm", "AddTagsToCertificate", json!({ "CertificateArn": certificate })),
+        ("acm", "TagResource", json!({ "ResourceArn": world.endpoint })),
+    ] {
+        let add = |key: &str, value: &str| {
+            let tags = json!({ "Tags": [{ "Key": key, "Value": value }] });
+            send(fixture, &admin, service, operation, &with(&id, tags))
+        };
+        add("Team", "x").unwrap();
+        add("Team", "y").unwrap();
+        for other in ["team", "TEAM"] {
+            let refused = add(other, "z").expect_err(operation);
+            assert_eq!(refused.code, code_of(service, operation), "{operation}");
+        }
+        let refused = send(fixture, &admin, service, operation, &with(&id, two.clone()));
+        assert_eq!(refused.unwrap_err().code, code_of(service, operation));
+        add("teams", "z").unwrap();
+        tried += 1;
+    }
+    println!("{tried} operations refuse keys that differ in case only");
+}
+
+#[test]
+fn old_tags_that_differ_in_case_only_allow_together_and_deny_alone() {
+    let world = World::new();
+    let fixture = &world.fixture;
+    let key = fixture.key(json!({ "Tags": [{ "TagKey": "Team", "TagValue": "red" }] }));
+    let place = format!("kms/key/{ACCOUNT}/{REGION}/{key}");
+    fixture.directory(|work| {
+        let mut record = work.get::<Value>(&place).unwrap().unwrap();
+        record["tags"]["team"] = "blue".into();
+        work.put(&place, &record).unwrap();
+    });
+    let all = json!({ "Effect": "Allow", "Action": "kms:*", "Resource": "*" });
+    let mut number = 0;
+    let mut may = |effect: &str, condition: Value| {
+        number += 1;
+        let one =
+            json!({ "Effect": effect, "Action": "kms:*", "Resource": "*", "Condition": condition });
+        let list = if effect == "Deny" { json!([all, one]) } else { json!([one]) };
+        let who = fixture.user(ACCOUNT, &format!("u{number}"), &[policy(list)]);
+        fixture.kms_as(&who, "GetKeyRotationStatus", json!({ "KeyId": key })).is_ok()
+    };
+    for operator in ["StringEquals", "ForAnyValue:StringEquals", "StringEqualsIfExists"] {
+        for value in ["red", "blue"] {
+            let condition = json!({ operator: { "aws:ResourceTag/TEAM": value } });
+            assert!(!may("Allow", condition.clone()), "{operator} {value}");
+            assert!(!may("Deny", condition), "{operator} {value}");
+        }
+        let both = json!({ operator: { "aws:ResourceTag/team": ["red", "blue"] } });
+        assert!(may("Allow", both));
+        assert!(may("Deny", json!({ operator: { "aws:ResourceTag/team": "green" } })));
+    }
+    let not = |value: &str| json!({ "StringNotEquals": { "aws:ResourceTag/team": value } });
+    assert!(!may("Allow", not("red")));
+    assert!(may("Allow", not("green")));
+    assert!(!may("Deny", not("red")), "blue is not red");
+}
