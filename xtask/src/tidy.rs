@@ -9,7 +9,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("store", &["crypto", "tlog"]),
     ("pki", &["crypto"]),
     ("domain", &["crypto", "pki", "store", "tlog"]),
-    ("api", &["crypto", "domain", "pki", "store"]),
+    ("api", &["crypto", "domain", "pki", "store", "tlog"]),
     ("negotiate", &["crypto"]),
     ("ledger", &["crypto", "negotiate"]),
     ("net", &["api", "crypto", "domain", "ledger", "negotiate", "pki", "store", "tlog"]),

@@ -5,6 +5,7 @@ mod bucket;
 mod housekeeping;
 mod plain;
 mod publish;
+pub mod published;
 mod revocation;
 mod trail;
 mod watched;

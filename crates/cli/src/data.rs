@@ -31,7 +31,7 @@ use crate::failure::Failure;
 use crate::place::Place;
 use crate::root_key::Provider;
 use crate::tls::Shows;
-use crate::{files, profile};
+use crate::{audit_options, files, profile};
 
 /// Record that binds a store to its root key.
 const STORE_RECORD: &str = "meta/store";
@@ -47,6 +47,8 @@ pub(crate) struct Data {
     /// All services on its store.
     pub(crate) service: Arc<Service>,
     folder: PathBuf,
+    /// Who else watches over the audit log.
+    pub(crate) audit: audit_options::Settings,
     _lock: Option<FolderLock>,
 }
 
@@ -87,6 +89,11 @@ impl StoreArguments {
         let file = server::File::load(self.options.config.as_deref(), &self.data)?;
         let given = self.options.root_key.as_deref();
         Provider::choose(given, file.root_key.as_deref(), &self.data)
+    }
+
+    /// The settings of the audit log.
+    pub(crate) fn audit(&self) -> Result<audit_options::Settings, Failure> {
+        server::File::load(self.options.config.as_deref(), &self.data)?.audit.choose(&self.data)
     }
 
     /// Where the records are.
@@ -384,6 +391,12 @@ pub(crate) fn write_settings(
 }
 
 impl Data {
+    /// With these settings of the audit log.
+    pub(crate) fn with_audit(self, audit: audit_options::Settings) -> Self {
+        self.service.publish_log(audit.publish, audit.readers.clone());
+        Self { audit, ..self }
+    }
+
     /// The folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
@@ -462,7 +475,8 @@ impl Data {
     ) -> Result<Self, Failure> {
         let root = unlock(store.as_ref(), provider)?;
         let service = Arc::new(Service::new(store, root));
-        Ok(Self { service, folder: place.folder.clone(), _lock: lock })
+        let audit = audit_options::Settings::default();
+        Ok(Self { service, folder: place.folder.clone(), audit, _lock: lock })
     }
 
     /// The store.

@@ -4,6 +4,7 @@
 //! libraries.
 
 mod acme;
+mod audit_options;
 mod buckets;
 mod client_ca;
 mod commands;

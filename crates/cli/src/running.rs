@@ -223,6 +223,8 @@ impl Running {
         let chores =
             tokio::spawn(chores(data.clone(), server.clone(), shows.clone(), names.clone()));
         let checkpoints = tokio::spawn(checkpoints(data.clone()));
+        let cosigning =
+            data.audit.cosigner()?.map(|cosigner| tokio::spawn(cosigner.run(data.clone())));
         let revocation = tokio::spawn(revocation_chores(data.clone()));
         let publishing = tokio::spawn(publishing(data.clone(), sink, stopped.clone()));
         let watch =
@@ -246,6 +248,10 @@ impl Running {
             if let Some(validating) = validating {
                 // What it was at is looked at again.
                 validating.abort();
+            }
+            if let Some(cosigning) = cosigning {
+                cosigning.abort();
+                let _ = cosigning.await;
             }
             for chore in [chores, checkpoints, revocation, publishing, ticket_keys] {
                 chore.abort();

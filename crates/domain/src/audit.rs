@@ -16,6 +16,7 @@ pub mod log;
 pub mod patrol;
 pub mod prove;
 pub mod prune;
+pub mod serve;
 pub mod tiles;
 
 use outlast_tlog::SignedCheckpoint;

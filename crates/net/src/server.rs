@@ -17,6 +17,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use outlast_api::audit::TlsDetails;
+use outlast_api::service::published::PREFIX;
 use outlast_api::service::{MAX_ATTEMPTS, Prepared, Request, Response, Route, Service, Step};
 use outlast_domain::ids;
 use outlast_store::StoreError;
@@ -377,6 +378,9 @@ impl Connection {
         if head.method == Method::GET && matches!(path, "/healthz" | "/readyz") {
             return self.health(path == "/readyz");
         }
+        if head.method == Method::GET && path.starts_with(PREFIX) {
+            return self.log_resource(&head, request_id);
+        }
         let route = match Route::find(&head.method, path, &head.headers) {
             Ok(route) => route,
             Err(response) => return response,
@@ -484,7 +488,26 @@ impl Connection {
         }
     }
 
-    /// Alive, or ready: the store can be read.
+    /// A GET of the audit log, whose body counts for nothing.
+    fn log_resource(&self, head: &http::request::Parts, request_id: &str) -> Response {
+        let authority = head.uri.authority().map(http::uri::Authority::as_str);
+        let host = head.headers.get(HOST).and_then(|value| value.to_str().ok()).or(authority);
+        let request = Request {
+            method: &head.method,
+            path: head.uri.path(),
+            query: head.uri.query().unwrap_or_default(),
+            host: host.unwrap_or_default(),
+            headers: &head.headers,
+            body: &[],
+            source_ip: &self.peer,
+            tls: Some(&self.tls),
+            now_ms: (self.server.clock)(),
+            request_id,
+        };
+        self.aside(true, || self.server.service.log_resource(&request))
+    }
+
+    /// Alive, or ready: the store can be read, and the audit trail is the one that was signed.
     fn health(&self, look_at_store: bool) -> Response {
         let store = self.server.service.store();
         let problem = if !look_at_store {

@@ -1,13 +1,14 @@
 //! The audit log of a running server: its heads are signed, what was signed is gone over again, and calls are refused
 //! once it does not fit.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use outlast_domain::Fault;
 use outlast_domain::audit::{self, Guard, Head, Patrol};
 use outlast_store::StoreError;
 
 use super::Service;
+use super::published::Published;
 
 /// Tiles of 256 events that one round of the first patrol goes over.
 const FIRST_ROUND: u64 = 64;
@@ -19,6 +20,7 @@ const ROUNDS_A_DAY: u64 = 43_200;
 pub(super) struct State {
     pub(super) guard: Arc<Guard>,
     patrol: Mutex<Patrol>,
+    pub(super) published: RwLock<Published>,
 }
 
 impl Service {
@@ -86,10 +88,9 @@ impl Service {
         outcome
     }
 
-    fn note_alarm(&self, fault: &Fault) {
-        if let Fault::Audit(reason) = fault
-            && self.trail.guard.raise(reason)
-        {
+    /// Stops signing, and with it every call, because the log is not the one that was signed.
+    pub fn raise_alarm(&self, reason: &str) {
+        if self.trail.guard.raise(reason) {
             tracing::error!(
                 reason,
                 "AUDIT ALARM: the log is not the one that was signed; nothing is signed any more, and calls are refused"
@@ -102,6 +103,12 @@ impl Service {
             if let Err(fault) = noted {
                 tracing::error!(%fault, "the alarm could not be written down");
             }
+        }
+    }
+
+    fn note_alarm(&self, fault: &Fault) {
+        if let Fault::Audit(reason) = fault {
+            self.raise_alarm(reason);
         }
     }
 }

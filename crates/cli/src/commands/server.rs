@@ -14,7 +14,10 @@ use crate::failure::Failure;
 use crate::place::Place;
 use crate::root_key::Provider;
 use crate::running::{Listen, Revocation, Running};
-use crate::{acme, buckets, files, http3, ledger_options, metrics_options, output, running, tls};
+use crate::{
+    acme, audit_options, buckets, files, http3, ledger_options, metrics_options, output, running,
+    tls,
+};
 
 /// Arguments of `server`.
 #[derive(clap::Args)]
@@ -89,6 +92,9 @@ pub(crate) struct File {
     /// Where audit reports and CRLs are written.
     #[serde(default)]
     buckets: buckets::Settings,
+    /// Witnesses of the audit log, and who may read it.
+    #[serde(default)]
+    pub(crate) audit: audit_options::File,
     log: Option<String>,
     client_ca: Option<PathBuf>,
     client_auth: Option<String>,
@@ -176,7 +182,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     };
     let ledger = arguments.ledger.or(from_file).choose(&arguments.data);
     let http3 = arguments.http3.choose(file.http3)?;
-    let data = Data::open(&place, &provider)?;
+    let audit = file.audit.choose(&arguments.data)?;
+    let data = Data::open(&place, &provider)?.with_audit(audit);
     running::raise_open_files();
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;

@@ -35,6 +35,9 @@ macro_rules! actions {
 }
 
 actions! {
+    outlast = "outlast" {
+        GetAuditEntries,
+    }
     kms = "kms" {
         CancelKeyDeletion,
         ConnectCustomKeyStore,

@@ -20,7 +20,7 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let data = open(&arguments.store)?;
     let keys = keys(&data)?;
-    let text = text(&keys);
+    let text = arguments.store.audit()?.policy(&keys);
     let shown: Vec<_> = keys.verifiers().iter().map(ToString::to_string).collect();
     output.result(&text, &json!({ "origin": keys.origin, "verifierKeys": shown, "policy": text }));
     Ok(())
@@ -29,10 +29,4 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 /// The keys of a store's log.
 pub(super) fn keys(data: &Data) -> Result<LogKey, Failure> {
     Ok(LogKey::read(&mut data.service.work(system_clock()))?)
-}
-
-/// A policy that believes the log alone.
-pub(super) fn text(keys: &LogKey) -> String {
-    let [ml_dsa_44, _] = keys.verifiers();
-    format!("log {ml_dsa_44}\nquorum none\n")
 }

@@ -1,0 +1,168 @@
+//! The audit log for others to read, below `/tlog/` (C2SP tlog-tiles): the signed head and the tiles of hashes for
+//! anybody, the entries for principals that the operator names.
+
+use outlast_domain::arn::Scope;
+use outlast_domain::audit::{LogKey, cosigned, serve};
+use outlast_domain::identity::{self, Permit, action};
+use outlast_domain::{Fault, ids};
+use outlast_store::StoreError;
+use outlast_tlog::tile::Resource;
+
+use super::{Request, Response, Service, conditions, header_text};
+use crate::audit::{Event, Notes};
+use crate::wire::ApiError;
+use crate::wire::sigv4::Claim;
+
+/// Where the log is.
+pub const PREFIX: &str = "/tlog/";
+/// What requests for entries are signed for.
+const SIGNING_NAME: &str = "outlast";
+
+/// What is served, and to whom.
+#[derive(Default)]
+pub(super) struct Published {
+    is_on: bool,
+    /// ARNs of users and roles.
+    readers: Vec<String>,
+}
+
+impl Service {
+    /// Says whether the log is served, and who may read its entries.
+    pub fn publish_log(&self, is_on: bool, readers: Vec<String>) {
+        let mut published =
+            self.trail.published.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        *published = Published { is_on, readers };
+    }
+
+    /// The answer to a GET below [`PREFIX`].
+    pub fn log_resource(&self, request: &Request<'_>) -> Response {
+        let published =
+            self.trail.published.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let Some(path) = request.path.strip_prefix(PREFIX).filter(|_| published.is_on) else {
+            return text(404, "not found\n");
+        };
+        let answer = match path.parse::<Resource>() {
+            _ if path == "checkpoint" => self.published_head(request.now_ms),
+            Ok(Resource::Tile(id)) => {
+                let found = serve::tile(&mut self.work(request.now_ms), id);
+                found.map_err(ApiError::from).map(|found| found.map(octets))
+            }
+            Ok(Resource::Entries(id)) => self.published_entries(&published, request, id),
+            Err(_) => Ok(None),
+        };
+        match answer {
+            Ok(Some(response)) => response,
+            Ok(None) => text(404, "not found\n"),
+            Err(error) => {
+                if let Some(fault) = &error.fault {
+                    tracing::error!(%fault, "the audit log could not be served");
+                }
+                text(error.status, &format!("{}: {}\n", error.code, error.message))
+            }
+        }
+    }
+
+    fn published_head(&self, now_ms: i64) -> Result<Option<Response>, ApiError> {
+        let mut work = self.work(now_ms);
+        let key = LogKey::read(&mut work)?;
+        let head = cosigned::best_head(&mut work, &key, 0)?;
+        Ok(Some(text(200, &head.to_string())))
+    }
+
+    fn published_entries(
+        &self,
+        published: &Published,
+        request: &Request<'_>,
+        id: outlast_tlog::tile::TileId,
+    ) -> Result<Option<Response>, ApiError> {
+        let mut work = self.work(request.now_ms);
+        let key = LogKey::read(&mut work)?;
+        let claim = Claim::parse(&request.parts(), work.now())?;
+        let unknown = || {
+            ApiError::new(
+                "UnrecognizedClientException",
+                "The security token included in the request is invalid.",
+            )
+        };
+        if claim.service != SIGNING_NAME {
+            return Err(ApiError::new(
+                "InvalidSignatureException",
+                format!("Credential should be scoped to correct service: '{SIGNING_NAME}'."),
+            ));
+        }
+        let token = header_text(request.headers, "x-amz-security-token");
+        let token = request.headers.contains_key("x-amz-security-token").then_some(token);
+        let credential =
+            identity::find_credential(&mut work, &self.policies, &claim.access_key_id)?
+                .filter(|credential| credential.takes_token(token))
+                .ok_or_else(unknown)?;
+        claim.verify(&request.parts(), &credential.secret)?;
+        if credential.expires_ms.is_some_and(|expires| expires <= request.now_ms) {
+            return Err(ApiError::new(
+                "ExpiredTokenException",
+                "The security token included in the request is expired",
+            ));
+        }
+        let caller = credential.caller;
+        let principal = caller.principal.role_arn().unwrap_or_else(|| caller.principal.arn());
+        let scope =
+            Scope { account: caller.principal.account.clone(), region: claim.region.clone() };
+        let keys = conditions(&caller, &scope, request);
+        let arn = serve::arn(&key.origin);
+        // The log holds the events of all accounts: an account's own policies do not suffice.
+        let permit: Result<Permit<action::outlast::GetAuditEntries>, ApiError> =
+            if published.readers.contains(&principal) {
+                identity::authorize(&caller, &keys, action::outlast::GetAuditEntries, &arn)
+                    .map_err(ApiError::from)
+            } else {
+                Err(ApiError::new(
+                    "AccessDeniedException",
+                    format!("{principal} is none of the readers that the operator has named"),
+                ))
+            };
+        let outcome =
+            permit.and_then(|permit| Ok(serve::entries(&mut work, &key.origin, id, &permit)?));
+        let mut notes = Notes::default();
+        notes.parameter("tile", Resource::Entries(id).to_string());
+        notes.resource(arn, "Outlast::AuditLog");
+        let event = Event {
+            now_ms: request.now_ms,
+            event_id: &ids::event_id(request.now_ms)?,
+            request_id: request.request_id,
+            source: "outlast",
+            name: "GetAuditEntries",
+            region: &scope.region,
+            read_only: true,
+            principal: &caller.principal,
+            source_ip: request.source_ip,
+            user_agent: header_text(request.headers, "user-agent"),
+            host: request.host,
+            tls: request.tls,
+            notes: &notes,
+            error: outcome.as_ref().err(),
+        }
+        .to_json();
+        match self.store.commit_and_wait(work.into_refusal(vec![event])) {
+            Ok(()) => outcome.map(|found| found.map(octets)),
+            Err(StoreError::Conflict) => {
+                let text = "The request was made while the records behind it changed.";
+                Err(ApiError { status: 503, ..ApiError::new("ServiceUnavailable", text) })
+            }
+            Err(error) => Err(Fault::from(error).into()),
+        }
+    }
+}
+
+fn text(status: u16, text: &str) -> Response {
+    Response {
+        status,
+        content_type: "text/plain; charset=utf-8",
+        is_cbor: false,
+        error: None,
+        body: text.as_bytes().to_vec(),
+    }
+}
+
+fn octets(body: Vec<u8>) -> Response {
+    Response { content_type: "application/octet-stream", body, ..text(200, "") }
+}
