@@ -108,7 +108,7 @@ impl Service {
         let scope =
             Scope { account: caller.principal.account.clone(), region: claim.region.clone() };
         let keys = conditions(&caller, &scope, request);
-        let arn = serve::arn(&key.origin);
+        let arn = serve::arn(&caller.principal.account, &key.origin);
         // The log holds the events of all accounts: an account's own policies do not suffice.
         let permit: Result<Permit<action::outlast::GetAuditEntries>, ApiError> =
             if published.readers.contains(&principal) {
@@ -120,8 +120,7 @@ impl Service {
                     format!("{principal} is none of the readers that the operator has named"),
                 ))
             };
-        let outcome =
-            permit.and_then(|permit| Ok(serve::entries(&mut work, &key.origin, id, &permit)?));
+        let outcome = permit.and_then(|permit| Ok(serve::entries(&mut work, &arn, id, &permit)?));
         let mut notes = Notes::default();
         notes.parameter("tile", Resource::Entries(id).to_string());
         notes.resource(arn, "Outlast::AuditLog");

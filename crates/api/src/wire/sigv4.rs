@@ -195,6 +195,16 @@ pub fn sign(
     sign_as(headers, "POST", target, &canonical_path(target.path), credentials, now)
 }
 
+/// The same for a GET.
+pub fn sign_get(
+    headers: &mut HeaderMap,
+    target: &Target<'_>,
+    credentials: &Credentials,
+    now: i64,
+) -> Result<(), ApiError> {
+    sign_as(headers, "GET", target, &canonical_path(target.path), credentials, now)
+}
+
 /// The same for a PUT of S3, to a path that [`encode_path`] has made. S3 alone does not encode it once more, and
 /// wants `X-Amz-Content-SHA256`.
 pub fn sign_object(

@@ -288,6 +288,21 @@ impl Session {
         })
     }
 
+    /// A GET that is signed for the audit log.
+    pub async fn get_signed(&mut self, path: &str) -> (u16, Vec<u8>) {
+        let Client { host, region, credentials } = &self.client;
+        let mut headers = http::HeaderMap::new();
+        let target = Target { path, host, body: &[], region, service: "outlast" };
+        let now = system_clock().div_euclid(1000);
+        outlast_api::wire::sigv4::sign_get(&mut headers, &target, credentials, now).unwrap();
+        headers.insert("host", host.parse().unwrap());
+        let mut request = http::Request::new(Vec::new());
+        *request.uri_mut() = path.parse().unwrap();
+        *request.headers_mut() = headers;
+        let (status, body) = self.connection.send(request).await.unwrap();
+        (status, body.to_vec())
+    }
+
     pub async fn get(&mut self, path: &str) -> (u16, Vec<u8>) {
         let mut request = http::Request::new(Vec::new());
         *request.uri_mut() = path.parse().unwrap();

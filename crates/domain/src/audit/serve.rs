@@ -9,9 +9,10 @@ use crate::Fault;
 use crate::identity::{Permit, action};
 use crate::work::Work;
 
-/// ARN of the log as a resource of policies.
-pub fn arn(origin: &str) -> String {
-    format!("arn:aws:outlast:::audit-log/{origin}")
+/// ARN of the log as a resource of the policies of an account. It belongs to no account: each that the operator gives
+/// entries to has it as its own.
+pub fn arn(account: &str, origin: &str) -> String {
+    format!("arn:aws:outlast::{account}:audit-log/{origin}")
 }
 
 /// A tile of hashes, 32 bytes each; `None` if it lies beyond the signed head or its events were pruned.
@@ -27,14 +28,14 @@ pub fn tile(work: &mut Work<'_>, id: TileId) -> Result<Option<Vec<u8>>, Fault> {
     Ok(Some(hashes.concat()))
 }
 
-/// A bundle of entries; `None` as for [`tile`].
+/// A bundle of entries of the log with this [`arn`]; `None` as for [`tile`].
 pub fn entries(
     work: &mut Work<'_>,
-    origin: &str,
+    arn: &str,
     id: TileId,
     permit: &Permit<action::outlast::GetAuditEntries>,
 ) -> Result<Option<Vec<u8>>, Fault> {
-    permit.opens(&arn(origin))?;
+    permit.opens(arn)?;
     if !is_signed(&Head::read(work)?, id) {
         return Ok(None);
     }
