@@ -7,6 +7,8 @@ mod frames;
 mod h3;
 mod keys;
 mod load;
+#[cfg(any(test, fuzzing))]
+pub mod scripted;
 mod server;
 mod tls;
 

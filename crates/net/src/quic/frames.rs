@@ -32,6 +32,8 @@ enum State {
     Content(u64),
     /// Not made of frames, and not collected by `h3`.
     Other,
+    /// Read no more: whoever asks again is told the same.
+    Refused(Wrong),
 }
 
 /// Why a stream is not read on.
@@ -67,9 +69,26 @@ impl Frames {
     /// How many of these bytes, which came next, are to be handed out at once: to the end of a frame's header or of its
     /// content. What is left is to be asked about again.
     pub(super) fn next(&mut self, bytes: &[u8]) -> Result<usize, Wrong> {
+        let outcome = self.advance(bytes);
+        if let Err(wrong) = outcome {
+            self.state = State::Refused(wrong);
+        }
+        outcome
+    }
+
+    /// Why the stream is not read on, if it is not.
+    pub(super) fn refused(&self) -> Option<Wrong> {
+        match self.state {
+            State::Refused(wrong) => Some(wrong),
+            _ => None,
+        }
+    }
+
+    fn advance(&mut self, bytes: &[u8]) -> Result<usize, Wrong> {
         for (at, byte) in bytes.iter().enumerate() {
             let (state, is_boundary) = match &mut self.state {
                 State::Other => return Ok(bytes.len()),
+                State::Refused(wrong) => return Err(*wrong),
                 State::Content(left) => {
                     // The first of these bytes: before, there was a boundary.
                     let here = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
@@ -137,6 +156,7 @@ impl Frames {
             State::Stream(_) | State::Other => Ok(()),
             State::Kind(number) if number.left.is_none() => Ok(()),
             State::Kind(_) | State::Length(..) | State::Content(_) => Err(Wrong::Cut),
+            State::Refused(wrong) => Err(*wrong),
         }
     }
 }
@@ -233,6 +253,22 @@ mod tests {
         let came: &[u8] = &[0, 4, 2, 1, 5, 13, 1, 0];
         let expected: [&[u8]; 5] = [&[0], &[4, 2], &[1, 5], &[13, 1], &[0]];
         assert_eq!(pieces(&mut Frames::of_unidirectional(100), &[came]).unwrap(), expected);
+    }
+
+    /// `h3` asks again after an error.
+    #[test]
+    fn what_was_refused_stays_so() {
+        for (bytes, wrong) in
+            [(&[1, 0x40, 101][..], Wrong::TooLong), (&[1, 0, 1, 0, 1, 0], Wrong::Unexpected)]
+        {
+            let mut frames = Frames::of_request(100);
+            let first = bytes.chunks(1).find_map(|byte| frames.next(byte).err());
+            assert_eq!((first, frames.refused()), (Some(wrong), Some(wrong)));
+            for more in [&[0][..], &[0, 0, 0, 0, 0, 0, 0, 0, 0], &[1, 1, 7]] {
+                assert_eq!(frames.next(more), Err(wrong));
+            }
+            assert_eq!(frames.end(), Err(wrong));
+        }
     }
 
     #[test]

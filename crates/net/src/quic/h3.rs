@@ -1,4 +1,6 @@
 //! s2n-quic behind the traits that `h3` has for QUIC. Nothing here knows HTTP, but for the limit on frames.
+//!
+//! Streams are behind two small traits, so that the fuzz target of HTTP/3 can bring bytes without sockets.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,9 +41,7 @@ impl<B: Buf> quic::Connection<B> for Connection {
     ) -> Poll<Result<RecvStream, ConnectionErrorIncoming>> {
         let stream = ready!(self.others.poll_accept_receive_stream(context));
         Poll::Ready(match stream.map_err(connection_error)? {
-            Some(stream) => {
-                Ok(RecvStream::new(stream, Frames::of_unidirectional(limits::MAX_HEAD as u64)))
-            }
+            Some(stream) => Ok(RecvStream::of_unidirectional(stream)),
             None => Err(closed()),
         })
     }
@@ -127,17 +127,106 @@ fn open_send<B: Buf>(
     Poll::Ready(stream.map(SendStream::new).map_err(on_stream))
 }
 
+/// The sending half of a stream, as QUIC has it.
+pub(super) trait Outgoing {
+    /// Takes as much as there is room for.
+    fn poll_send(
+        &mut self,
+        piece: &mut Bytes,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), StreamErrorIncoming>>;
+
+    /// Ends the stream; ready when the peer has all of it.
+    fn poll_close(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>>;
+
+    /// Ends the stream without what is not sent yet.
+    fn reset(&mut self, code: u64);
+
+    /// Its number.
+    fn id(&self) -> u64;
+}
+
+impl Outgoing for stream::SendStream {
+    fn poll_send(
+        &mut self,
+        piece: &mut Bytes,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), StreamErrorIncoming>> {
+        Self::poll_send(self, piece, context).map_err(stream_error)
+    }
+
+    fn poll_close(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
+        Self::poll_close(self, context).map_err(stream_error)
+    }
+
+    fn reset(&mut self, code: u64) {
+        let _ = Self::reset(self, error_code(code));
+    }
+
+    fn id(&self) -> u64 {
+        Self::id(self)
+    }
+}
+
+/// The receiving half of a stream, as QUIC has it.
+pub(super) trait Incoming {
+    /// What comes next; none if that was all.
+    fn poll_receive(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>>;
+
+    /// Tells the peer that nothing more is read.
+    fn stop_sending(&mut self, code: u64);
+
+    /// Closes the whole connection.
+    fn close_connection(&mut self, code: u64);
+
+    /// Its number.
+    fn id(&self) -> u64;
+}
+
+impl Incoming for stream::ReceiveStream {
+    fn poll_receive(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
+        Self::poll_receive(self, context).map_err(stream_error)
+    }
+
+    fn stop_sending(&mut self, code: u64) {
+        let _ = Self::stop_sending(self, error_code(code));
+    }
+
+    fn close_connection(&mut self, code: u64) {
+        self.connection().close(error_code(code));
+    }
+
+    fn id(&self) -> u64 {
+        Self::id(self)
+    }
+}
+
 /// A stream of both directions.
-pub(super) struct BidiStream<B: Buf> {
-    send: SendStream<B>,
-    receive: RecvStream,
+pub(super) struct BidiStream<
+    B: Buf,
+    S: Outgoing = stream::SendStream,
+    R: Incoming = stream::ReceiveStream,
+> {
+    send: SendStream<B, S>,
+    receive: RecvStream<R>,
 }
 
 impl<B: Buf> BidiStream<B> {
     fn new(stream: stream::BidirectionalStream) -> Self {
         let (receive, send) = stream.split();
-        let frames = Frames::of_request(limits::MAX_HEAD as u64);
-        Self { send: SendStream::new(send), receive: RecvStream::new(receive, frames) }
+        Self::of_halves(send, receive)
+    }
+}
+
+impl<B: Buf, S: Outgoing, R: Incoming> BidiStream<B, S, R> {
+    pub(super) fn of_halves(send: S, receive: R) -> Self {
+        Self { send: SendStream::new(send), receive: RecvStream::of_request(receive) }
     }
 
     /// Becomes true when the peer has sent all that it will.
@@ -146,16 +235,16 @@ impl<B: Buf> BidiStream<B> {
     }
 }
 
-impl<B: Buf> quic::BidiStream<B> for BidiStream<B> {
-    type SendStream = SendStream<B>;
-    type RecvStream = RecvStream;
+impl<B: Buf, S: Outgoing, R: Incoming> quic::BidiStream<B> for BidiStream<B, S, R> {
+    type SendStream = SendStream<B, S>;
+    type RecvStream = RecvStream<R>;
 
-    fn split(self) -> (SendStream<B>, RecvStream) {
+    fn split(self) -> (SendStream<B, S>, RecvStream<R>) {
         (self.send, self.receive)
     }
 }
 
-impl<B: Buf> quic::SendStream<B> for BidiStream<B> {
+impl<B: Buf, S: Outgoing, R: Incoming> quic::SendStream<B> for BidiStream<B, S, R> {
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
         self.send.poll_ready(context)
     }
@@ -177,7 +266,7 @@ impl<B: Buf> quic::SendStream<B> for BidiStream<B> {
     }
 }
 
-impl<B: Buf> quic::RecvStream for BidiStream<B> {
+impl<B: Buf, S: Outgoing, R: Incoming> quic::RecvStream for BidiStream<B, S, R> {
     type Buf = Bytes;
 
     fn poll_data(
@@ -197,8 +286,8 @@ impl<B: Buf> quic::RecvStream for BidiStream<B> {
 }
 
 /// What is sent.
-pub(super) struct SendStream<B: Buf> {
-    stream: stream::SendStream,
+pub(super) struct SendStream<B: Buf, S: Outgoing = stream::SendStream> {
+    stream: S,
     writing: Option<WriteBuf<B>>,
     /// The part of it that s2n-quic is to take next.
     piece: Bytes,
@@ -206,17 +295,17 @@ pub(super) struct SendStream<B: Buf> {
     is_over: bool,
 }
 
-impl<B: Buf> SendStream<B> {
-    fn new(stream: stream::SendStream) -> Self {
+impl<B: Buf, S: Outgoing> SendStream<B, S> {
+    pub(super) fn new(stream: S) -> Self {
         Self { stream, writing: None, piece: Bytes::new(), is_over: false }
     }
 }
 
-impl<B: Buf> quic::SendStream<B> for SendStream<B> {
+impl<B: Buf, S: Outgoing> quic::SendStream<B> for SendStream<B, S> {
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
         loop {
             if !self.piece.is_empty() {
-                ready!(self.stream.poll_send(&mut self.piece, context)).map_err(stream_error)?;
+                ready!(self.stream.poll_send(&mut self.piece, context))?;
                 continue;
             }
             match &mut self.writing {
@@ -247,14 +336,14 @@ impl<B: Buf> quic::SendStream<B> for SendStream<B> {
     /// Ready when the peer has all of it, so that a connection may be closed then.
     fn poll_finish(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
         ready!(quic::SendStream::<B>::poll_ready(self, context))?;
-        ready!(self.stream.poll_close(context)).map_err(stream_error)?;
+        ready!(self.stream.poll_close(context))?;
         self.is_over = true;
         Poll::Ready(Ok(()))
     }
 
     fn reset(&mut self, code: u64) {
         self.is_over = true;
-        let _ = self.stream.reset(error_code(code));
+        self.stream.reset(code);
     }
 
     fn send_id(&self) -> StreamId {
@@ -262,58 +351,65 @@ impl<B: Buf> quic::SendStream<B> for SendStream<B> {
     }
 }
 
-impl<B: Buf> Drop for SendStream<B> {
+impl<B: Buf, S: Outgoing> Drop for SendStream<B, S> {
     fn drop(&mut self) {
         if !self.is_over {
             // s2n-quic would end the stream as if all had been said.
-            let _ = self.stream.reset(error_code(Code::H3_REQUEST_CANCELLED.value()));
+            self.stream.reset(Code::H3_REQUEST_CANCELLED.value());
         }
     }
 }
 
 /// What is received.
-pub(super) struct RecvStream {
-    stream: stream::ReceiveStream,
+pub(super) struct RecvStream<R: Incoming = stream::ReceiveStream> {
+    stream: R,
     frames: Frames,
     /// What has come and was not handed out.
     rest: Bytes,
     ended: Arc<AtomicBool>,
 }
 
-impl RecvStream {
-    fn new(stream: stream::ReceiveStream, frames: Frames) -> Self {
+impl<R: Incoming> RecvStream<R> {
+    pub(super) fn of_request(stream: R) -> Self {
+        Self::new(stream, Frames::of_request(limits::MAX_HEAD as u64))
+    }
+
+    pub(super) fn of_unidirectional(stream: R) -> Self {
+        Self::new(stream, Frames::of_unidirectional(limits::MAX_HEAD as u64))
+    }
+
+    fn new(stream: R, frames: Frames) -> Self {
         Self { stream, frames, rest: Bytes::new(), ended: Arc::default() }
     }
 
     /// Reads no more: what is too much ends the stream, what breaks the rules the connection.
     fn refuse(&mut self, wrong: Wrong) -> StreamErrorIncoming {
-        let code = match wrong {
-            Wrong::TooLong | Wrong::TooMany => Code::H3_EXCESSIVE_LOAD,
-            Wrong::Cut => Code::H3_FRAME_ERROR,
-            Wrong::Unexpected => Code::H3_FRAME_UNEXPECTED,
-        };
         self.rest.clear();
-        let code = code.value();
+        let code = code_of(wrong).value();
         match wrong {
             Wrong::TooLong | Wrong::TooMany => quic::RecvStream::stop_sending(self, code),
-            Wrong::Cut | Wrong::Unexpected => self.stream.connection().close(error_code(code)),
+            Wrong::Cut | Wrong::Unexpected => self.stream.close_connection(code),
         }
         StreamErrorIncoming::StreamTerminated { error_code: code }
     }
 }
 
-impl quic::RecvStream for RecvStream {
+impl<R: Incoming> quic::RecvStream for RecvStream<R> {
     type Buf = Bytes;
 
     fn poll_data(
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
+        if let Some(wrong) = self.frames.refused() {
+            return Poll::Ready(Err(StreamErrorIncoming::StreamTerminated {
+                error_code: code_of(wrong).value(),
+            }));
+        }
         // A peer that sends as fast as it is read would keep timeouts from being looked at.
         let progress = ready!(tokio::task::coop::poll_proceed(context));
         if self.rest.is_empty() {
-            let Some(bytes) = ready!(self.stream.poll_receive(context)).map_err(stream_error)?
-            else {
+            let Some(bytes) = ready!(self.stream.poll_receive(context))? else {
                 progress.made_progress();
                 if let Err(wrong) = self.frames.end() {
                     return Poll::Ready(Err(self.refuse(wrong)));
@@ -332,7 +428,7 @@ impl quic::RecvStream for RecvStream {
     }
 
     fn stop_sending(&mut self, code: u64) {
-        let _ = self.stream.stop_sending(error_code(code));
+        self.stream.stop_sending(code);
     }
 
     fn recv_id(&self) -> StreamId {
@@ -340,13 +436,21 @@ impl quic::RecvStream for RecvStream {
     }
 }
 
-impl Drop for RecvStream {
+impl<R: Incoming> Drop for RecvStream<R> {
     fn drop(&mut self) {
         if !self.ended.load(Ordering::Acquire) {
             // RFC 9114, section 4.1: an answer may be complete before its request is, and then this says that nothing
             // is wrong. After another code it is without effect.
-            let _ = self.stream.stop_sending(error_code(Code::H3_NO_ERROR.value()));
+            self.stream.stop_sending(Code::H3_NO_ERROR.value());
         }
+    }
+}
+
+fn code_of(wrong: Wrong) -> Code {
+    match wrong {
+        Wrong::TooLong | Wrong::TooMany => Code::H3_EXCESSIVE_LOAD,
+        Wrong::Cut => Code::H3_FRAME_ERROR,
+        Wrong::Unexpected => Code::H3_FRAME_UNEXPECTED,
     }
 }
 

@@ -16,13 +16,13 @@ use h3::server::{RequestResolver, RequestStream};
 use h3::stream::BufRecvStream;
 use http::header::{CONTENT_LENGTH, DATE, TE};
 use http::{HeaderMap, HeaderValue, Method};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame};
 use outlast_api::service::http_date;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
-use super::h3::{BidiStream, Connection as Transport, RecvStream};
+use super::h3::{BidiStream, Connection as Transport};
 use super::{Accepted, Listener};
 use crate::limits;
 use crate::server::{Connection, Server};
@@ -201,11 +201,12 @@ async fn nothing_open(connection: &Connection) {
     }
 }
 
-type Resolver = RequestResolver<Transport, Bytes>;
+pub(super) type Head<S> = (http::Request<()>, RequestStream<S, Bytes>);
 
-type Head = (http::Request<()>, RequestStream<BidiStream<Bytes>, Bytes>);
-
-async fn head(resolver: Resolver, heads: Arc<Semaphore>) -> Result<Head, Failed> {
+pub(super) async fn head<C: quic::Connection<Bytes>>(
+    resolver: RequestResolver<C, Bytes>,
+    heads: Arc<Semaphore>,
+) -> Result<Head<C::BidiStream>, Failed> {
     let head = async {
         let _turn: Option<OwnedSemaphorePermit> = heads.acquire_owned().await.ok();
         resolver.resolve_request().await
@@ -232,49 +233,67 @@ fn is_malformed(fields: &HeaderMap) -> bool {
 
 async fn answer(
     connection: &Connection,
-    (request, mut stream): Head,
+    head: Head<BidiStream<Bytes>>,
     ended: Arc<AtomicBool>,
 ) -> Result<(), Failed> {
+    let (request, send) = received(head, ended)?;
+    let is_head = request.method() == Method::HEAD;
+    let answer = connection.answer(request).await;
+    let seconds = (connection.server.clock)().div_euclid(1000);
+    timeout(limits::ANSWER, send_answer(send, answer, is_head, seconds))
+        .await
+        .map_err(|_| Failed::Slow)?
+}
+
+/// The request with its body, and where its answer goes.
+pub(super) type Received<S, R> = (http::Request<Content<R>>, RequestStream<S, Bytes>);
+
+pub(super) fn received<S: quic::BidiStream<Bytes>>(
+    (request, mut stream): Head<S>,
+    ended: Arc<AtomicBool>,
+) -> Result<Received<S::SendStream, S::RecvStream>, Failed> {
     if is_malformed(request.headers()) {
         // RFC 9114, section 4.1.2
         stream.stop_stream(Code::H3_MESSAGE_ERROR);
         stream.stop_sending(Code::H3_MESSAGE_ERROR);
         return Err(Failed::Malformed);
     }
-    let (mut send, receive) = stream.split();
+    let (send, receive) = stream.split();
     let announced = request
         .headers()
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     let body = Content::new(receive, ended, announced);
-    let is_head = request.method() == Method::HEAD;
-    let answer = connection.answer(request.map(|()| body)).await;
-    let sending = async {
-        let (mut head, body) = answer.into_parts();
-        let body = body.collect().await.map(http_body_util::Collected::to_bytes);
-        let body = body.unwrap_or_else(|never| match never {});
-        // What hyper adds over TCP. SDKs set their clocks by the date.
-        let seconds = (connection.server.clock)().div_euclid(1000);
-        if let Ok(date) = HeaderValue::from_str(&http_date(seconds)) {
-            head.headers.entry(DATE).or_insert(date);
-        }
-        if !is_head {
-            head.headers.entry(CONTENT_LENGTH).or_insert(body.len().into());
-        }
-        send.send_response(http::Response::from_parts(head, ())).await?;
-        // RFC 9110, section 9.3.2
-        if !body.is_empty() && !is_head {
-            send.send_data(body).await?;
-        }
-        send.finish().await
-    };
-    timeout(limits::ANSWER, sending).await.map_err(|_| Failed::Slow)??;
-    Ok(())
+    Ok((request.map(|()| body), send))
+}
+
+pub(super) async fn send_answer<S: quic::SendStream<Bytes>>(
+    mut send: RequestStream<S, Bytes>,
+    answer: http::Response<Full<Bytes>>,
+    is_head: bool,
+    seconds: i64,
+) -> Result<(), Failed> {
+    let (mut head, body) = answer.into_parts();
+    let body = body.collect().await.map(http_body_util::Collected::to_bytes);
+    let body = body.unwrap_or_else(|never| match never {});
+    // What hyper adds over TCP. SDKs set their clocks by the date.
+    if let Ok(date) = HeaderValue::from_str(&http_date(seconds)) {
+        head.headers.entry(DATE).or_insert(date);
+    }
+    if !is_head {
+        head.headers.entry(CONTENT_LENGTH).or_insert(body.len().into());
+    }
+    send.send_response(http::Response::from_parts(head, ())).await?;
+    // RFC 9110, section 9.3.2
+    if !body.is_empty() && !is_head {
+        send.send_data(body).await?;
+    }
+    Ok(send.finish().await?)
 }
 
 /// Why a request was not answered.
 #[derive(Debug, thiserror::Error)]
-enum Failed {
+pub(super) enum Failed {
     #[error(transparent)]
     Stream(#[from] StreamError),
     #[error("the request is malformed")]
@@ -284,8 +303,8 @@ enum Failed {
 }
 
 /// The body of a request.
-struct Content {
-    stream: RequestStream<RecvStream, Bytes>,
+pub(super) struct Content<R> {
+    stream: RequestStream<R, Bytes>,
     /// What has come before anybody asked.
     first: Option<Bytes>,
     /// The client has sent all that it will.
@@ -297,19 +316,15 @@ struct Content {
 
 /// Why a body cannot be read.
 #[derive(Debug, thiserror::Error)]
-enum ContentError {
+pub(super) enum ContentError {
     #[error(transparent)]
     Stream(#[from] StreamError),
     #[error("the body is not as long as its request says")]
     Length,
 }
 
-impl Content {
-    fn new(
-        stream: RequestStream<RecvStream, Bytes>,
-        ended: Arc<AtomicBool>,
-        left: Option<u64>,
-    ) -> Self {
+impl<R: quic::RecvStream> Content<R> {
+    fn new(stream: RequestStream<R, Bytes>, ended: Arc<AtomicBool>, left: Option<u64>) -> Self {
         let mut body = Self { stream, first: None, ended, is_over: false, left };
         // Most requests are in one packet: whether there is a body is known already. An error comes again.
         let first = std::future::poll_fn(|context| body.poll_data(context)).now_or_never();
@@ -348,7 +363,7 @@ impl Content {
     }
 }
 
-impl Body for Content {
+impl<R: quic::RecvStream + Unpin> Body for Content<R> {
     type Data = Bytes;
     type Error = ContentError;
 
