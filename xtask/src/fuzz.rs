@@ -27,12 +27,14 @@ pub struct Plan {
     pub seconds: u64,
     /// Names of targets; all if there is none.
     pub targets: Vec<String>,
+    /// The other targets read their seeds, once.
+    pub others_read_seeds: bool,
 }
 
 impl Plan {
     /// From `[--seconds N] [TARGET...]`.
     pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut plan = Self { seconds: SECONDS, targets: Vec::new() };
+        let mut plan = Self { seconds: SECONDS, targets: Vec::new(), others_read_seeds: false };
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--seconds" => {
@@ -56,11 +58,19 @@ pub fn run(root: &Path, plan: &Plan) -> Result<(), String> {
         return Err(format!("there is no target {unknown}; there are {}", known.join(", ")));
     }
     let chosen = if plan.targets.is_empty() { &known } else { &plan.targets };
-    let programs = build(root, chosen)?;
+    let programs = build(root, if plan.others_read_seeds { &known } else { chosen })?;
     let mut failed = Vec::new();
-    for name in chosen {
-        match fuzz(root, &programs, name, plan.seconds) {
-            Ok(runs) => println!("fuzz {name}: {runs} runs in {} s, nothing found", plan.seconds),
+    for name in &known {
+        let outcome = if chosen.contains(name) {
+            let runs = fuzz(root, &programs, name, Some(plan.seconds));
+            runs.map(|runs| format!("{runs} runs in {} s, nothing found", plan.seconds))
+        } else if plan.others_read_seeds {
+            fuzz(root, &programs, name, None).map(|runs| format!("{runs} seeds read"))
+        } else {
+            continue;
+        };
+        match outcome {
+            Ok(found) => println!("fuzz {name}: {found}"),
             Err(message) => {
                 println!("fuzz {name}: {message}");
                 failed.push(name.as_str());
@@ -114,19 +124,25 @@ fn host() -> Result<String, String> {
     host.map(str::to_owned).ok_or_else(|| "rustc does not say what machine it is for".into())
 }
 
-/// Runs one target, and gives the number of its runs.
-fn fuzz(root: &Path, programs: &Path, name: &str, seconds: u64) -> Result<u64, String> {
+/// Runs one target for so long, or once over its seeds; gives the number of its runs.
+fn fuzz(root: &Path, programs: &Path, name: &str, seconds: Option<u64>) -> Result<u64, String> {
     let folder = |kind: &str| {
         let path = root.join("target/fuzz").join(kind).join(name);
         std::fs::create_dir_all(&path).map(|()| path).map_err(|error| error.to_string())
     };
-    let (corpus, artifacts) = (folder("corpus")?, folder("artifacts")?);
+    let artifacts = folder("artifacts")?;
     let mut command = Command::new(programs.join(name));
-    command
-        .arg(format!("-max_total_time={seconds}"))
-        .arg(format!("-artifact_prefix={}/", artifacts.display()))
-        .args(["-print_final_stats=1", "-timeout=10", "-rss_limit_mb=2048"])
-        .arg(&corpus);
+    command.arg(format!("-artifact_prefix={}/", artifacts.display())).args([
+        "-print_final_stats=1",
+        "-timeout=120",
+        "-rss_limit_mb=2048",
+    ]);
+    match seconds {
+        Some(seconds) => {
+            command.arg(format!("-max_total_time={seconds}")).arg(folder("corpus")?);
+        }
+        None => drop(command.arg("-runs=0")),
+    }
     let seeds = root.join("fuzz/seeds").join(name);
     if seeds.is_dir() {
         command.arg(seeds);

@@ -1,8 +1,8 @@
 //! The project's own chores.
 //!
-//! `gen` writes the generated lists, `tidy` checks what the compiler does not, `peers` installs the programs that the
-//! interop tests talk to (`--fresh`: with empty caches, as CI does), `fuzz` runs the fuzz targets, `ci` runs everything that
-//! must hold, `bench` prints the benchmark table.
+//! `gen` writes the generated lists, `tidy` checks what the compiler does not, `deny` the dependencies against `deny.toml`,
+//! `peers` installs the programs that the interop tests talk to (`--fresh`: with empty caches, as CI does), `fuzz` runs the
+//! fuzz targets, `ci` runs everything that must hold, `bench` prints the benchmark table.
 
 #![expect(
     clippy::print_stdout,
@@ -12,6 +12,7 @@
 
 mod ci;
 mod codegen;
+mod deny;
 mod fuzz;
 mod peers;
 mod tidy;
@@ -19,7 +20,7 @@ mod tidy;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-const USAGE: &str = "usage: cargo xtask gen | tidy | peers [--fresh] | fuzz [--seconds N] [TARGET...] | ci | bench [--quick]";
+const USAGE: &str = "usage: cargo xtask gen | tidy | deny | peers [--fresh] | fuzz [--seconds N] [TARGET...] | ci | bench [--quick]";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.next().as_deref() {
         Some("gen") => codegen::write(&root),
         Some("tidy") => tidy::check(&root).map(|count| println!("tidy: {count} checks")),
+        Some("deny") => deny::check(&root).map(|advisories| println!("{advisories}")),
         Some("peers") => match arguments.next().as_deref() {
             None => peers::install(&root),
             Some("--fresh") => peers::install_afresh(&root),

@@ -32,6 +32,7 @@ const PEERS: &[&str] = &[
     "aioquic",
     "quicgo",
     "pqmagic",
+    "vectors",
 ];
 
 /// What the benchmark starts beside the project's own servers.

@@ -1,12 +1,15 @@
 //! What the compiler does not check: crate directions, module headers, generated text, paths in documents.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Which workspace crates each crate may depend on; ARCHITECTURE.md says why.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("crypto", &[]),
     ("tlog", &["crypto"]),
-    ("store", &["crypto", "tlog"]),
+    // Its servers for tests are behind a feature.
+    ("store", &["crypto", "testing", "tlog"]),
+    ("testing", &[]),
     ("pki", &["crypto"]),
     ("domain", &["crypto", "pki", "store", "tlog"]),
     ("api", &["crypto", "domain", "pki", "store", "tlog"]),
@@ -42,7 +45,8 @@ pub fn check(root: &Path) -> Result<usize, String> {
         // Tests may use what they like.
         let dependencies = manifest.split("[dev-dependencies]").next().unwrap_or_default();
         for line in dependencies.lines() {
-            let Some(used) = line.strip_prefix("outlast-").and_then(|rest| rest.split('.').next())
+            let Some(used) =
+                line.strip_prefix("outlast-").and_then(|rest| rest.split(['.', ' ']).next())
             else {
                 continue;
             };
@@ -71,7 +75,7 @@ pub fn check(root: &Path) -> Result<usize, String> {
             problems.push(format!("{name} has more than {MAX_LINES} lines"));
         }
     }
-    for document in ["README.md", "ARCHITECTURE.md"] {
+    for document in ["README.md", "ARCHITECTURE.md", "docs/dependencies.md"] {
         let text = read(&root.join(document))?;
         for path in paths_in(&text) {
             count += 1;
@@ -80,6 +84,10 @@ pub fn check(root: &Path) -> Result<usize, String> {
             }
         }
     }
+    let manifest = read(&root.join("Cargo.toml"))?;
+    let table = read(&root.join("docs/dependencies.md"))?;
+    count += 1;
+    problems.extend(undocumented(&manifest, &table));
     if problems.is_empty() { Ok(count) } else { Err(problems.join("\nerror: ")) }
 }
 
@@ -95,6 +103,44 @@ fn ignored_permits(text: &str) -> Vec<String> {
         name.starts_with('_').then(|| name.to_owned())
     });
     parameters.collect()
+}
+
+/// Direct dependencies without a row in `docs/dependencies.md`, and rows without a dependency.
+fn undocumented(manifest: &str, table: &str) -> Vec<String> {
+    let section = manifest.split("[workspace.dependencies]").nth(1).unwrap_or_default();
+    let section = section.split("\n[").next().unwrap_or_default();
+    let dependencies: BTreeSet<&str> = section
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split_once('='))
+        .map(|(name, _)| name.trim())
+        .filter(|name| !name.starts_with("outlast-"))
+        .collect();
+    // Up to the next heading: further tables are about some of them.
+    let table = table.split("\n## ").next().unwrap_or_default();
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
+    let mut problems = Vec::new();
+    let mut named = BTreeSet::new();
+    for row in &rows {
+        let name = row[0].trim_matches('`');
+        if row.len() != 4 || row.iter().any(|cell| cell.is_empty()) {
+            problems.push(format!("docs/dependencies.md: the row of {name} lacks something"));
+        }
+        if !dependencies.contains(name) {
+            problems.push(format!("docs/dependencies.md names {name}, which is no dependency"));
+        }
+        if !named.insert(name) {
+            problems.push(format!("docs/dependencies.md names {name} twice"));
+        }
+    }
+    for name in dependencies.difference(&named) {
+        problems.push(format!("docs/dependencies.md has no row of {name}"));
+    }
+    problems
 }
 
 /// Words in backquotes that look like paths of this repository.
@@ -146,6 +192,23 @@ mod tests {
             ("type Both = (Permit<A>, Permit<B>);", &[]),
         ] {
             assert_eq!(ignored_permits(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn each_dependency_has_its_row() {
+        let manifest = "[workspace.dependencies]\noutlast-x = 1\n# why\na = \"1\"\nb = { version = \"2\" }\n\n[x]\nc = 1\n";
+        let row = |name: &str| format!("| `{name}` | what | who | MIT |\n");
+        let both = row("a") + &row("b");
+        assert_eq!(undocumented(manifest, &(both.clone() + "\n## Pins\n" + &row("z"))), [""; 0]);
+        for (table, why) in [
+            (row("a"), "has no row of b"),
+            (both.clone() + &row("c"), "names c, which is no"),
+            (both.clone() + &row("a"), "names a twice"),
+            (row("a") + "| `b` | what | | MIT |\n", "the row of b lacks"),
+        ] {
+            let found = undocumented(manifest, &table);
+            assert!(found.len() == 1 && found[0].contains(why), "{found:?}");
         }
     }
 }

@@ -71,14 +71,7 @@ fn checkout() -> PathBuf {
 
 /// The public service models, and botocore's version.
 fn service_models() -> Option<(Vec<Value>, String)> {
-    let peers = std::env::var_os("OUTLAST_PEERS")
-        .map_or_else(|| checkout().join("target/peers"), PathBuf::from);
-    let python = peers.join("python/bin/python");
-    if !python.exists() {
-        assert!(std::env::var_os("OUTLAST_REQUIRE_PEERS").is_none(), "python is missing");
-        eprintln!("skipped: python is not installed; run cargo xtask peers");
-        return None;
-    }
+    let python = outlast_testing::peer("python")?.join("bin/python");
     let script = "import botocore.session as s, json, botocore, sys\n\
                   load = s.Session().get_component('data_loader').load_service_model\n\
                   m = [load(name, 'service-2') for name in sys.argv[1:]]\n\

@@ -19,6 +19,7 @@ use common::dns::Dns;
 use common::peers::{Verdict, Verifier, peer, verifiers};
 use common::{Folder, Server, Session, outlast, run, stderr, stdout, succeed};
 use outlast_api::ops::acm;
+use outlast_testing::PATIENCE;
 use serde_json::json;
 
 /// A server with an endpoint, and what its clients are told.
@@ -99,7 +100,7 @@ impl World {
             if verdicts == [Verdict::Accepted, Verdict::Revoked, Verdict::Revoked] {
                 return;
             }
-            assert!(begin.elapsed() < Duration::from_secs(30), "{verdicts:?}");
+            assert!(begin.elapsed() < PATIENCE, "{verdicts:?}");
             std::thread::sleep(Duration::from_millis(200));
         }
     }
@@ -243,7 +244,7 @@ fn lego_without_a_challenge() {
             let record = found.prevalidation_details.dns_prevalidation.resource_record;
             let name = record.name.trim_end_matches('.').to_ascii_lowercase();
             world.site.dns.set(&record.kind, &name, &record.value);
-            assert!(begin.elapsed() < Duration::from_secs(60), "{}", found.status);
+            assert!(begin.elapsed() < PATIENCE, "{}", found.status);
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     });

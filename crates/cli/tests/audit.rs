@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use common::{Folder, Server, fail, outlast, run, runtime, stdout, succeed};
 use outlast_api::ops::kms::{create_key, list_keys};
+use outlast_testing::{PATIENCE, until};
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
@@ -86,15 +87,6 @@ fn kept_head(folder: &Folder, data: &Path, name: &str) -> PathBuf {
     let start = bytes.iter().position(|byte| *byte == b'"').unwrap();
     let text: String = serde_json::from_slice(&bytes[start..]).unwrap();
     folder.write(name, text.as_bytes())
-}
-
-/// Waits until something holds; busy machines take long.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(180), "it does not come: {what}");
-        std::thread::sleep(Duration::from_millis(100));
-    }
 }
 
 /// The status and text of `/readyz`.
@@ -594,7 +586,7 @@ fn tail_shows_the_last_events_and_follows() {
     let status = loop {
         match follower.try_wait().unwrap() {
             Some(status) => break status,
-            None if begun.elapsed() > Duration::from_secs(120) => {
+            None if begun.elapsed() > PATIENCE => {
                 follower.kill().unwrap();
                 panic!("tail goes on without a reader");
             }

@@ -128,7 +128,7 @@ fn aioquic_is_served_with_classical_groups() {
 #[test]
 fn curl_comes_over_tcp_and_is_told_of_http3() {
     if Command::new("curl").arg("--version").output().is_err() {
-        println!("skipped: there is no curl");
+        outlast_testing::skip("there is no curl");
         return;
     }
     let folder = Folder::new();

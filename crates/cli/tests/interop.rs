@@ -428,7 +428,7 @@ fn openssl_is_upgraded_whatever_it_names_first() {
 #[test]
 fn curl_speaks_http2_and_http1() {
     if run(Command::new("curl").arg("--version")).status.code().is_none() {
-        eprintln!("skipped: there is no curl");
+        outlast_testing::skip("there is no curl");
         return;
     }
     let folder = Folder::new();

@@ -24,6 +24,7 @@ use outlast_lab::run::Settings;
 use outlast_lab::subject::{Kind, Subject};
 use outlast_lab::tls::chain;
 use outlast_lab::trace::{Side, Step, Trace};
+use outlast_testing::PATIENCE;
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
 const NOTHING: Transfer = Transfer { request: 0, body: 0 };
@@ -47,7 +48,7 @@ fn turn() -> Option<MutexGuard<'static, ()>> {
             !may || std::env::var_os("OUTLAST_REQUIRE_PEERS").is_none(),
             "root with /dev/net/tun, and yet: {error}"
         );
-        eprintln!("skipped: {error}");
+        outlast_testing::skip(error);
         return None;
     }
     Some(TURN.lock().unwrap_or_else(PoisonError::into_inner))
@@ -156,7 +157,7 @@ fn openssl_serves_at_the_far_end() {
                 assert!(one.handshake_ns < one.first_byte_ns, "{one:?}");
             }
         }
-        Err(error @ LabError::Unavailable { .. }) => eprintln!("skipped: {error}"),
+        Err(error @ LabError::Unavailable { .. }) => outlast_testing::skip(error),
         Err(error) => panic!("{error}"),
     }
 }
@@ -166,11 +167,9 @@ fn a_link_that_loses_everything_connects_nothing() {
     let Some(_turn) = turn() else { return };
     let mut live = open(&Link::new(milliseconds(5), 1.0), 1);
     live.set_deadline(Duration::from_secs(3));
-    let begun = Instant::now();
     let error = live.play(&trace(1500, 6000, 80), NOTHING, 0, 3).unwrap_err();
     assert!(matches!(error, LabError::Peer { .. }), "{error:?}");
     assert!(error.to_string().contains("no TCP connection within 3 s"), "{error}");
-    assert!(begun.elapsed() < Duration::from_secs(15));
     let proof = live.proof().unwrap();
     assert!(proof.packets[0] >= 3 && proof.lost[0] == proof.packets[0], "{proof:?}");
 }
@@ -293,10 +292,9 @@ fn a_peer_that_dies_is_told_and_replaced() {
         std::thread::sleep(milliseconds(600));
         assert!(Command::new("kill").args(["-9", &victim]).status().unwrap().success());
     });
-    let begun = Instant::now();
-    let error = live.play(&trace, NOTHING, 0, 100).unwrap_err();
+    // Without the other end these would go on for hours.
+    let error = live.play(&trace, NOTHING, 0, 100_000).unwrap_err();
     killer.join().unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(10));
     assert!(matches!(error, LabError::Peer { .. }), "{error:?}");
     let said = error.to_string();
     assert!(said.contains("the ends of the emulated link") && said.contains("signal: 9"), "{said}");
@@ -325,11 +323,10 @@ fn a_long_run_ends_promptly() {
         std::thread::sleep(milliseconds(1000));
         STOP.store(true, Ordering::Relaxed);
     });
-    let begun = Instant::now();
-    let error = live.play(&trace(1500, 6000, 80), NOTHING, 0, 1000).unwrap_err();
+    // These would go on for hours.
+    let error = live.play(&trace(1500, 6000, 80), NOTHING, 0, 100_000).unwrap_err();
     assert!(matches!(error, LabError::Interrupted), "{error:?}");
     drop(live);
-    assert!(begun.elapsed() < Duration::from_secs(5));
 }
 
 /// No test by itself: the process that [`nothing_is_left_after_a_kill`] kills.
@@ -367,10 +364,7 @@ fn nothing_is_left_after_a_kill() {
     // While a program takes the place of another, its environment cannot be read.
     let begun = Instant::now();
     while with_environment(&token).len() < 2 {
-        assert!(
-            begun.elapsed() < Duration::from_secs(10),
-            "the emulation's processes are not there"
-        );
+        assert!(begun.elapsed() < PATIENCE, "the emulation's processes are not there");
         std::thread::sleep(Duration::from_millis(10));
     }
     let link = Link::new(milliseconds(5), 0.0);
@@ -378,7 +372,7 @@ fn nothing_is_left_after_a_kill() {
     holder.kill().unwrap();
     holder.wait().unwrap();
     // Namespaces and devices are held by the processes: with the last one they are gone.
-    let until = Instant::now() + Duration::from_secs(10);
+    let until = Instant::now() + PATIENCE;
     while !with_environment(&token).is_empty() {
         assert!(Instant::now() < until, "{:?} are left", with_environment(&token));
         std::thread::sleep(milliseconds(50));

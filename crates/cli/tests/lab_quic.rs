@@ -17,6 +17,7 @@ use outlast_lab::quic::client::{Client, endpoint, listens};
 use outlast_lab::quic::{in_another_process, in_virtual_time, selftest};
 use outlast_lab::run::Settings;
 use outlast_lab::subject::{Kind, Subject};
+use outlast_testing::PATIENCE;
 
 fn program() -> PathBuf {
     env!("CARGO_BIN_EXE_outlast").into()
@@ -73,7 +74,7 @@ fn serve(folder: &Path, subject: &Subject) -> (Server, std::net::SocketAddr) {
     let server = Server(command.stdout(std::process::Stdio::null()).spawn().unwrap());
     let begun = Instant::now();
     while !listens(address.port()) {
-        assert!(begun.elapsed() < Duration::from_secs(20), "it does not listen");
+        assert!(begun.elapsed() < PATIENCE, "it does not listen");
         std::thread::sleep(Duration::from_millis(10));
     }
     (server, address)

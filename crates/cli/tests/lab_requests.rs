@@ -22,6 +22,7 @@ use outlast_lab::link::Link;
 use outlast_lab::pinned::tied;
 use outlast_lab::run::Settings;
 use outlast_lab::site::Site;
+use outlast_testing::PATIENCE;
 
 fn settings() -> Settings {
     Settings {
@@ -178,10 +179,8 @@ fn a_server_that_dies_is_named() {
         std::thread::sleep(Duration::from_millis(700));
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     });
-    let begun = Instant::now();
-    let error = site.call::<Vec<pool::Served>>(work(60_000_000)).unwrap_err();
+    let error = site.call::<Vec<pool::Served>>(work(36_000_000_000)).unwrap_err();
     killer.join().unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(20));
     let LabError::Peer { peer, reason } = &error else { panic!("{error}") };
     assert_eq!(peer, "the Outlast server");
     assert!(reason.contains("signal: 9"), "{reason}");
@@ -254,7 +253,7 @@ fn what_is_tied_ends_with_the_program_that_started_it() {
 fn until(condition: impl Fn() -> bool) {
     let begun = Instant::now();
     while !condition() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "it never came to that");
+        assert!(begun.elapsed() < PATIENCE, "it never came to that");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

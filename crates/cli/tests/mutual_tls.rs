@@ -26,6 +26,7 @@ use outlast_net::policy::Policy;
 use outlast_net::server::system_clock;
 use outlast_pki::key_forms::PrivateKey;
 use outlast_pki::{crl, object, pem};
+use outlast_testing::PATIENCE;
 use serde_json::{Value, json};
 
 type Create = acm_pca::create_certificate_authority::CreateCertificateAuthority;
@@ -227,7 +228,7 @@ impl Walk {
             if let (Some(source), false) = (source, revoked) {
                 break source;
             }
-            assert!(begun.elapsed() < Duration::from_secs(30), "{}", stderr(&output));
+            assert!(begun.elapsed() < PATIENCE, "{}", stderr(&output));
             std::thread::sleep(Duration::from_millis(200));
         };
         println!("{file} was published after {:?}", begun.elapsed());
@@ -402,7 +403,7 @@ fn one_hierarchy_protects_two_services_from_every_client() {
         let _running = Running(child.spawn().unwrap());
         let begun = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(begun.elapsed() < Duration::from_secs(10), "s_server does not listen");
+            assert!(begun.elapsed() < PATIENCE, "s_server does not listen");
             std::thread::sleep(Duration::from_millis(50));
         }
         try_all(&walk, port, &path("roots.pem"), "s_server");
@@ -515,7 +516,7 @@ fn a_newer_crl_is_taken_over_and_a_broken_one_is_not() {
     std::fs::copy(walk.folder.path("clients.crl"), &live).unwrap();
     let begun = Instant::now();
     while rust_client(server.port, &roots, Some(&files("robot-2"))).is_ok() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "the newer CRL is not taken over");
+        assert!(begun.elapsed() < PATIENCE, "the newer CRL is not taken over");
         std::thread::sleep(Duration::from_millis(200));
     }
     println!("the newer CRL was taken over after {:?}", begun.elapsed());

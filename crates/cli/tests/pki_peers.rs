@@ -22,6 +22,7 @@ use outlast_crypto::signatures::Message;
 use outlast_pki::certificate::Certificate;
 use outlast_pki::templates::{Kind, TEMPLATES, Template};
 use outlast_pki::{csr, name, pem};
+use outlast_testing::PATIENCE;
 use serde_json::{Value, json};
 
 /// What a step must end with.
@@ -216,7 +217,7 @@ fn await_steps(verifier: &Verifier, folder: &Path, wanted: [Want; 3]) -> Duratio
         if wanted.iter().zip(&verdicts).all(|(want, verdict)| want.is(verdict)) {
             return waited;
         }
-        assert!(waited < Duration::from_secs(30), "{}: {verdicts:?}", folder.display());
+        assert!(waited < PATIENCE, "{}: {verdicts:?}", folder.display());
         std::thread::sleep(Duration::from_millis(100));
     }
 }

@@ -24,6 +24,7 @@ use outlast_net::client::Connector;
 use outlast_net::policy::Policy;
 use outlast_net::server::system_clock;
 use outlast_store::testing::{PASSWORD, Postgres};
+use outlast_testing::PATIENCE;
 
 /// A CA, what it issued, and a folder with all of it.
 struct World {
@@ -79,7 +80,7 @@ impl World {
 
     fn curl(&self, port: u16, more: &[&str]) -> Command {
         let mut command = Command::new("curl");
-        command.args(["-sS", "--max-time", "20", "--cacert"]).arg(self.path("ca.pem"));
+        command.args(["-sS", "--max-time", "180", "--cacert"]).arg(self.path("ca.pem"));
         command.args(more).arg(format!("https://localhost:{port}/"));
         command
     }
@@ -145,7 +146,7 @@ fn free_port() -> u16 {
 fn wait_for(port: u16) {
     let begun = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "nobody listens at {port}");
+        assert!(begun.elapsed() < PATIENCE, "nobody listens at {port}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -252,7 +253,7 @@ fn certificates_of_both_kinds_and_of_clients() {
 fn postgresql_behind() {
     let Some(postgres) = Postgres::start() else { return };
     if Command::new("psql").arg("--version").output().is_err() {
-        eprintln!("skipped: psql is not installed");
+        outlast_testing::skip("psql is not installed");
         return;
     }
     let world = World::new();

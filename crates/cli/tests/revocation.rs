@@ -17,10 +17,8 @@ use std::time::{Duration, Instant};
 use common::peers::{openssl, peer};
 use common::{Folder, Server, Session, fail, outlast, run, runtime, stderr, stdout, succeed};
 use outlast_api::ops::acm_pca;
+use outlast_testing::PATIENCE;
 use serde_json::{Value, json};
-
-/// How long a revocation may take to be seen.
-const SOON: Duration = Duration::from_secs(10);
 
 /// An authority made by calls, and a place for files.
 struct Authority {
@@ -126,7 +124,7 @@ fn soon(mut command: impl FnMut() -> Command, wanted: &str) -> Duration {
         if said.contains(wanted) {
             return start.elapsed();
         }
-        assert!(start.elapsed() < SOON, "{said}");
+        assert!(start.elapsed() < PATIENCE, "{said}");
         std::thread::sleep(Duration::from_millis(200));
     }
 }
@@ -277,7 +275,7 @@ fn reports_and_crls_are_written_below_the_data_folder() {
         let crl = folder.data.join(crl);
         let start = Instant::now();
         while !(report.exists() && crl.exists()) {
-            assert!(start.elapsed() < SOON, "{} {}", report.display(), crl.display());
+            assert!(start.elapsed() < PATIENCE, "{} {}", report.display(), crl.display());
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         assert_eq!(std::fs::read_to_string(&report).unwrap().lines().count(), 2);
@@ -292,7 +290,7 @@ fn reports_and_crls_are_written_below_the_data_folder() {
             if found["AuditReportStatus"] == "SUCCESS" {
                 break;
             }
-            assert!(start.elapsed() < SOON, "{found}");
+            assert!(start.elapsed() < PATIENCE, "{found}");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     });
@@ -313,7 +311,7 @@ impl Moto {
         let moto = Self(command.spawn().unwrap(), port);
         let start = Instant::now();
         while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(start.elapsed() < Duration::from_secs(60), "moto does not start");
+            assert!(start.elapsed() < PATIENCE, "moto does not start");
             std::thread::sleep(Duration::from_millis(200));
         }
         moto

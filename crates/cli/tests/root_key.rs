@@ -162,20 +162,8 @@ struct SoftHsm {
 
 impl SoftHsm {
     fn new(folder: &Path) -> Option<Self> {
-        let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let peers = std::env::var_os("OUTLAST_PEERS")
-            .map_or_else(|| checkout.join("target/peers"), PathBuf::from);
-        let peer = peers.join("softhsm");
-        let (module, tool) = if peer.join(".stamp").exists() {
-            (peer.join("lib/libsofthsm2.so"), peer.join("bin/softhsm2-util"))
-        } else {
-            ("/usr/lib/softhsm/libsofthsm2.so".into(), "softhsm2-util".into())
-        };
-        if !module.exists() {
-            assert!(std::env::var_os("OUTLAST_REQUIRE_PEERS").is_none(), "SoftHSM is missing");
-            eprintln!("skipped: SoftHSM is not installed; run cargo xtask peers");
-            return None;
-        }
+        let peer = outlast_testing::peer("softhsm")?;
+        let (module, tool) = (peer.join("lib/libsofthsm2.so"), peer.join("bin/softhsm2-util"));
         std::fs::create_dir(folder.join("tokens")).unwrap();
         let configuration = folder.join("softhsm2.conf");
         let text = format!("directories.tokendir = {}\n", folder.join("tokens").display());

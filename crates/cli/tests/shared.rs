@@ -26,6 +26,7 @@ use outlast_api::ops::kms::{
     list_resource_tags, tag_resource,
 };
 use outlast_store::testing::PASSWORD;
+use outlast_testing::PATIENCE;
 use serde_json::{Value, json};
 
 fn on(folder: &Path, arguments: &[&str]) -> Command {
@@ -105,11 +106,9 @@ fn what_the_url_says_wrong_is_told_without_the_password() {
             &mut init(&folder, url),
             on(&cluster.folders[0], &["store", "check"]).env("OUTLAST_STORE", url),
         ] {
-            let begun = Instant::now();
             let text = fail(command, 1);
             assert!(!text.contains(PASSWORD) && !text.contains("incorrect-horse"), "{url}: {text}");
             assert!(text.starts_with("error: ") && !text.contains("panicked"), "{url}: {text}");
-            assert!(begun.elapsed() < Duration::from_secs(10), "{url}");
         }
         assert!(!folder.exists());
     }
@@ -237,7 +236,7 @@ fn under_load(
 fn until(load: &Load, count: usize) {
     let begun = Instant::now();
     while load.count() < count && load.failures.lock().unwrap().is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "the load stands still");
+        assert!(begun.elapsed() < PATIENCE, "the load stands still");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -316,7 +315,6 @@ fn a_database_that_is_away_is_told_and_comes_back() {
                 cluster.postgres.stop();
             }
             for session in [&mut on_a, &mut on_b] {
-                let begun = Instant::now();
                 let request = json!({ "KeyId": key });
                 let error = session
                     .call::<describe_key::DescribeKey>(request)
@@ -331,13 +329,12 @@ fn a_database_that_is_away_is_told_and_comes_back() {
                 );
                 assert_eq!(session.get("/readyz").await.0, 503);
                 assert_eq!(session.get("/healthz").await.0, 200);
-                assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
             }
             cluster.postgres.start_again();
             let begun = Instant::now();
             for session in [&mut on_a, &mut on_b] {
                 while session.get("/readyz").await.0 != 200 {
-                    assert!(begun.elapsed() < Duration::from_secs(10), "it does not come back");
+                    assert!(begun.elapsed() < PATIENCE, "it does not come back");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
                 loop {
@@ -347,7 +344,7 @@ fn a_database_that_is_away_is_told_and_comes_back() {
                         break;
                     }
                     assert_eq!(found, "KMSInternalException");
-                    assert!(begun.elapsed() < Duration::from_secs(10), "it does not come back");
+                    assert!(begun.elapsed() < PATIENCE, "it does not come back");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
                 let request = json!({ "KeyId": key });

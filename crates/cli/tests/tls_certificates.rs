@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::{Folder, Server, fail, outlast};
 use outlast_crypto::keys::KeySpec;
@@ -15,6 +15,7 @@ use outlast_net::policy::Policy;
 use outlast_net::server::system_clock;
 use outlast_pki::pem;
 use outlast_pki::whatif::{self, Made};
+use outlast_testing::{PATIENCE, until};
 use rustls::client::{ClientSessionMemoryCache, Resumption};
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore};
@@ -51,7 +52,7 @@ struct Open {
 impl Open {
     fn new(port: u16, config: &Arc<ClientConfig>) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let name = "localhost".try_into().unwrap();
         Self { tls: ClientConnection::new(config.clone(), name).unwrap(), stream }
     }
@@ -103,14 +104,6 @@ impl Files {
     }
 }
 
-fn within_ten_seconds(what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "{what}");
-        std::thread::sleep(Duration::from_millis(200));
-    }
-}
-
 fn hang_up(server: &Server) {
     let pid = rustix::process::Pid::from_child(&server.child);
     rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
@@ -126,7 +119,7 @@ fn files_are_shown_and_read_again_without_dropping_connections() {
     // By SIGHUP.
     let second = files.write(&made(&["ML_DSA_87", "ML_DSA_65", "ML_DSA_44"]));
     hang_up(&server);
-    within_ten_seconds("the second is shown", || shown_below(server.port, &second));
+    until("the second is shown", || shown_below(server.port, &second));
     assert!(!shown_below(server.port, &first));
     open.is_well().unwrap();
     // What is broken changes nothing.
@@ -137,7 +130,7 @@ fn files_are_shown_and_read_again_without_dropping_connections() {
     assert!(shown_below(server.port, &second));
     // By itself.
     let third = files.write(&broken);
-    within_ten_seconds("the third is shown", || shown_below(server.port, &third));
+    until("the third is shown", || shown_below(server.port, &third));
     open.is_well().unwrap();
 }
 

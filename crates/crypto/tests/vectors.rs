@@ -1,7 +1,6 @@
 //! Wycheproof, the private keys of RFC 9881 and the composite draft's vectors, where the machine has them.
 //!
-//! They are not part of this repository: set `OUTLAST_VECTORS` to their folder, or have it beside the
-//! checkout as `../shared/vectors`.
+//! They are not part of this repository: [`vectors`] says where they come from.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -12,7 +11,7 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -22,26 +21,15 @@ use common::{
 use outlast_crypto::CryptoError;
 use outlast_crypto::keys::{Form, Key, KeySpec, composite, ml_dsa, ml_kem};
 use outlast_crypto::signatures::{ML_DSA_65_ECDSA_P256_SHA512, Message, SignatureAlgorithm};
+use outlast_testing::vectors;
 use serde_json::Value;
-
-fn vectors() -> Option<PathBuf> {
-    let folder = std::env::var_os("OUTLAST_VECTORS").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors"),
-        PathBuf::from,
-    );
-    if !folder.is_dir() {
-        eprintln!("skipped: vectors not present");
-        return None;
-    }
-    Some(folder)
-}
 
 /// Runs `check(parameter set, group, test)` on each test of a Wycheproof file for each of the `sets`.
 fn wycheproof(kind: &str, sets: &[&str], check: impl Fn(&str, &Value, &Value)) {
-    let Some(folder) = vectors() else { return };
+    let Some(folder) = vectors("wycheproof") else { return };
     for set in sets {
         let name = format!("{set}_{kind}");
-        let path = folder.join(format!("wycheproof/{name}_test.json").replace("__", "_"));
+        let path = folder.join(format!("{name}_test.json").replace("__", "_"));
         let file: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
         let mut seen = 0;
         for group in array(&file, "testGroups") {
@@ -229,8 +217,7 @@ fn decapsulate(key: &dyn Key, test: &Value) {
 
 #[test]
 fn rfc9881_private_keys() {
-    let Some(folder) = vectors() else { return };
-    let folder = folder.join("rfc9881");
+    let Some(folder) = vectors("rfc9881") else { return };
     let mut seen = 0;
     for set in ["44", "65", "87"] {
         let spec = KeySpec::by_name(&format!("ML_DSA_{set}")).unwrap();
@@ -272,8 +259,8 @@ fn signs_in_every_way(algorithm: &SignatureAlgorithm, key: &dyn Key) {
 /// The one composite that Outlast has, and the three pure ML-DSA vectors of the same file.
 #[test]
 fn composite_draft() {
-    let Some(folder) = vectors() else { return };
-    let file = std::fs::read(folder.join("composite/testvectors.json")).unwrap();
+    let Some(folder) = vectors("composite") else { return };
+    let file = std::fs::read(folder.join("testvectors.json")).unwrap();
     let file: Value = serde_json::from_slice(&file).unwrap();
     let (message, context) = (base64(&file, "m"), base64(&file, "ctx"));
     let mut seen = 0;

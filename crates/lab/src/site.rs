@@ -333,6 +333,8 @@ pub fn note_proof(run: &mut Run<'_>, name: &str, proof: Option<&Proof>) {
 
 #[cfg(test)]
 mod tests {
+    use outlast_testing::PATIENCE;
+
     use super::*;
 
     #[test]
@@ -345,7 +347,7 @@ mod tests {
         };
         let never = AtomicBool::new(false);
         let mut left = 2;
-        let opened = patiently(Duration::from_secs(10), &never, None, || {
+        let opened = patiently(PATIENCE, &never, None, || {
             left -= 1;
             if left > 0 { Err(busy()) } else { Ok(7) }
         });
@@ -355,13 +357,13 @@ mod tests {
         assert!(error.is_busy() && error.to_string().contains("another emulation is running"));
         // What is lacking does not come by waiting, and Ctrl-C ends it.
         let mut tries = 0;
-        let lacking = patiently::<()>(Duration::from_secs(10), &never, None, || {
+        let lacking = patiently::<()>(PATIENCE, &never, None, || {
             tries += 1;
             Err(LabError::unavailable("the live engine", "root"))
         });
         assert!(lacking.is_err() && tries == 1);
         let stopped = AtomicBool::new(true);
-        let error = patiently::<()>(Duration::from_secs(10), &stopped, None, || Err(busy()));
+        let error = patiently::<()>(PATIENCE, &stopped, None, || Err(busy()));
         assert!(matches!(error, Err(LabError::Interrupted)));
     }
 }

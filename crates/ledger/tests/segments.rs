@@ -50,12 +50,11 @@ fn what_is_reported_is_read_again_and_for_its_owner_only() {
 }
 
 #[test]
-fn lines_are_on_disk_within_a_second_without_a_flush() {
+fn lines_are_on_disk_before_long_without_a_flush() {
     let folder = tempfile::tempdir().unwrap();
     let ledger = Ledger::open(folder.path(), Options::new(now)).unwrap();
     ledger.end(&end(1, None));
-    std::thread::sleep(std::time::Duration::from_millis(900));
-    assert_eq!(ends(&read(folder.path()).0), 1);
+    outlast_testing::until("the line is on disk", || ends(&read(folder.path()).0) == 1);
 }
 
 #[test]

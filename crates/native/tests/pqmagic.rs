@@ -19,9 +19,7 @@ fn library() -> Option<PqMagic> {
     match PqMagic::load(&[place]) {
         Ok(library) => Some(library),
         Err(missing) => {
-            // Continuous integration installs every peer.
-            assert!(std::env::var_os("OUTLAST_REQUIRE_PEERS").is_none(), "{missing}");
-            eprintln!("skipped: {missing}");
+            outlast_testing::skip_for_want_of(missing);
             None
         }
     }
@@ -31,14 +29,8 @@ type Vector = Vec<(String, Vec<u8>)>;
 
 /// The values `name = HEX` of each vector in a file.
 fn vectors(file: &str) -> Option<Vec<Vector>> {
-    let folder = std::env::var_os("OUTLAST_VECTORS").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors"),
-        PathBuf::from,
-    );
-    let Ok(text) = std::fs::read_to_string(folder.join("aigis").join(file)) else {
-        eprintln!("skipped: vectors not present");
-        return None;
-    };
+    let folder = outlast_testing::vectors("aigis")?;
+    let text = std::fs::read_to_string(folder.join(file)).unwrap();
     let mut vectors: Vec<Vector> = Vec::new();
     for line in text.lines() {
         if line.starts_with("TEST VEC") {

@@ -15,7 +15,7 @@ mod common;
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use acme_support::world::World;
 use acme_support::{Signer, b64, binding, request};
@@ -43,6 +43,7 @@ use outlast_pki::certificate::{Certificate, Content};
 use outlast_pki::extensions::{custom, subject_alternative_names};
 use outlast_pki::general_name::GeneralName;
 use outlast_pki::{name, pem};
+use outlast_testing::PATIENCE;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
@@ -98,7 +99,7 @@ async fn web(pages: Pages) -> u16 {
                 let found = pages.lock().unwrap().get(&path).cloned();
                 let answer = match found.as_deref() {
                     Some("never") => {
-                        tokio::time::sleep(Duration::from_secs(60)).await;
+                        std::future::pending::<()>().await;
                         return;
                     }
                     Some(page) if page.starts_with('=') => format!(
@@ -341,14 +342,15 @@ impl Setting {
     async fn settled(&mut self, challenge: &str, order: &str) -> Value {
         let (status, _, _) = self.post(challenge, "{}").await;
         assert_eq!(status, 200);
-        for _ in 0..300 {
+        let begun = Instant::now();
+        loop {
             let found = self.read(order).await;
             if found["status"] != "pending" {
                 return found;
             }
+            assert!(begun.elapsed() < PATIENCE, "the order stays pending");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        panic!("the order stays pending");
     }
 
     async fn certificate(&mut self, order: &Value, name: &str) -> Certificate {
@@ -455,14 +457,18 @@ async fn bodies_share_one_budget() {
             });
         }
     }
-    tokio::time::sleep(Duration::from_secs(1)).await;
     let nonce = format!("{}/new-nonce", setting.base);
-    let asked = setting.send(Method::POST, &nonce, "application/jose+json", b"{}".to_vec());
-    let mut asked = std::pin::pin!(asked);
-    let waiting = tokio::time::timeout(Duration::from_secs(1), &mut asked).await;
-    assert!(waiting.is_err(), "the memory of all bodies is taken");
+    let begun = Instant::now();
+    let asked = loop {
+        let asked = setting.send(Method::POST, &nonce, "application/jose+json", b"{}".to_vec());
+        let mut asked = Box::pin(asked);
+        if tokio::time::timeout(Duration::from_secs(1), &mut asked).await.is_err() {
+            break asked;
+        }
+        assert!(begun.elapsed() < PATIENCE, "the memory of all bodies is not taken");
+    };
     open.shutdown().await;
-    let (status, _, _) = tokio::time::timeout(Duration::from_secs(20), asked).await.unwrap();
+    let (status, _, _) = tokio::time::timeout(PATIENCE, asked).await.unwrap();
     assert_eq!(status, 400);
 }
 

@@ -273,14 +273,13 @@ async fn who_only_knocks_is_not_reported_and_who_begins_is() {
     let mut wire = world.connect();
     wire.write_all(&[22, 3, 1]).await.unwrap();
     drop(wire);
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    world.heard.reported().await;
     assert_eq!(world.heard.failure(), "unexpected end of file");
 }
 
 #[tokio::test]
 async fn a_slow_client_is_cut_off_and_reported() {
-    let world =
-        world_with(|it| it.handshake_limit = Some(Duration::from_millis(200)), &["ecdsa-p256"]);
+    let world = world_with(|it| it.handshake_limit = Some(Duration::from_secs(2)), &["ecdsa-p256"]);
     // A byte at a time, in the hello.
     let hello = sent(&mut world.client());
     let mut wire = world.connect();
@@ -290,7 +289,7 @@ async fn a_slow_client_is_cut_off_and_reported() {
             break;
         }
         written += 1;
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert!(written < 60, "it was served for as long as it liked");
     assert_eq!(world.heard.failure(), "took too long");
@@ -301,7 +300,7 @@ async fn a_slow_client_is_cut_off_and_reported() {
         wire.read_to_end(&mut Vec::new()).await.unwrap();
         let reported = world.heard.handshakes.lock().unwrap().pop().unwrap();
         assert_eq!(reported.outcome, Outcome::Failed("took too long".into()));
-        assert!(reported.offer.is_some() && reported.micros >= 200_000);
+        assert!(reported.offer.is_some() && reported.micros >= 2_000_000);
     }
     // Whoever drops the handshake has it reported, too.
     let accepting = world.door.accept(tokio::io::duplex(9).1, None);

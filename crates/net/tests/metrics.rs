@@ -29,6 +29,7 @@ use outlast_net::policy::Policy;
 use outlast_net::server::{PROTOCOLS, system_clock};
 use outlast_pki::pem;
 use outlast_store::memory::MemoryStore;
+use outlast_testing::PATIENCE;
 use prost::Message;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -191,8 +192,11 @@ async fn prometheus_reads_what_was_negotiated() {
         silent.push(TcpStream::connect(address).await.unwrap());
     }
     drop(silent);
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    assert!(ask(address, "GET /healthz HTTP/1.1").await.ends_with("ok\n"));
+    let begun = Instant::now();
+    while !ask(address, "GET /healthz HTTP/1.1").await.ends_with("ok\n") {
+        assert!(begun.elapsed() < PATIENCE, "those that are gone keep others out");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     stop.send(()).unwrap();
     serving.await.unwrap();
 }
@@ -280,7 +284,7 @@ async fn a_collector_gets_the_same_numbers() {
             endpoint: format!("http://{address}/prefix/v1/metrics"),
             connector: None,
             interval: Duration::from_millis(200),
-            timeout: Duration::from_secs(5),
+            timeout: PATIENCE,
         },
     )
     .unwrap();
@@ -354,7 +358,7 @@ async fn a_collector_is_reached_by_tls() {
         endpoint: format!("https://{address}/v1/metrics"),
         connector,
         interval: Duration::from_millis(100),
-        timeout: Duration::from_secs(5),
+        timeout: PATIENCE,
     };
     assert!(otlp::Push::start(&world.metrics, settings(None)).is_err(), "nothing to trust by");
     let connector = Connector::new(&Policy::default(), &world.roots()).unwrap();
@@ -376,15 +380,13 @@ async fn a_collector_that_is_silent_does_not_hold_up_the_end() {
             endpoint: format!("http://{address}/v1/metrics"),
             connector: None,
             interval: Duration::from_millis(50),
-            timeout: Duration::from_secs(60),
+            timeout: 10 * PATIENCE,
         },
     )
     .unwrap();
     let (_held, _) = listener.accept().await.unwrap();
     world.mix().await;
-    let begun = Instant::now();
-    push.stop().await;
-    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    tokio::time::timeout(PATIENCE, push.stop()).await.expect("it waits no longer than it may");
 }
 
 #[test]
@@ -403,7 +405,7 @@ fn endpoints_that_cannot_be_used() {
     }
 }
 
-/// What counting costs, for people to read; it fails only when it has become something else altogether.
+/// What counting costs, for people to read.
 #[test]
 fn counting_is_cheap() {
     let metrics = Metrics::new();
@@ -439,5 +441,4 @@ fn counting_is_cheap() {
     }
     let each = begun.elapsed() / u32::try_from(ROUNDS).unwrap();
     println!("a handshake and its end: {each:?}");
-    assert!(each < Duration::from_micros(200), "{each:?}");
 }

@@ -230,10 +230,8 @@ async fn garbage_ends_the_handshake_cleanly() {
         client.write_all(bytes).await.unwrap();
         client.shutdown().await.unwrap();
         drop(client);
-        let outcome = tokio::time::timeout(
-            std::time::Duration::from_secs(5),
-            world.door.accept(server, None),
-        );
+        let outcome =
+            tokio::time::timeout(outlast_testing::PATIENCE, world.door.accept(server, None));
         assert!(outcome.await.expect("the handshake ended").is_err());
     }
 }

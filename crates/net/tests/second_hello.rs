@@ -39,7 +39,7 @@ async fn rest(mut wire: DuplexStream) -> Vec<u8> {
 async fn an_honest_client_is_served_however_its_second_hello_comes() {
     let world = world();
     let len = asked(&world, |_| {}).await.1.message().len();
-    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    world.heard.reported().await;
     world.heard.handshakes.lock().unwrap().clear();
     // All offsets would take long; those near the ends matter most.
     let offsets = (1..64).chain((64..len - 8).step_by(97)).chain(len - 8..len);
@@ -144,7 +144,7 @@ async fn what_may_change_may_change() {
         wire.read_exact(&mut answer).await.unwrap();
         assert_eq!(answer[0], 22, "{what}: a ServerHello");
         drop(wire);
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        world.heard.reported().await;
         world.heard.outcome().unwrap();
     }
 }

@@ -11,7 +11,7 @@
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use outlast_pki::ObjectIdentifier;
 use outlast_pki::certificate::Certificate;
@@ -91,15 +91,7 @@ struct Suite {
 }
 
 fn suite() -> Option<Suite> {
-    let folder = std::env::var_os("OUTLAST_VECTORS").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors"),
-        PathBuf::from,
-    );
-    let folder = folder.join("pkits-ml-dsa-65");
-    if !folder.is_dir() {
-        eprintln!("skipped: vectors not present");
-        return None;
-    }
+    let folder = outlast_testing::vectors("pkits-ml-dsa-65")?;
     let mut certificates = BTreeMap::new();
     let mut unread = Vec::new();
     for (name, bytes) in files(&folder.join("certs")) {

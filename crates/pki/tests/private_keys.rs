@@ -14,17 +14,7 @@ use outlast_pki::object::{self, Kind, Object};
 
 /// The examples of RFC 9881, appendix C, if they are there.
 fn examples() -> Option<PathBuf> {
-    let place = std::env::var_os("OUTLAST_VECTORS")
-        .map_or_else(
-            || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors"),
-            PathBuf::from,
-        )
-        .join("rfc9881");
-    if !place.is_dir() {
-        eprintln!("skipped: the examples of RFC 9881 are not there (OUTLAST_VECTORS)");
-        return None;
-    }
-    Some(place)
+    outlast_testing::vectors("rfc9881")
 }
 
 fn read(place: &std::path::Path, name: &str) -> Result<PrivateKey, KeyError> {

@@ -11,7 +11,7 @@
 #[path = "common/authority.rs"]
 mod authority;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use authority::{Authority, DAY, Plan, START, YEAR, plan};
 use der::asn1::{Ia5String, Null, OctetString};
@@ -23,6 +23,7 @@ use outlast_pki::validate::{
     Identity, MAX_DISTRIBUTION_POINTS, MAX_INTERMEDIATES, MAX_POLICIES, MAX_SIGNATURES, Material,
     Options, Refusal, Revocation, Rule, validate,
 };
+use outlast_testing::PATIENCE;
 use proptest::prelude::*;
 use x509_cert::ext::pkix::certpolicy::PolicyInformation;
 use x509_cert::ext::pkix::constraints::name::GeneralSubtree;
@@ -502,10 +503,8 @@ fn signatures_are_limited() {
     let sub = plan(SPEC, "Sub").ca(None).issue(Some(&root));
     let leaf = plan(SPEC, "leaf").issue(Some(&sub));
     let mut all: Vec<_> = decoys.iter().collect();
-    let begin = Instant::now();
     let outcome = run(&leaf, &all, &[&root], &Options::at(NOW));
     assert_eq!(rule(outcome), Rule::Limit("too many signatures to verify"));
-    assert!(begin.elapsed() < Duration::from_secs(5));
     // The one that fits by its key identifier is found all the same.
     all.push(&sub);
     assert!(run(&leaf, &all, &[&root], &Options::at(NOW)).is_ok());
@@ -552,7 +551,8 @@ fn policies_cost_no_more_than_a_graph() {
     let begin = Instant::now();
     let options = Options { explicit_policy: true, ..Options::at(NOW) };
     let (_, policies) = run(&leaf, &all, &[&root], &options).unwrap();
-    assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+    // A tree that grows by its square would take days.
+    assert!(begin.elapsed() < PATIENCE, "{:?}", begin.elapsed());
     assert!(policies.contains(&policy(0)) && !policies.contains(&policy(half)), "{policies:?}");
     let too_many =
         plan(SPEC, "leaf").with("2.5.29.32", true, &list(MAX_POLICIES + 1)).issue(Some(&root));

@@ -73,7 +73,7 @@ fetch_ocsp() {
     local url
     url=$("$openssl" x509 -in "$leaf" -noout -ocsp_uri | head -n 1)
     [ -n "$url" ] || { echo "the leaf names no responder"; return 1; }
-    ocsp -no_proxy '*' -nonce -timeout 20 -url "$url" || return 1
+    ocsp -no_proxy '*' -nonce -timeout 120 -url "$url" || return 1
 }
 
 passed=0 failed=0

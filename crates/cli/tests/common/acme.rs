@@ -1,5 +1,6 @@
 //! ACME clients as their users have them: lego, certbot, Caddy.
 
+use outlast_testing::PATIENCE;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -160,7 +161,7 @@ pub struct Caddy {
 impl Caddy {
     /// Waits until it serves a certificate for its name below `root`, as OpenSSL sees it.
     pub fn wait(&self, openssl: &Path, root: &Path) {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + PATIENCE;
         let address = format!("127.0.0.1:{}", self.port);
         while Instant::now() < deadline {
             let mut client = super::peers::openssl(openssl, &["s_client", "-connect", &address]);

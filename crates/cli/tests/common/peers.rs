@@ -1,25 +1,10 @@
-//! The peers below `target/peers`, or where `OUTLAST_PEERS` says.
+//! The peers, and what their programs say.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-pub fn checkout() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
-
-/// A peer's folder, if it is installed.
-pub fn peer(name: &str) -> Option<PathBuf> {
-    let all = std::env::var_os("OUTLAST_PEERS")
-        .map_or_else(|| checkout().join("target/peers"), PathBuf::from);
-    let folder = all.join(name);
-    if folder.join(".stamp").exists() {
-        return Some(folder);
-    }
-    assert!(std::env::var_os("OUTLAST_REQUIRE_PEERS").is_none(), "{} is missing", folder.display());
-    eprintln!("skipped: {name} is not installed; run cargo xtask peers");
-    None
-}
+pub use outlast_testing::{checkout, peer};
 
 pub fn openssl(peer: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(peer.join("bin/openssl"));

@@ -16,6 +16,7 @@ use outlast_net::client_auth::ClientAuth;
 use outlast_net::door::{Door, ServerCertificate, Settings};
 use outlast_net::quic;
 use outlast_net::server::system_clock;
+use outlast_testing::PATIENCE;
 use rustls::RootCertStore;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -39,9 +40,6 @@ pub const PROTOCOL: &[u8] = b"matrix";
 
 /// The names below which each client has its own.
 pub const DOMAIN: &str = "matrix.test";
-
-/// How long a client is waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Roots and leaves of every kind.
 pub struct World {
@@ -218,7 +216,7 @@ impl Listener {
             if let Some(found) = self.recorder.found(name, count) {
                 return Ok(found);
             }
-            if begun.elapsed() > Duration::from_secs(10) {
+            if begun.elapsed() > PATIENCE {
                 return Err(format!("the listener saw no client that asked for {name}"));
             }
             tokio::time::sleep(Duration::from_millis(5)).await;

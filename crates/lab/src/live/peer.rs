@@ -166,7 +166,7 @@ mod tests {
     fn what_it_said_last_is_told() {
         let mut peer = shell("for i in 1 2 3 4 5 6 7 8 9 10; do echo line $i >&2; done; exit 3");
         let stop = AtomicBool::new(false);
-        let error = peer.hear(Duration::from_secs(20), &stop, &mut || Ok(())).unwrap_err();
+        let error = peer.hear(outlast_testing::PATIENCE, &stop, &mut || Ok(())).unwrap_err();
         let said = error.to_string();
         assert!(said.starts_with("the peer: ended (exit status: 3): line 3 / line 4"), "{said}");
         assert!(said.ends_with("line 10"), "{said}");
@@ -180,7 +180,7 @@ mod tests {
         let error = peer.hear(Duration::from_millis(100), &stop, &mut || Ok(())).unwrap_err();
         assert!(error.to_string().contains("said nothing"), "{error}");
         stop.store(true, Ordering::Relaxed);
-        let error = peer.hear(Duration::from_secs(20), &stop, &mut || Ok(())).unwrap_err();
+        let error = peer.hear(outlast_testing::PATIENCE, &stop, &mut || Ok(())).unwrap_err();
         assert!(matches!(error, LabError::Interrupted));
         assert!(peer.ended().is_none());
     }
@@ -190,7 +190,7 @@ mod tests {
         let mut peer = shell("read line; echo $line");
         peer.tell(&Line::Failed("told".into())).unwrap();
         let stop = AtomicBool::new(false);
-        let heard = peer.hear(Duration::from_secs(20), &stop, &mut || Ok(())).unwrap();
+        let heard = peer.hear(outlast_testing::PATIENCE, &stop, &mut || Ok(())).unwrap();
         assert!(matches!(heard, Line::Failed(text) if text == "told"));
     }
 }

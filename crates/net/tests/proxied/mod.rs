@@ -7,7 +7,6 @@ pub mod pki;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use outlast_net::client_auth::{ClientAuth, Mode};
 use outlast_net::door::{self, Door, ServerCertificate};
@@ -151,5 +150,5 @@ pub fn start(settings: Settings) -> (Proxy, SocketAddr) {
 
 /// Fails the test if it takes too long.
 pub async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), future).await.expect("it takes too long")
+    tokio::time::timeout(outlast_testing::PATIENCE, future).await.expect("it takes too long")
 }

@@ -4,7 +4,6 @@
 
 use std::io::Cursor;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use outlast_domain::seal::RootKey;
 use outlast_domain::work::Work;
@@ -15,6 +14,7 @@ use outlast_net::policy::Policy;
 use outlast_net::server::{PROTOCOLS, system_clock};
 use outlast_pki::pem;
 use outlast_store::memory::MemoryStore;
+use outlast_testing::PATIENCE;
 use rustls::client::{
     ClientSessionStore, Resumption, Tls12ClientSessionValue, Tls13ClientSessionValue,
 };
@@ -50,6 +50,15 @@ impl Heard {
         match self.outcome() {
             Some(Outcome::Failed(text)) => text,
             other => panic!("{other:?}"),
+        }
+    }
+
+    /// Waits until a handshake is reported.
+    pub async fn reported(&self) {
+        let begun = std::time::Instant::now();
+        while self.handshakes.lock().unwrap().is_empty() {
+            assert!(begun.elapsed() < PATIENCE, "no handshake was reported");
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     }
 }
@@ -162,7 +171,7 @@ impl World {
         }
         let mut answer = Vec::new();
         let reading = client.read_to_end(&mut answer);
-        tokio::time::timeout(Duration::from_secs(5), reading).await.expect("an end").unwrap();
+        tokio::time::timeout(PATIENCE, reading).await.expect("an end").unwrap();
         answer
     }
 }
@@ -193,7 +202,7 @@ pub async fn finish(
         if wire.write_all(&bytes).await.is_err() {
             break;
         }
-        let reading = tokio::time::timeout(Duration::from_secs(5), wire.read(&mut buffer));
+        let reading = tokio::time::timeout(PATIENCE, wire.read(&mut buffer));
         let read = reading.await.expect("no answer").unwrap();
         receive(client, &buffer[..read])?;
         let mut plain = [0; 16];

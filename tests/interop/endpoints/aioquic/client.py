@@ -57,7 +57,7 @@ async def run(host, port, roots, path, count=1):
         return clients[-1]
 
     configuration = QuicConfiguration(
-        is_client=True, alpn_protocols=H3_ALPN, cafile=roots, server_name="localhost", idle_timeout=10
+        is_client=True, alpn_protocols=H3_ALPN, cafile=roots, server_name="localhost", idle_timeout=120
     )
     found = {}
     try:

@@ -62,7 +62,7 @@ var groups = map[string]tls.CurveID{
 var versions = map[string]uint16{"TLSv1.2": tls.VersionTLS12, "TLSv1.3": tls.VersionTLS13}
 
 const (
-	patience = 20 * time.Second
+	patience = 2 * time.Minute
 	atOnce   = 4
 )
 

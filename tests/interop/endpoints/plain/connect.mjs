@@ -9,7 +9,7 @@ const [address, servername, ca] = process.argv.slice(2);
 const [host, port] = address.split(':');
 const print = (result) => console.log(JSON.stringify(result));
 
-const connection = tls.connect({ host, port: Number(port), servername, ca: readFileSync(ca), timeout: 20_000 });
+const connection = tls.connect({ host, port: Number(port), servername, ca: readFileSync(ca), timeout: 120_000 });
 connection.on('secureConnect', () => {
   connection.write(`GET /healthz HTTP/1.1\r\nHost: ${servername}\r\nConnection: close\r\n\r\n`);
   print({

@@ -13,7 +13,7 @@ def main(address, name, ca):
     host, port = address.rsplit(":", 1)
     context = ssl.create_default_context(cafile=ca)
     try:
-        with socket.create_connection((host, int(port)), timeout=20) as plain:
+        with socket.create_connection((host, int(port)), timeout=120) as plain:
             with context.wrap_socket(plain, server_hostname=name) as connection:
                 connection.sendall(f"GET /healthz HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n".encode())
                 while connection.recv(512):

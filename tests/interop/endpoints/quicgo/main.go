@@ -58,10 +58,10 @@ func get(found *report) error {
 	}
 	transport := &http3.Transport{
 		TLSClientConfig: config,
-		QUICConfig:      &quic.Config{HandshakeIdleTimeout: 5 * time.Second},
+		QUICConfig:      &quic.Config{HandshakeIdleTimeout: 2 * time.Minute},
 	}
 	defer transport.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, "GET", "https://"+os.Args[1]+"/healthz", nil)
 	if err != nil {

@@ -35,7 +35,7 @@ func tlsClient(arguments []string) error {
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: config}, Timeout: 20 * time.Second}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: config}, Timeout: 2 * time.Minute}
 	response, err := client.Get(flags.Arg(0))
 	if err != nil {
 		return err

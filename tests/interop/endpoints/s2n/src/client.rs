@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use crate::socket::Socket;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What went wrong, and the alert that the server sent.
 struct Failure {
