@@ -1,11 +1,6 @@
 //! Our logs read by Go's `sumdb/tlog`, `sumdb/note`, `transparency-dev/formats` and `crypto/mldsa`, and theirs by us: see
 //! `tests/interop/tlog/go`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test may fail and print"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail and print")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,20 +16,7 @@ use outlast_tlog::{CompactRange, Hash, Signer, VerifierKey, hash};
 const ORIGIN: &str = "log.example/audit";
 
 fn peer() -> Option<PathBuf> {
-    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let all = std::env::var_os("OUTLAST_PEERS")
-        .map_or_else(|| checkout.join("target/peers"), PathBuf::from);
-    let program = all.join("go127/bin/tlog-check");
-    if program.exists() {
-        return Some(program);
-    }
-    assert!(
-        std::env::var_os("OUTLAST_REQUIRE_PEERS").is_none(),
-        "{} is missing",
-        program.display()
-    );
-    eprintln!("skipped: go127 is not installed; run cargo xtask peers");
-    None
+    Some(outlast_testing::peer("go127")?.join("bin/tlog-check"))
 }
 
 /// Whether the program is content, and what it says.
