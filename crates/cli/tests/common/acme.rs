@@ -47,7 +47,8 @@ impl Site {
         let mut command = Command::new(peer.join("bin/lego"));
         command.env("LEGO_CA_CERTIFICATES", &self.ca).arg("--path").arg(self.folder.join("lego"));
         command.args(["--server", &self.directory, "--accept-tos", "--email", "a@example.com"]);
-        command.args(["--eab", "--kid", &self.binding.0, "--hmac", &self.binding.1]);
+        command.args(["--eab", "--kid", &self.binding.0]);
+        command.arg(format!("--hmac={}", self.binding.1));
         command.args(["--domains", domain]);
         match challenge {
             Challenge::Http => {
@@ -92,7 +93,9 @@ impl Site {
     pub fn certbot_new(&self, peer: &Path, domain: &str, challenge: Challenge) -> Command {
         let mut command = self.certbot(peer, "certonly");
         command.args(["--agree-tos", "--email", "b@example.com", "--domain", domain]);
-        command.args(["--eab-kid", &self.binding.0, "--eab-hmac-key", &self.binding.1]);
+        // One key in 64 begins with a hyphen, as an option does.
+        command.args(["--eab-kid", &self.binding.0]);
+        command.arg(format!("--eab-hmac-key={}", self.binding.1));
         if challenge == Challenge::Dns {
             let hook = hook().display().to_string();
             command.args(["--manual", "--preferred-challenges", "dns", "--manual-auth-hook"]);
