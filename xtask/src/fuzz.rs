@@ -64,7 +64,7 @@ pub fn run(root: &Path, plan: &Plan) -> Result<(), String> {
         let outcome = if chosen.contains(name) {
             let runs = fuzz(root, &programs, name, Some(plan.seconds));
             runs.map(|runs| format!("{runs} runs in {} s, nothing found", plan.seconds))
-        } else if plan.others_read_seeds {
+        } else if plan.others_read_seeds && root.join("fuzz/seeds").join(name).is_dir() {
             fuzz(root, &programs, name, None).map(|runs| format!("{runs} seeds read"))
         } else {
             continue;
