@@ -87,6 +87,7 @@ pub fn adopt(
         }
         other => other?,
     };
+    let was_signed = last.is_some();
     let reached = last
         .map(|bytes| serde_json::from_slice::<Last>(bytes.expose()))
         .transpose()
@@ -94,6 +95,10 @@ pub fn adopt(
         .map_or(0, |last| last.sequence);
     let mut checkpoints = all::<Checkpoint>(work, CHECKPOINTS)?.into_iter().peekable();
     let keys = public_keys(work)?;
+    // Both came with the first checkpoint.
+    if !was_signed && (!keys.is_empty() || checkpoints.peek().is_some()) {
+        return audit("the record of the last checkpoint is missing".into());
+    }
     let mut found =
         Adopted { events: 0, checkpoints: 0, chain: hex::encode(chain::START), last: None };
     let (mut link, mut edge, mut range) = (chain::START, Edge::empty(), CompactRange::default());
@@ -214,3 +219,6 @@ fn all<T: serde::de::DeserializeOwned>(
 fn audit<T>(what: String) -> Result<T, Fault> {
     Err(Fault::Audit(what))
 }
+
+#[cfg(test)]
+mod tests;
