@@ -477,6 +477,7 @@ fn a_primary_region_moves_if_both_keys_allow_it() {
 #[test]
 fn nobody_locks_a_key_up_by_accident() {
     let fixture = Fixture::new();
+    fixture.user(ACCOUNT, "nobody", &[]);
     let key = fixture.key(json!({}));
     let put = |policy: &str, bypass: bool| {
         let body = json!({

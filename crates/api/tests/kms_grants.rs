@@ -375,6 +375,9 @@ fn grants_are_listed_in_pages_and_by_whom_they_concern() {
     let fixture = Fixture::new();
     let key = fixture.key(json!({}));
     let mine = arn("admin");
+    for name in ["a", "b"] {
+        fixture.user(ACCOUNT, name, &[]);
+    }
     for number in 0..5 {
         let grantee = if number < 3 { arn("a") } else { arn("b") };
         let body = grant(&key, &grantee, &["Encrypt"]);

@@ -112,6 +112,7 @@ fn other_accounts_issue_by_the_shareable_templates_only() {
 #[test]
 fn a_policy_has_the_form_that_can_be_shared() {
     let fixture = Fixture::new();
+    fixture.user(OTHER_ACCOUNT, "clerk", &[]);
     let arn = root(&fixture, EC);
     let template = template_arn("EndEntityCertificate");
     let sub = template_arn("SubordinateCACertificate_PathLen1");

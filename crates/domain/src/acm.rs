@@ -14,6 +14,7 @@ pub mod search;
 pub mod tags;
 
 pub use leaf::{Issuers, default_key, template_arn};
+pub(crate) use renew::SERVICE_ROLE;
 use serde::{Deserialize, Serialize};
 
 use crate::arn::Scope;

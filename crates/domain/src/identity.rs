@@ -9,6 +9,7 @@ pub mod action;
 pub mod directory;
 pub mod principal;
 pub mod session;
+pub mod unique;
 
 pub use access::{Caller, Denied, Permit, PolicyCache, authorize};
 pub use directory::{

@@ -17,6 +17,8 @@ mod question;
 mod sharing;
 mod value;
 
+use std::collections::BTreeMap;
+
 pub use decision::{Decision, decide};
 pub use keys::{KEYS, KeyKind, KeyRow, Set};
 pub use question::{Caller, ConditionKeys, Question};
@@ -90,6 +92,39 @@ impl Policy {
     /// What the document was read as.
     pub fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// ARNs of the users, roles and sessions that it names.
+    pub fn principals(&self) -> impl Iterator<Item = &str> {
+        self.named().filter_map(|principal| match principal {
+            Principal::Arn { name, .. } => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Names of the services that it names.
+    pub fn services(&self) -> impl Iterator<Item = &str> {
+        self.named().filter_map(|principal| match principal {
+            Principal::Service(name) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
+    fn named(&self) -> impl Iterator<Item = &Principal> {
+        let listed = self.statements.iter().filter_map(|statement| statement.principals.as_ref());
+        listed.flat_map(|listed| &listed.items)
+    }
+
+    /// The same for those only who have these unique ids, by ARN.
+    pub fn bound(mut self, ids: &BTreeMap<String, String>) -> Self {
+        let listed =
+            self.statements.iter_mut().filter_map(|statement| statement.principals.as_mut());
+        for principal in listed.flat_map(|listed| &mut listed.items) {
+            if let Principal::Arn { name, id } = principal {
+                *id = ids.get(name).cloned();
+            }
+        }
+        self
     }
 
     /// Whether a condition asks for this key, given in lower case.

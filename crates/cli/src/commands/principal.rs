@@ -329,7 +329,8 @@ fn policy(policy: &Policy) -> Result<Outcome, Failure> {
             let mut work = data.service.work(system_clock());
             let (policies, trust) = if named.role {
                 let role = Role::find(&mut work, &named.account, &named.name).map_err(failure)?;
-                (role.policies, Some(role.trust))
+                let trust = role.shown_trust(&mut work).map_err(|fault| failure(fault.into()))?;
+                (role.policies, Some(trust))
             } else {
                 let user = User::find(&mut work, &named.account, &named.name).map_err(failure)?;
                 (user.policies, None)

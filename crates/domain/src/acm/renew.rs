@@ -289,7 +289,7 @@ fn shared<A: Action>(
         conditions.set("acm-pca:TemplateArn", template_arn());
     }
     let policies = PolicyCache::default();
-    let caller = Caller::service_linked_role(account, ROLE, ROLE_POLICY, &policies)?;
+    let caller = Caller::service_linked_role(account, SERVICE_ROLE, ROLE_POLICY, &policies)?;
     let access = Access {
         caller: &caller,
         conditions: &conditions,
@@ -305,7 +305,8 @@ fn shared<A: Action>(
 }
 
 /// AWS's name of the role, with its path.
-const ROLE: &str = "aws-service-role/acm.amazonaws.com/AWSServiceRoleForCertificateManager";
+pub(crate) const SERVICE_ROLE: &str =
+    "aws-service-role/acm.amazonaws.com/AWSServiceRoleForCertificateManager";
 /// AWS's policy of the role (`CertificateManagerServiceRolePolicy`).
 const ROLE_POLICY: &str = r#"{
     "Version": "2012-10-17",

@@ -14,6 +14,7 @@ use super::authority::Authority;
 use super::{CaError, access, find};
 use crate::Fault;
 use crate::arn::{Arn, Scope, is_account_id};
+use crate::identity::unique::{self, UniqueIds, Unresolved};
 use crate::identity::{Permit, PolicyCache, action};
 use crate::kms::Access;
 use crate::policy::{Kind, Policy};
@@ -48,6 +49,9 @@ pub fn is_shareable_template(arn: &str) -> bool {
 #[derive(Serialize, Deserialize)]
 struct Record {
     text: String,
+    /// Who is named there.
+    #[serde(default, skip_serializing_if = "UniqueIds::is_empty")]
+    principals: UniqueIds,
     /// Accounts that it names, besides the owner's.
     accounts: BTreeSet<String>,
 }
@@ -73,6 +77,10 @@ pub fn put(
         Policy::parse(text, Kind::Authority).map_err(|error| invalid(error.to_string()))?;
     let accounts = check(text, authority).map_err(invalid)?;
     check_sharing(&policy, authority).map_err(invalid)?;
+    let principals = unique::resolve(work, &policy).map_err(|error| match error {
+        Unresolved::Fault(fault) => CaError::Fault(fault),
+        Unresolved::Unknown(_) => invalid(error.to_string()),
+    })?;
     let conditions = access::conditions(access.conditions, authority);
     let account = authority.scope().account.as_str();
     for action in ["acm-pca:PutPolicy", "acm-pca:DeletePolicy"] {
@@ -92,12 +100,12 @@ pub fn put(
         let shared = Shared { arn: authority.arn() };
         work.put(&shared_place(account, authority.scope(), authority.id()), &shared)?;
     }
-    let record = Record { text: text.to_owned(), accounts };
+    let record = Record { text: text.to_owned(), principals, accounts };
     work.put(&place(authority.scope(), authority.id()), &record)?;
     Ok(policy)
 }
 
-/// The text of an authority's policy.
+/// An authority's policy as it is shown: those whom it names and who are no longer there by their unique ids.
 pub fn text(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -106,9 +114,10 @@ pub fn text(
     permit.opens(&authority.arn())?;
     authority.require_not_deleted()?;
     let found = work.get::<Record>(&place(authority.scope(), authority.id()))?;
-    found.map(|record| record.text).ok_or_else(|| {
+    let found = found.ok_or_else(|| {
         CaError::NotFound(format!("The certificate authority {} has no policy.", authority.arn()))
-    })
+    })?;
+    Ok(unique::shown_policy(work, &found.text, &found.principals)?)
 }
 
 /// Takes an authority's policy away, if it has one.
@@ -152,7 +161,7 @@ pub(super) fn parsed(
 ) -> Result<Option<Arc<Policy>>, CaError> {
     let place = place(authority.scope(), authority.id());
     let Some(record) = work.get::<Record>(&place)? else { return Ok(None) };
-    Ok(Some(cache.parse(Kind::Authority, &record.text, &place)?))
+    Ok(Some(cache.bound(Kind::Authority, &record.text, &record.principals, &place)?))
 }
 
 /// Forgets the policy of an authority.

@@ -9,6 +9,7 @@ use lru::LruCache;
 
 use super::action::{self, Action};
 use super::principal::{Identity, Principal};
+use super::unique::UniqueIds;
 use crate::acme;
 use crate::arn::Arn;
 use crate::ca::{Authority, CaError, permission};
@@ -121,7 +122,7 @@ pub struct Denied {
 }
 
 /// Parsed policies by their text: a request reads several, and they seldom change.
-pub struct PolicyCache(Mutex<LruCache<(Kind, String), Arc<Policy>>>);
+pub struct PolicyCache(Mutex<LruCache<(Kind, String, UniqueIds), Arc<Policy>>>);
 
 impl Default for PolicyCache {
     fn default() -> Self {
@@ -133,13 +134,24 @@ impl Default for PolicyCache {
 impl PolicyCache {
     /// The policy that was stored as `text`, in the record `place`.
     pub fn parse(&self, kind: Kind, text: &str, place: &str) -> Result<Arc<Policy>, Fault> {
-        let key = (kind, text.to_owned());
+        self.bound(kind, text, &UniqueIds::new(), place)
+    }
+
+    /// The same for a policy that names principals, with the unique ids that were stored with it.
+    pub fn bound(
+        &self,
+        kind: Kind,
+        text: &str,
+        ids: &UniqueIds,
+        place: &str,
+    ) -> Result<Arc<Policy>, Fault> {
+        let key = (kind, text.to_owned(), ids.clone());
         if let Some(policy) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(policy.clone());
         }
         // It was valid when it was stored.
         let policy = Policy::parse(text, kind).map_err(|_| Fault::Damaged(place.to_owned()))?;
-        let policy = Arc::new(policy);
+        let policy = Arc::new(policy.bound(ids));
         self.0.lock().unwrap_or_else(PoisonError::into_inner).put(key, policy.clone());
         Ok(policy)
     }

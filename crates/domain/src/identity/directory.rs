@@ -6,6 +6,7 @@ use outlast_crypto::Secret;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::unique::{self, UniqueIds, Unresolved, shown_policy};
 use crate::arn::is_account_id;
 use crate::policy::{Kind, Policy};
 use crate::work::{Page, Work};
@@ -101,6 +102,9 @@ pub struct Role {
     pub created_ms: i64,
     /// Trust policy: who may assume it.
     pub trust: String,
+    /// Who is named there.
+    #[serde(default, skip_serializing_if = "UniqueIds::is_empty")]
+    pub trusted: UniqueIds,
     /// Inline policies by name.
     pub policies: BTreeMap<String, String>,
     /// Tags.
@@ -266,10 +270,15 @@ impl User {
 impl Role {
     /// Replaces the trust policy.
     pub fn put_trust(mut self, work: &mut Work<'_>, text: &str) -> Result<Self, IdentityError> {
-        check_document(text, Kind::Trust)?;
+        self.trusted = check_trust(work, text)?;
         text.clone_into(&mut self.trust);
         self.save(work)?;
         Ok(self)
+    }
+
+    /// The trust policy as it is shown: those whom it names and who are no longer there by their unique ids.
+    pub fn shown_trust(&self, work: &mut Work<'_>) -> Result<String, Fault> {
+        shown_policy(work, &self.trust, &self.trusted)
     }
 
     /// Deletes the role; its sessions end at once, because each request looks for it.
@@ -311,7 +320,7 @@ pub fn create_role(
     max_session_seconds: i64,
 ) -> Result<Role, IdentityError> {
     check_place(account, name)?;
-    check_document(trust, Kind::Trust)?;
+    let trusted = check_trust(work, trust)?;
     if !limits::MAX_SESSION_SECONDS.contains(&max_session_seconds) {
         return Err(IdentityError::Invalid(
             "the longest session of a role must be between 3600 and 43200 seconds".into(),
@@ -326,6 +335,7 @@ pub fn create_role(
         id: ids::base32("AROA", 17)?,
         created_ms: work.now_ms(),
         trust: trust.to_owned(),
+        trusted,
         policies: BTreeMap::new(),
         tags: BTreeMap::new(),
         max_session_seconds,
@@ -422,10 +432,20 @@ fn check_name(name: &str) -> Result<(), IdentityError> {
     )))
 }
 
-fn check_document(text: &str, kind: Kind) -> Result<(), IdentityError> {
+fn check_document(text: &str, kind: Kind) -> Result<Policy, IdentityError> {
     Policy::parse(text, kind)
-        .map(|_| ())
         .map_err(|error| IdentityError::Invalid(format!("the policy is not valid: {error}")))
+}
+
+/// A trust policy must be one, and whom it names must exist.
+fn check_trust(work: &mut Work<'_>, text: &str) -> Result<UniqueIds, IdentityError> {
+    let policy = check_document(text, Kind::Trust)?;
+    unique::resolve(work, &policy).map_err(|error| match error {
+        Unresolved::Fault(fault) => IdentityError::Fault(fault),
+        Unresolved::Unknown(_) => {
+            IdentityError::Invalid(format!("the policy is not valid: {error}"))
+        }
+    })
 }
 
 fn place<P: Entry>(account: &str, name: &str) -> String {

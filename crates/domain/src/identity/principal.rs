@@ -63,6 +63,13 @@ impl Principal {
         }
     }
 
+    /// Unique id of the user, or of the session's role.
+    pub fn principal_id(&self) -> &str {
+        match &self.identity {
+            Identity::User { id, .. } | Identity::Session { role_id: id, .. } => id,
+        }
+    }
+
     /// Name of the user; sessions have none.
     pub fn user_name(&self) -> &str {
         match &self.identity {

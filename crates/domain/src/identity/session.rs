@@ -97,7 +97,7 @@ pub fn authorize_assume<A: Action>(
     action: A,
     role: &Role,
 ) -> Result<Permit<A>, AssumeError> {
-    let trust = cache.parse(Kind::Trust, &role.trust, &role.arn())?;
+    let trust = cache.bound(Kind::Trust, &role.trust, &role.trusted, &role.arn())?;
     Ok(caller.decide(Some(&trust), &role.account, false, conditions, action, &role.arn())?)
 }
 
@@ -121,7 +121,7 @@ pub fn trusts_service(
     asked: &ServiceRequest<'_>,
 ) -> Result<bool, Fault> {
     let arn = role.arn();
-    let trust = cache.parse(Kind::Trust, &role.trust, &arn)?;
+    let trust = cache.bound(Kind::Trust, &role.trust, &role.trusted, &arn)?;
     let mut keys = ConditionKeys::new();
     keys.set_time(asked.now_ms);
     keys.set("sts:SourceIdentity", asked.source_identity);
@@ -237,6 +237,10 @@ fn long_term(
         let Some(user) = present(User::find(work, &key.account, &key.user))? else {
             return Ok(None);
         };
+        // A user that was deleted and made again is another one.
+        if user.id != key.user_id {
+            return Ok(None);
+        }
         (parse_all(cache, &user.policies, &user.arn())?, user.tags)
     } else {
         let text = directory::ADMINISTRATOR;

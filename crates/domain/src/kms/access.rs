@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::grant::{self, Grant, Way};
 use super::record::Key;
 use super::{EncryptionContext, KmsError, alias, usage};
+use crate::Fault;
 use crate::identity::action::{self, Action};
+use crate::identity::unique::{self, UniqueIds, Unresolved};
 use crate::identity::{Caller, Permit, PolicyCache};
 use crate::policy::{ConditionKeys, Kind, Policy};
 use crate::work::Work;
@@ -124,8 +126,25 @@ pub fn check_policy(
     }
 }
 
-/// The text of a key's policy.
-pub fn policy_text(key: &Key) -> String {
+/// A key's policy as it is shown: those whom it names and who are no longer there by their unique ids.
+pub fn shown_policy(work: &mut Work<'_>, key: &Key) -> Result<String, Fault> {
+    unique::shown_policy(work, &policy_text(key), &key.record.principals)
+}
+
+/// Finds everybody whom a key policy names: they must exist.
+pub(super) fn resolve(work: &mut Work<'_>, text: Option<&str>) -> Result<UniqueIds, KmsError> {
+    let Some(text) = text else { return Ok(UniqueIds::new()) };
+    let policy = Policy::parse(text, Kind::Key)
+        .map_err(|error| KmsError::MalformedPolicy(error.to_string()))?;
+    unique::resolve(work, &policy).map_err(|error| match error {
+        Unresolved::Fault(fault) => fault.into(),
+        Unresolved::Unknown(_) => KmsError::MalformedPolicy(
+            "Policy contains a statement with one or more invalid principals.".into(),
+        ),
+    })
+}
+
+fn policy_text(key: &Key) -> String {
     key.record.policy.clone().unwrap_or_else(|| default_policy(key.account()))
 }
 
@@ -138,12 +157,13 @@ pub fn put_policy(
 ) -> Result<(), KmsError> {
     permit.opens(&key.arn())?;
     key.require_kept()?;
+    key.record.principals = resolve(work, Some(&text))?;
     key.record.policy = Some(text);
     Ok(key.save(work)?)
 }
 
 fn policy_of(cache: &PolicyCache, key: &Key) -> Result<Arc<Policy>, KmsError> {
-    Ok(cache.parse(Kind::Key, &policy_text(key), &key.arn())?)
+    Ok(cache.bound(Kind::Key, &policy_text(key), &key.record.principals, &key.arn())?)
 }
 
 /// What policies can ask about the key and the request.

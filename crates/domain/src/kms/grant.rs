@@ -11,6 +11,7 @@ use super::access::Access;
 use super::record::Key;
 use super::{EncryptionContext, KmsError};
 use crate::arn::{Arn, Scope, is_account_id};
+use crate::identity::unique::{self, Unresolved};
 use crate::identity::{Caller, Denied, Permit, action};
 use crate::work::{Page, Work};
 use crate::{Fault, ids, limits};
@@ -58,12 +59,18 @@ pub struct Grant {
     /// ARN of who may use it.
     #[serde(default)]
     pub grantee: Option<String>,
+    /// Its unique id, a session's role's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    grantee_id: Option<String>,
     /// AWS service that may use it. There are none here; it is kept and shown.
     #[serde(default)]
     pub grantee_service: Option<String>,
     /// ARN of who may retire it.
     #[serde(default)]
     pub retiring: Option<String>,
+    /// Its unique id, a session's role's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retiring_id: Option<String>,
     /// AWS service that may retire it.
     #[serde(default)]
     pub retiring_service: Option<String>,
@@ -142,14 +149,15 @@ impl Grant {
     }
 
     fn is_for(&self, caller: &Caller) -> Option<Way> {
-        self.grantee.as_deref().and_then(|name| means(name, caller))
+        means(self.grantee.as_deref()?, self.grantee_id.as_deref(), caller)
     }
 
     /// How the grant lets the caller retire it.
     pub(super) fn retired_by(&self, caller: &Caller) -> Option<Way> {
         let uses = self.is_for(caller).filter(|_| self.operations.contains("RetireGrant"));
-        let retires = self.retiring.as_deref().and_then(|name| means(name, caller));
-        let issued = means(&self.issuer, caller);
+        let id = self.retiring_id.as_deref();
+        let retires = self.retiring.as_deref().and_then(|name| means(name, id, caller));
+        let issued = means(&self.issuer, None, caller);
         [uses, retires]
             .contains(&Some(Way::Direct))
             .then_some(Way::Direct)
@@ -221,7 +229,14 @@ pub fn create_grant(
             explicit: false,
         }));
     }
-    if let Some(same) = index::same(work, key, &new)? {
+    let grantee_id = resolve(work, new.grantee.as_deref())?;
+    let retiring_id = resolve(work, new.retiring.as_deref())?;
+    // What was made for others of the same names is not the same.
+    let is_same = |same: &Grant| {
+        let ids = [(&same.grantee_id, &grantee_id), (&same.retiring_id, &retiring_id)];
+        ids.iter().all(|(then, now)| then.is_none() || then == now)
+    };
+    if let Some(same) = index::same(work, key, &new)?.filter(is_same) {
         return Ok(same);
     }
     if index::count(work, key)? >= limits::MAX_GRANTS_PER_KEY {
@@ -237,8 +252,10 @@ pub fn create_grant(
         name: new.name,
         created_ms: work.now_ms(),
         grantee: new.grantee,
+        grantee_id,
         grantee_service: new.grantee_service,
         retiring: new.retiring,
+        retiring_id,
         retiring_service: new.retiring_service,
         issuer: format!("arn:aws:iam::{}:root", access.caller.principal.account),
         operations: new.operations,
@@ -246,6 +263,29 @@ pub fn create_grant(
         token: ids::hex::<32>()?,
     };
     index::write(work, key, &grant)?;
+    Ok(grant)
+}
+
+/// Finds who has the ARN in a grant: it must be somebody.
+fn resolve(work: &mut Work<'_>, arn: Option<&str>) -> Result<Option<String>, KmsError> {
+    let Some(arn) = arn else { return Ok(None) };
+    unique::resolve_one(work, arn).map_err(|error| match error {
+        Unresolved::Fault(fault) => fault.into(),
+        Unresolved::Unknown(_) => {
+            KmsError::InvalidArn(format!("ARN does not refer to a valid principal: {arn}"))
+        }
+    })
+}
+
+/// A grant as it is shown: those whom it names and who are no longer there by their unique ids.
+pub fn shown_grant(work: &mut Work<'_>, mut grant: Grant) -> Result<Grant, Fault> {
+    for (name, id) in
+        [(&mut grant.grantee, &grant.grantee_id), (&mut grant.retiring, &grant.retiring_id)]
+    {
+        if let Some(arn) = name {
+            *arn = unique::shown_principal(work, arn, id.as_deref())?;
+        }
+    }
     Ok(grant)
 }
 
@@ -272,14 +312,16 @@ fn is_covered(
 
 /// Lists the grants of a key, in order of id, beginning after the marker of the page before.
 pub fn grants(
-    work: &Work<'_>,
+    work: &mut Work<'_>,
     key: &Key,
     marker: Option<&str>,
     limit: usize,
     permit: &Permit<action::kms::ListGrants>,
 ) -> Result<Page<Grant>, KmsError> {
     permit.opens(&key.arn())?;
-    Ok(index::page(work, key, marker, limit)?)
+    let page = index::page(work, key, marker, limit)?;
+    let items = page.items.into_iter().map(|grant| shown_grant(work, grant));
+    Ok(Page { items: items.collect::<Result<_, _>>()?, next: page.next })
 }
 
 /// A grant of a key by its id.
@@ -302,7 +344,13 @@ pub fn retirable_grants(
     permit: &Permit<action::kms::ListRetirableGrants>,
 ) -> Result<Page<Grant>, KmsError> {
     permit.opens(retiring)?;
-    Ok(index::retirable(work, scope, retiring, marker, limit)?)
+    let page = index::retirable(work, scope, retiring, marker, limit)?;
+    // Who had that name before may have been another.
+    let id = unique::unique_id(work, retiring)?;
+    let is_meant = |grant: &Grant| grant.retiring_id.is_none() || grant.retiring_id == id;
+    let items = page.items.into_iter().filter(is_meant);
+    let items = items.map(|grant| shown_grant(work, grant)).collect::<Result<_, _>>()?;
+    Ok(Page { items, next: page.next })
 }
 
 /// Deletes a grant: what was allowed by it no longer is.
@@ -409,6 +457,14 @@ fn check(key: &Key, new: &NewGrant) -> Result<(), KmsError> {
                 .into(),
         ));
     }
+    for name in [&new.grantee_service, &new.retiring_service].into_iter().flatten() {
+        if !unique::is_service(name) {
+            return Err(KmsError::Validation(format!(
+                "{} is not the name of a service.",
+                shorten(name)
+            )));
+        }
+    }
     if let Some(name) = new.operations.iter().find(|name| !is_of(name, key)) {
         return Err(KmsError::Validation(format!(
             "The operation {name} is not supported by a key of type {} and usage {}.",
@@ -463,9 +519,11 @@ fn is_principal(name: &str) -> bool {
 }
 
 /// How `name` means the caller: as itself, as its role, or as one of its account.
-fn means(name: &str, caller: &Caller) -> Option<Way> {
+/// Who was deleted and made again is not who was meant.
+fn means(name: &str, id: Option<&str>, caller: &Caller) -> Option<Way> {
     let principal = &caller.principal;
-    if name == principal.arn() || principal.role_arn().as_deref() == Some(name) {
+    let has_name = name == principal.arn() || principal.role_arn().as_deref() == Some(name);
+    if has_name && id.is_none_or(|id| id == principal.principal_id()) {
         return Some(Way::Direct);
     }
     (name == format!("arn:aws:iam::{}:root", principal.account)).then_some(Way::Account)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use outlast_crypto::keys::{KeySpec, KeyUsage};
 
 use super::record::{Key, Material, Origin, Record, Regions, place, prefix};
-use super::{KmsError, alias};
+use super::{KmsError, access, alias};
 use crate::arn::{Arn, Scope};
 use crate::identity::{Permit, action};
 use crate::work::{Page, Work};
@@ -60,6 +60,7 @@ pub fn create(
         material_id,
         tags: new.tags,
         origin: new.origin,
+        principals: access::resolve(work, new.policy.as_deref())?,
         policy: new.policy,
         rotation: None,
         regions,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::KmsError;
 use crate::Fault;
 use crate::arn::Scope;
+use crate::identity::unique::UniqueIds;
 use crate::work::Work;
 
 /// A key as stored, without its material.
@@ -29,6 +30,9 @@ pub(super) struct Record {
     /// Key policy; absent for the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) policy: Option<String>,
+    /// Who is named there.
+    #[serde(default, skip_serializing_if = "UniqueIds::is_empty")]
+    pub(super) principals: UniqueIds,
     /// Every material, oldest first. Records of the first version have one, which is not listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) materials: Vec<Material>,

@@ -67,6 +67,7 @@ pub fn replicate(
     let mut record = key.record.clone();
     record.description = new.description;
     record.tags = new.tags;
+    record.principals = super::access::resolve(work, new.policy.as_deref())?;
     record.policy = new.policy;
     record.enabled = true;
     record.created_ms = work.now_ms();

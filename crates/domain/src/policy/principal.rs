@@ -13,7 +13,12 @@ pub(super) enum Principal {
     /// An account, by its id or as `arn:aws:iam::account:root`.
     Account(String),
     /// A user, a role or a session.
-    Arn(String),
+    Arn {
+        /// Its ARN.
+        name: String,
+        /// Its unique id when the document was stored, a session's role's; unknown in what earlier builds have stored.
+        id: Option<String>,
+    },
     /// A service, by its name such as `acm-acme.amazonaws.com`.
     Service(String),
     /// A federated or a canonical user: none of our callers.
@@ -52,7 +57,7 @@ impl Principal {
             ("iam", ["root"]) => Ok(Self::Account(arn.account.to_owned())),
             ("iam", ["user" | "role", _, ..])
             | ("sts", ["assumed-role", _, _] | ["federated-user", _]) => {
-                Ok(Self::Arn(text.to_owned()))
+                Ok(Self::Arn { name: text.to_owned(), id: None })
             }
             _ => Err(WRONG),
         }
@@ -62,7 +67,7 @@ impl Principal {
     pub fn account(&self) -> Option<&str> {
         match self {
             Self::Account(account) => Some(account),
-            Self::Arn(arn) => Arn::parse(arn).map(|arn| arn.account),
+            Self::Arn { name, .. } => Arn::parse(name).map(|arn| arn.account),
             Self::Everyone | Self::Service(_) | Self::Elsewhere => None,
         }
     }
@@ -73,10 +78,15 @@ impl Principal {
             Self::Account(account) if account != caller.account => Match::No,
             Self::Account(_) if caller.is_root => Match::Direct,
             Self::Account(_) => Match::Account,
-            Self::Arn(arn) if arn == caller.arn || caller.role_arn == Some(arn) => Match::Direct,
+            Self::Arn { name, id }
+                if (name == caller.arn || caller.role_arn == Some(name))
+                    && caller.has_id(id.as_deref()) =>
+            {
+                Match::Direct
+            }
             // A service that acts for itself has its name in the place of an ARN.
             Self::Service(name) if name == caller.arn => Match::Direct,
-            Self::Arn(_) | Self::Service(_) | Self::Elsewhere => Match::No,
+            Self::Arn { .. } | Self::Service(_) | Self::Elsewhere => Match::No,
         }
     }
 }
@@ -93,7 +103,8 @@ pub(super) fn outside(listed: &[Principal], caller: Caller<'_>) -> Match {
     let lists = |wanted: &str| {
         listed.iter().any(|principal| match principal {
             Principal::Everyone => true,
-            Principal::Arn(name) | Principal::Service(name) => name == wanted,
+            Principal::Arn { name, id } => name == wanted && caller.has_id(id.as_deref()),
+            Principal::Service(name) => name == wanted,
             Principal::Account(_) | Principal::Elsewhere => false,
         })
     };

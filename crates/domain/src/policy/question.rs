@@ -27,6 +27,11 @@ impl<'a> Caller<'a> {
     fn service(&self) -> Option<&'a str> {
         (!self.arn.starts_with("arn:")).then_some(self.arn)
     }
+
+    /// Whether this is its unique id, or that of its role. Who has none is everybody of that name.
+    pub(super) fn has_id(&self, id: Option<&str>) -> bool {
+        id.is_none() || self.user_id.split(':').next() == id
+    }
 }
 
 /// One question.

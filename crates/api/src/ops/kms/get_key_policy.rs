@@ -49,6 +49,7 @@ impl Operation for GetKeyPolicy {
         }
         let key = own_key(call, action::kms::GetKeyPolicy, &input.key_id)?;
         call.authorize_key(action::kms::GetKeyPolicy, &key, None)?;
-        Ok(Output { policy: kms::policy_text(&key), policy_name: "default".to_owned() })
+        let policy = kms::shown_policy(&mut call.work, &key)?;
+        Ok(Output { policy, policy_name: "default".to_owned() })
     }
 }

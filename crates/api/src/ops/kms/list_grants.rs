@@ -69,7 +69,8 @@ impl Operation for ListGrants {
                 && is(&input.grantee_service_principal, &grant.grantee_service)
         };
         if let Some(id) = &input.grant_id {
-            let grant = Some(kms::find_grant(&mut call.work, &key, id)?).filter(wanted);
+            let grant = kms::find_grant(&mut call.work, &key, id)?;
+            let grant = Some(kms::shown_grant(&mut call.work, grant)?).filter(wanted);
             let grants = grant.map(|grant| GrantListEntry::new(key.scope(), grant));
             return Ok(Output {
                 grants: grants.into_iter().collect(),
@@ -77,7 +78,7 @@ impl Operation for ListGrants {
                 truncated: false,
             });
         }
-        let page = kms::grants(&call.work, &key, after.as_deref(), limit, &allowed)?;
+        let page = kms::grants(&mut call.work, &key, after.as_deref(), limit, &allowed)?;
         Ok(Output {
             grants: page
                 .items

@@ -97,7 +97,7 @@ impl Operation for ReplicateKey {
         metadata.enabled = false;
         Ok(Output {
             replica_key_metadata: metadata,
-            replica_policy: kms::policy_text(&replica),
+            replica_policy: kms::shown_policy(&mut call.work, &replica)?,
             replica_tags: replica
                 .tags()
                 .iter()

@@ -64,7 +64,11 @@ pub(super) fn erase(work: &mut Work<'_>, scope: &Scope, grant: &Grant) -> Result
         work.delete(&pointer);
     }
     if let Some(named) = named_place(scope, &grant.key_id, &NewGrant::like(grant)) {
-        work.delete(&named);
+        // A later one for others of the same names has its place.
+        let pointer = work.get::<Pointer>(&named)?;
+        if pointer.is_some_and(|pointer| pointer.grant_id == grant.id) {
+            work.delete(&named);
+        }
     }
     Ok(())
 }
