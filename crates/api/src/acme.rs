@@ -512,7 +512,10 @@ fn no_content(is_head: bool) -> Reply {
 
 /// What is answered without a commit, which would verify what was read: so it is verified here.
 fn current(work: &Work<'_>, error: AcmeError) -> AcmeError {
-    let by_records = matches!(error, AcmeError::Problem(_) | AcmeError::Fault(Fault::Damaged(_)));
+    let by_records = matches!(
+        error,
+        AcmeError::Problem(_) | AcmeError::Fault(Fault::Damaged(_) | Fault::Forged(_))
+    );
     match if by_records { work.is_current() } else { Ok(true) } {
         Ok(true) => error,
         Ok(false) => AcmeError::Fault(StoreError::Conflict.into()),

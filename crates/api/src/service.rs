@@ -21,7 +21,7 @@ use outlast_domain::policy::ConditionKeys;
 use outlast_domain::seal::RootKey;
 use outlast_domain::settings::Settings;
 use outlast_domain::work::Work;
-use outlast_domain::{Fault, ids};
+use outlast_domain::{Fault, ids, register};
 use outlast_store::cache::CachedStore;
 use outlast_store::{Store, StoreError, Transaction};
 
@@ -269,8 +269,12 @@ impl Service {
     pub fn new(store: Arc<dyn Store>, root: RootKey) -> Self {
         let revocation = plain::State::default();
         let trail = trail::State::default();
-        let store: Arc<dyn Store> =
-            Arc::new(watched::Watched::new(store, revocation.changes.clone(), trail.guard.clone()));
+        let watches = watched::Watches {
+            changes: revocation.changes.clone(),
+            guard: trail.guard.clone(),
+            stamps: root.stamps().clone(),
+        };
+        let store: Arc<dyn Store> = Arc::new(watched::Watched::new(store, watches));
         Self {
             store: Arc::new(CachedStore::new(store.clone())),
             fresh: store,
@@ -280,6 +284,21 @@ impl Service {
             settings: RwLock::default(),
             revocation,
             trail,
+        }
+    }
+
+    /// Learns from the new audit events which records are the newest, also those that other processes have written: an
+    /// older one that is put back is refused.
+    pub fn follow_events(&self, now_ms: i64) -> Result<(), Fault> {
+        let mut work = self.work(now_ms);
+        register::follow(&mut work)?;
+        if !work.writes_anything() {
+            return Ok(());
+        }
+        match self.store.commit_and_wait(work.into_transaction(Vec::new())) {
+            // Another server on the same database was quicker.
+            Ok(()) | Err(StoreError::Conflict) => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -337,7 +356,12 @@ impl Service {
         if outcome.as_ref().is_err_and(ApiError::is_conflict) {
             outcome = attempt();
         }
-        outcome.map_err(|error| route.failure(&error))
+        outcome.map_err(|error| {
+            if let Some(fault) = &error.fault {
+                tracing::error!(operation = route.row.name, %fault, "a caller could not be found");
+            }
+            route.failure(&error)
+        })
     }
 
     /// Carries a request out, but for the commit.
@@ -474,7 +498,7 @@ impl Service {
 /// stale makes the request run again; a record that is missing because another call deleted it meanwhile is no
 /// damage.
 fn refused(work: &Work<'_>, route: Route, error: ApiError) -> ApiError {
-    let by_records = matches!(error.fault, None | Some(Fault::Damaged(_)));
+    let by_records = matches!(error.fault, None | Some(Fault::Damaged(_) | Fault::Forged(_)));
     match if by_records { work.is_current() } else { Ok(true) } {
         Ok(true) => error,
         Ok(false) => route.fault(StoreError::Conflict.into()),

@@ -340,8 +340,7 @@ fn a_revoked_certificate_is_revoked_at_its_ca() {
         let serial = text(&found["Serial"]).replace(':', "");
         let id = authority.rsplit('/').next().unwrap();
         let place = format!("ca/revoked/{ACCOUNT}/eu-west-1/{id}/{serial}");
-        let stored = fixture.store.read(&place).unwrap().unwrap();
-        let stored: Value = serde_json::from_slice(&stored.value).unwrap();
+        let stored = fixture.record(&place);
         assert_eq!(stored["reason"], at_ca);
         refused(&fixture, "RevokeCertificate", &body, "ConflictException");
         refused(&fixture, "RenewCertificate", &of(&arn), "ValidationException");

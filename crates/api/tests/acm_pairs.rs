@@ -14,7 +14,7 @@ mod certificates;
 mod common;
 
 use certificates::*;
-use common::{ACCOUNT, Fixture, NOW, allow, b64, code, policy, text, with};
+use common::{ACCOUNT, Fixture, NOW, allow, b64, code, policy, says, text, with};
 use outlast_pki::certificate::Certificate;
 use outlast_pki::pem;
 use outlast_store::{Store, Transaction};
@@ -190,10 +190,9 @@ fn a_look_at_the_store_names_what_does_not_belong_together() {
     );
     let none = place("certificate", "x/00000000-0000-4000-8000-000000000000");
     let text_of = |arn: &str| read(&place("text", arn));
-    let mut lonely: Value = serde_json::from_slice(&text_of(&paired)).unwrap();
+    let mut lonely: Value = says(&text_of(&paired));
     lonely.as_object_mut().unwrap().remove("paired");
-    let paired_record: Value =
-        serde_json::from_slice(&read(&place("certificate", &paired))).unwrap();
+    let paired_record = says(&read(&place("certificate", &paired)));
     let paired_key = text(&paired_record["paired"]["material"]);
     let paired_key = format!("{}/{paired_key}", place("material", &paired));
     let gone = |place: &str| (place.to_owned(), None);

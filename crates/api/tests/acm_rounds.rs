@@ -16,7 +16,6 @@ mod common;
 use certificates::*;
 use common::{Fixture, NOW, OTHER_ACCOUNT, Who, policy, text};
 use outlast_domain::limits::RENEWALS_PER_ROUND;
-use outlast_store::{Store, Transaction};
 use serde_json::{Value, json};
 
 const DAY: i64 = 86_400;
@@ -128,12 +127,9 @@ fn a_ca_that_is_not_active_is_seen_before_anything_is_made() {
     let arn = requested(&fixture, &authority, "a.example.com", json!({}));
     // No key can be made for this record.
     let at = place("certificate", &arn);
-    let mut record: Value =
-        serde_json::from_slice(&fixture.store.read(&at).unwrap().unwrap().value).unwrap();
+    let mut record = fixture.record(&at);
     record["details"]["key_algorithm"] = json!("RSA_1024");
-    let write = (at, Some(record.to_string().into_bytes()));
-    let transaction = Transaction { writes: vec![write], ..Transaction::default() };
-    fixture.store.commit_and_wait(transaction).unwrap();
+    fixture.put_record(&at, &record);
     fixture.advance(DAY);
     let refusal = acm(&fixture, "RenewCertificate", &of(&arn)).unwrap_err();
     assert_eq!(refusal.code, "InternalFailure");

@@ -12,8 +12,7 @@ mod common;
 
 use common::{ACCOUNT, Fixture, REGION, b64, code, policy};
 use outlast_domain::identity::{Entry, User};
-use outlast_store::{Store, Transaction};
-use serde_json::{Value, json};
+use serde_json::json;
 
 const ALLOW: &str =
     r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"kms:*","Resource":"*"}]}"#;
@@ -51,14 +50,9 @@ fn keys_that_change_behind_the_service_count_at_once() {
     let place = format!("kms/key/{ACCOUNT}/{REGION}/{key}");
     let encrypt = || fixture.kms("Encrypt", json!({ "KeyId": key, "Plaintext": b64(b"x") }));
     let set = |enabled: bool| {
-        let record = fixture.store.read(&place).unwrap().unwrap();
-        let mut value: Value = serde_json::from_slice(&record.value).unwrap();
+        let mut value = fixture.record(&place);
         value["enabled"] = enabled.into();
-        let transaction = Transaction {
-            writes: vec![(place.clone(), Some(value.to_string().into_bytes()))],
-            ..Transaction::default()
-        };
-        fixture.store.commit_and_wait(transaction).unwrap();
+        fixture.put_record(&place, &value);
     };
     for _ in 0..3 {
         encrypt().unwrap();

@@ -273,7 +273,7 @@ fn a_crl_that_could_not_be_made_is_made_at_the_next_round() {
     let (one, two) = (world.leaf(&ca, 365), world.leaf(&other, 365));
     world.revoke(&ca, &one, "SUPERSEDED").unwrap();
     world.revoke(&other, &two, "SUPERSEDED").unwrap();
-    assert_eq!(world.service.keep_revocation(now_ms), Err(Fault::Damaged(place)));
+    assert_eq!(world.service.keep_revocation(now_ms), Err(Fault::Forged(place)));
     assert_eq!(crl_of(&world, &other).len(), 1);
 }
 

@@ -10,12 +10,14 @@ use outlast_api::ops::acm_pca::{
 };
 use outlast_api::wire::Blob;
 use outlast_crypto::digests::sha256;
+use outlast_domain::seal::{self, RootKey, SoftwareKek};
+use outlast_domain::work::Work;
 use outlast_lab::server::{Folder, Session};
 use outlast_net::policy::Policy;
 use outlast_pki::certificate::Certificate;
 use outlast_pki::ocsp::{CertId, Request, cert_id};
+use outlast_store::Store;
 use outlast_store::sqlite::SqliteStore;
-use outlast_store::{Store, Transaction};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -127,24 +129,30 @@ fn fill(folder: &Folder, arn: &str) -> Result<(), String> {
     let id = arn.rsplit('/').next().unwrap_or_default();
     let issued = format!("ca/certificate/123456789012/us-east-1/{id}/");
     let revoked = format!("ca/revoked/123456789012/us-east-1/{id}/");
+    let root_key = std::fs::read_to_string(folder.data().join("root.key"));
+    let root_key = SoftwareKek::from_file(&root_key.map_err(|error| error.to_string())?);
+    let root = RootKey::new(Box::new(root_key.map_err(|error| error.to_string())?));
     let (_, sample) = store.scan(&issued, "", 1).map_err(failed)?.pop().ok_or("nothing issued")?;
+    let sample: Value = serde_json::from_slice(seal::json(&sample.value))
+        .map_err(|error| format!("the certificate cannot be read: {error}"))?;
     let revocation = json!({
         "reason": "KEY_COMPROMISE", "revoked_ms": 1_795_219_200_000_i64, "not_after": i64::from(u32::MAX),
     });
     for first in (0..ISSUED).step_by(2000) {
-        let mut writes = Vec::new();
+        let mut work = Work::new(&store, &root, 0);
+        let mut put = |place: String, value: &Value| {
+            work.create(&place, value).map_err(|fault| fault.to_string())
+        };
         for number in first..first + 2000 {
             let mut serial = sha256(&number.to_be_bytes());
             serial[0] = (serial[0] & 0x7f) | 0x40;
             let serial = hex(&serial[..16]);
-            writes.push((format!("{issued}{serial}"), Some(sample.value.clone())));
+            put(format!("{issued}{serial}"), &sample)?;
             if number < REVOKED {
-                let value = revocation.to_string().into_bytes();
-                writes.push((format!("{revoked}{serial}"), Some(value)));
+                put(format!("{revoked}{serial}"), &revocation)?;
             }
         }
-        let transaction = Transaction { writes, ..Transaction::default() };
-        store.commit_and_wait(transaction).map_err(failed)?;
+        store.commit_and_wait(work.into_transaction(Vec::new())).map_err(failed)?;
     }
     Ok(())
 }

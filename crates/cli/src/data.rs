@@ -1,7 +1,7 @@
 //! The data folder: what is in it, how it is made and opened.
 //!
 //! `store.db` records, `store.lock` which server serves it, `root.key` the root key (0600), `outlast.toml`
-//! settings, `client/` an AWS profile for the administrator.
+//! settings, `client/` an AWS profile for the administrator, `records-authenticated` once this version has served it.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,8 @@ use outlast_domain::arn::is_account_id;
 use outlast_domain::audit;
 use outlast_domain::identity;
 use outlast_domain::ids;
+use outlast_domain::register;
+use outlast_domain::seal::migration::{self, State};
 use outlast_domain::seal::{self, RootKey};
 use outlast_domain::work::Work;
 use outlast_net::certificate;
@@ -35,12 +37,6 @@ use crate::{audit_options, files, profile};
 
 /// Record that binds a store to its root key.
 const STORE_RECORD: &str = "meta/store";
-/// Sealed with the root key: opens only under the right one. What it holds says what else a store must have.
-const CANARY: &str = "meta/canary";
-/// What it held before the audit trail was a log.
-const OLD_CANARY: &[u8] = b"canary";
-/// What it holds since: the store has a log, and is refused without.
-const CANARY_WITH_LOG: &[u8] = b"canary 2: audit log";
 
 /// A data folder that this process has open.
 pub(crate) struct Data {
@@ -50,6 +46,14 @@ pub(crate) struct Data {
     /// Who else watches over the audit log.
     pub(crate) audit: audit_options::Settings,
     _lock: Option<FolderLock>,
+}
+
+/// What a store is opened for.
+#[derive(Clone, Copy)]
+enum Access {
+    Serve,
+    Beside,
+    Read,
 }
 
 /// Which store, and where its root key is: for commands that work beside a server.
@@ -208,7 +212,11 @@ pub(crate) fn join(
     let (build, place) = begin(folder)?;
     let target = Place { folder: build.path().to_path_buf(), database: Some(url) };
     let store = target.open()?;
-    let root = unlock(store.as_ref(), provider)?;
+    let (root, state) = unlock(store.as_ref(), provider)?;
+    if !state.is_authenticated {
+        return Err(Failure::new("the store is of an earlier version of outlast")
+            .hint("start a server of this version in its first data folder once"));
+    }
     let mut work = Work::new(store.as_ref(), &root, system_clock());
     let chain = certificate::ensure(&mut work, &certificate::KINDS[0], &default_names())?;
     let profile = Profile { region, port, root_pem: &chain.root_pem };
@@ -283,7 +291,7 @@ fn fill(
     new: NewData,
 ) -> Result<(identity::AccessKey, Transaction), Failure> {
     let mut work = Work::new(store, root, system_clock());
-    if work.exists(STORE_RECORD)? {
+    if store.read(STORE_RECORD).map_err(store_failure)?.is_some() {
         return Err(Failure::new("the database has an outlast store already")
             .hint("for another server on it, add --join and the --root-key of the first one"));
     }
@@ -292,9 +300,9 @@ fn fill(
         created_by: format!("outlast {}", env!("CARGO_PKG_VERSION")),
         root_key: None,
     };
-    work.put(STORE_RECORD, &record)?;
     root.establish(&mut work, parameters)?;
-    work.put_secret(CANARY, &Secret::new(CANARY_WITH_LOG.to_vec()))?;
+    work.put(STORE_RECORD, &record)?;
+    migration::set_state(&mut work, State { has_log: true, is_authenticated: true })?;
     let origin = match new.audit_origin {
         Some(origin) => origin,
         None => random_origin()?,
@@ -320,7 +328,8 @@ fn fill(
     let profile = Profile { region: &new.region, port: new.port, root_pem: &chain.root_pem };
     write_client(folder, final_place, &profile, &key.id, &secret)?;
     write_settings(folder, new.root_key.as_ref(), new.database.as_deref())?;
-    Ok((key, work.into_transaction(Vec::new())))
+    register::begin(&mut work)?;
+    Ok((key, work.into_first_transaction()))
 }
 
 /// What an AWS profile says besides its key.
@@ -406,9 +415,22 @@ impl Data {
     pub(crate) fn open(place: &Place, provider: &Provider) -> Result<Self, Failure> {
         place.require_initialised()?;
         let lock = place.lock()?;
-        let data = Self::opened(place, provider, place.open()?, lock)?;
+        let data = Self::opened(place, provider, place.open()?, lock, Access::Serve)?;
         data.open_log()?;
+        data.check_register()?;
         Ok(data)
+    }
+
+    /// Looks whether the records that decide who may do what are those that the audit events tell of.
+    fn check_register(&self) -> Result<(), Failure> {
+        if !register::holds(&mut self.service.work(system_clock()))? {
+            return Err(Failure::new(
+                "the records that decide who may do what are not those that the audit events tell of: some were added, \
+                 put back or taken away",
+            )
+            .hint("see which with: outlast store check; restore the newest good backup with: outlast restore"));
+        }
+        Ok(self.service.follow_events(system_clock())?)
     }
 
     /// Looks whether the audit log can be gone on with, and watches over it from here on. The hash chain of a store of an
@@ -419,10 +441,10 @@ impl Data {
             if !audit::legacy::is_old(&mut work)? {
                 break;
             }
-            let canary = work.secret(CANARY)?;
-            if canary.is_none_or(|canary| canary.expose() != OLD_CANARY) {
+            let state = migration::state(&mut work)?.filter(|state| !state.has_log);
+            let Some(state) = state else {
                 return Err(log_failure(Fault::Audit("its records are missing".into())));
-            }
+            };
             tracing::info!("the audit events become a Merkle log; that is done once");
             let adopted = audit::legacy::adopt(&mut work, &random_origin()?, &mut |events| {
                 if events.is_multiple_of(100_000) {
@@ -430,7 +452,7 @@ impl Data {
                 }
             })
             .map_err(log_failure)?;
-            work.put_secret(CANARY, &Secret::new(CANARY_WITH_LOG.to_vec()))?;
+            migration::set_state(&mut work, State { has_log: true, ..state })?;
             let last = adopted.last.map(|(checkpoint, public_key)| {
                 serde_json::json!({ "checkpoint": checkpoint, "publicKey": public_key })
             });
@@ -458,13 +480,13 @@ impl Data {
     /// Opens a store beside the server that may serve it.
     pub(crate) fn open_beside(place: &Place, provider: &Provider) -> Result<Self, Failure> {
         place.require_initialised()?;
-        Self::opened(place, provider, place.open_beside()?, None)
+        Self::opened(place, provider, place.open_beside()?, None, Access::Beside)
     }
 
     /// Opens a store for a look at it.
     pub(crate) fn open_read_only(place: &Place, provider: &Provider) -> Result<Self, Failure> {
         place.require_initialised()?;
-        Self::opened(place, provider, place.open_read_only()?, None)
+        Self::opened(place, provider, place.open_read_only()?, None, Access::Read)
     }
 
     fn opened(
@@ -472,8 +494,29 @@ impl Data {
         provider: &Provider,
         store: Arc<dyn Store>,
         lock: Option<FolderLock>,
+        access: Access,
     ) -> Result<Self, Failure> {
-        let root = unlock(store.as_ref(), provider)?;
+        let (root, state) = unlock(store.as_ref(), provider)?;
+        match (state.is_authenticated, access) {
+            (true, Access::Serve) => note_authenticated(&place.folder)?,
+            (true, _) | (false, Access::Read) => {}
+            (false, Access::Serve) => {
+                if place.folder.join(AUTHENTICATED).exists() {
+                    return Err(Failure::new(
+                        "the store says that an earlier version of outlast wrote it, but this one has served it: \
+                         old records were put back into the database",
+                    )
+                    .hint("restore the newest good backup elsewhere: outlast restore"));
+                }
+                bring_up_to_date(store.as_ref(), &root, state)?;
+                note_authenticated(&place.folder)?;
+            }
+            (false, Access::Beside) => {
+                return Err(Failure::new("the store is of an earlier version of outlast").hint(
+                    "start a server of this version on it once, which brings it up to date",
+                ));
+            }
+        }
         let service = Arc::new(Service::new(store, root));
         let audit = audit_options::Settings::default();
         Ok(Self { service, folder: place.folder.clone(), audit, _lock: lock })
@@ -565,23 +608,27 @@ pub(crate) struct Shown {
 /// How often something is tried that another server does at the same time.
 const MAX_TRIES: usize = 5;
 
-/// The root keys of a store, once they have opened what only they open.
-pub(crate) fn unlock(store: &dyn Store, provider: &Provider) -> Result<RootKey, Failure> {
+/// The root keys of a store, once they have opened what only they open, and how its records are protected.
+pub(crate) fn unlock(store: &dyn Store, provider: &Provider) -> Result<(RootKey, State), Failure> {
     let record = seal::read_record(store)?;
     let root = RootKey::new(provider.open(record.as_ref())?);
-    let mut work = Work::new(store, &root, 0);
-    let made = work
-        .get::<StoreRecord>(STORE_RECORD)?
+    let made = store
+        .read(STORE_RECORD)
+        .map_err(store_failure)?
         .ok_or_else(|| Failure::new("the store was never completed").hint("make a new one"))?;
-    match work.secret(CANARY) {
-        Ok(Some(_)) => Ok(root),
+    match migration::state(&mut Work::new(store, &root, 0)) {
+        Ok(Some(state)) => Ok((root, state)),
         Err(fault @ (Fault::Store(_) | Fault::RootKey(_))) => Err(fault.into()),
         _ => {
             let stated = match &record {
-                Some(record) => record.parameters.get("fingerprint").and_then(Value::as_str),
-                None => made.root_key.as_deref(),
+                Some(record) => {
+                    record.parameters.get("fingerprint").and_then(Value::as_str).map(str::to_owned)
+                }
+                None => serde_json::from_slice::<StoreRecord>(seal::json(&made.value))
+                    .ok()
+                    .and_then(|made| made.root_key),
             };
-            Err(provider.wrong_key(root.kek(), stated))
+            Err(provider.wrong_key(root.kek(), stated.as_deref()))
         }
     }
 }
@@ -600,6 +647,73 @@ fn log_failure(fault: Fault) -> Failure {
         ),
         _ => failure,
     }
+}
+
+/// Authenticates the records of a store that an earlier version has left.
+pub(crate) fn bring_up_to_date(
+    store: &dyn Store,
+    root: &RootKey,
+    state: State,
+) -> Result<(), Failure> {
+    tracing::info!("the store is of an earlier version: its records are authenticated now, once");
+    let (mut after, mut seen) = (Some(String::new()), 0);
+    while let Some(from) = after {
+        let step = commit_step(store, root, |work| migration::step(work, &from, MIGRATED_AT_ONCE))?;
+        seen += step.seen;
+        for place in step.unreadable {
+            tracing::warn!(place, "a record cannot be read; it is left as it is");
+        }
+        tracing::info!(records = seen, "records are being authenticated");
+        after = step.next;
+    }
+    let state = State { is_authenticated: true, ..state };
+    commit_step(store, root, |work| {
+        register::begin(work)?;
+        migration::set_state(work, state)
+    })?;
+    tracing::info!(records = seen, "every record is authenticated");
+    Ok(())
+}
+
+/// File in the data folder that says that the store's records are authenticated: whoever writes to the database cannot
+/// take it away with the record that says the same.
+const AUTHENTICATED: &str = "records-authenticated";
+
+fn note_authenticated(folder: &Path) -> Result<(), Failure> {
+    let path = folder.join(AUTHENTICATED);
+    if path.exists() {
+        return Ok(());
+    }
+    files::write(
+        &path,
+        b"Every record of this store is authenticated. Do not remove this file.\n",
+        0o600,
+    )
+}
+
+/// Records that one transaction of [`bring_up_to_date`] looks at.
+const MIGRATED_AT_ONCE: usize = 2000;
+
+fn commit_step<T>(
+    store: &dyn Store,
+    root: &RootKey,
+    run: impl Fn(&mut Work<'_>) -> Result<T, Fault>,
+) -> Result<T, Failure> {
+    for _ in 0..MAX_TRIES {
+        let mut work = Work::new(store, root, system_clock());
+        let done = match run(&mut work) {
+            Ok(done) => done,
+            Err(Fault::Store(StoreError::Conflict)) => continue,
+            Err(fault) => return Err(fault.into()),
+        };
+        match store.commit_and_wait(work.into_first_transaction()) {
+            Ok(()) => return Ok(done),
+            // Another server on the same database does it, too.
+            Err(StoreError::Conflict) => {}
+            Err(error) => return Err(store_failure(error)),
+        }
+    }
+    Err(store_failure(StoreError::Conflict))
 }
 
 /// The audit record of what was done to the store as a whole, which belongs to no account.

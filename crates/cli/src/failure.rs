@@ -72,7 +72,13 @@ impl Failure {
 impl From<outlast_domain::Fault> for Failure {
     fn from(fault: outlast_domain::Fault) -> Self {
         let conflict = fault == outlast_domain::Fault::Store(outlast_store::StoreError::Conflict);
-        Self { conflict, ..Self::new(fault.to_string()) }
+        let failure = Self { conflict, ..Self::new(fault.to_string()) };
+        match fault {
+            outlast_domain::Fault::Forged(_) => {
+                failure.hint("see what else was changed with: outlast store check")
+            }
+            _ => failure,
+        }
     }
 }
 

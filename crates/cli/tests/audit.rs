@@ -84,8 +84,7 @@ fn kept_head(folder: &Folder, data: &Path, name: &str) -> PathBuf {
     let bytes: Vec<u8> = sql(data)
         .query_row("SELECT value FROM record WHERE key = 'audit/signed-head'", [], |row| row.get(0))
         .unwrap();
-    let start = bytes.iter().position(|byte| *byte == b'"').unwrap();
-    let text: String = serde_json::from_slice(&bytes[start..]).unwrap();
+    let text: String = serde_json::from_slice(outlast_domain::seal::json(&bytes)).unwrap();
     folder.write(name, text.as_bytes())
 }
 

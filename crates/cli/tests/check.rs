@@ -79,15 +79,17 @@ fn what_does_not_belong_together_is_named() {
     };
     let orphan = format!("{SCOPE}/00000000-0000-4000-8000-000000000000");
     // The key with two materials.
-    let rotated =
-        "key LIKE 'kms/key/%' AND CAST(value AS TEXT) LIKE '%\"rotation_type\":\"ON_DEMAND\"%'";
+    let rotated = "key LIKE 'kms/key/%' AND \
+                   instr(value, CAST('\"rotation_type\":\"ON_DEMAND\"' AS BLOB)) > 0";
+    // The JSON follows 49 bytes that authenticate it.
+    let (head, json) = ("substr(value, 1, 49)", "CAST(substr(value, 50) AS TEXT)");
     let absent = "{\"present\":false,\"form\":\"raw\",\"description\":\"\"}";
     let gone = format!(
-        "UPDATE record SET value = CAST(json_set(CAST(value AS TEXT), '$.materials[0].import', json('{absent}')) AS BLOB) \
+        "UPDATE record SET value = CAST({head} || json_set({json}, '$.materials[0].import', json('{absent}')) AS BLOB) \
          WHERE {rotated}"
     );
     let unlisted = format!(
-        "UPDATE record SET value = CAST(json_remove(CAST(value AS TEXT), '$.materials[0]') AS BLOB) WHERE {rotated}"
+        "UPDATE record SET value = CAST({head} || json_remove({json}, '$.materials[0]') AS BLOB) WHERE {rotated}"
     );
     for (sql, place, what) in [
         (delete("kms/material/"), "kms/key/", "key material is missing"),
@@ -121,7 +123,7 @@ fn what_does_not_belong_together_is_named() {
             problem["place"].as_str().unwrap().starts_with(place)
                 && problem["what"].as_str().unwrap().contains(what)
         });
-        assert!(named && problems.len() <= 3, "{sql}: {found}");
+        assert!(named && problems.len() <= 6, "{sql}: {found}");
         database
             .execute_batch(
                 "DELETE FROM record; INSERT INTO record SELECT * FROM r; DROP TABLE r;

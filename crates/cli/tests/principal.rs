@@ -403,34 +403,6 @@ fn changes_at_the_same_time_are_all_made() {
     drop(server);
 }
 
-/// A store of the first version has one administrator, who has an access key and no record of a user.
-#[test]
-fn the_administrator_of_an_older_store_stays_one() {
-    let folder = Folder::new();
-    let sql = rusqlite::Connection::open(folder.data.join("store.db")).unwrap();
-    let place = format!("iam/access-key/{}", common::ACCESS_KEY);
-    let bytes: Vec<u8> = sql
-        .query_row("SELECT value FROM record WHERE key = ?1", [&place], |row| row.get(0))
-        .unwrap();
-    let mut record: Value = serde_json::from_slice(&bytes).unwrap();
-    for new in ["has_user", "active"] {
-        record.as_object_mut().unwrap().remove(new).unwrap();
-    }
-    let bytes = serde_json::to_vec(&record).unwrap();
-    sql.execute("UPDATE record SET value = ?2 WHERE key = ?1", (&place, bytes)).unwrap();
-    sql.execute("DELETE FROM record WHERE key LIKE 'iam/user/%'", []).unwrap();
-    drop(sql);
-    let server: Server = folder.serve();
-    runtime().block_on(async {
-        let mut session = server.session().await.unwrap();
-        assert_eq!(code::<create_key::CreateKey>(&mut session, json!({})).await, "ok");
-        // It can be replaced by a user of the new kind.
-        let made = json_of(&mut principal(&folder, &["create", "chief", "--admin"]));
-        let mut chief = server.session_as(Identity::printed(&made)).await;
-        assert_eq!(code::<create_key::CreateKey>(&mut chief, json!({})).await, "ok");
-    });
-}
-
 #[test]
 fn a_policy_that_does_not_do_what_it_looks_like_is_put_with_a_warning() {
     let folder = Folder::new();

@@ -113,8 +113,7 @@ impl Organisation {
                 )
                 .ok();
             let Some(bytes) = found else { return false };
-            let Some(start) = bytes.iter().position(|byte| *byte == b'{') else { return false };
-            let found: Value = serde_json::from_slice(&bytes[start..]).unwrap();
+            let found: Value = serde_json::from_slice(outlast_domain::seal::json(&bytes)).unwrap();
             let lines: Vec<&str> = found["head"].as_str().unwrap().lines().collect();
             lines[1].parse::<u64>().unwrap() >= size && found["count"] == count
         });

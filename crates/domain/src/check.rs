@@ -21,7 +21,9 @@ use serde_json::Value;
 use crate::Fault;
 use crate::ca::crl;
 use crate::identity::{AccessKey, User};
-use crate::seal::{self, RootKey};
+use crate::register::{self, Register};
+use crate::seal::{self, RootKey, migration};
+use crate::work::Work;
 use certificates::Certificates;
 use trail::Trail;
 use trial::{certificate_key, fitting, same_key, try_out};
@@ -35,6 +37,7 @@ const SECRETS: &[&str] = &[
     "audit/alarm",
     "audit/head",
     "audit/log-key",
+    register::HEAD,
     "ca/material/",
     "ca/responder-key/",
     "kms/material/",
@@ -42,6 +45,8 @@ const SECRETS: &[&str] = &[
     "tls/key/",
     "tls/ticket-keys",
 ];
+/// What is said of a record that does not verify.
+const FORGED: &str = "is not as the service wrote it: it was changed, was moved here from another place, or was added";
 /// Records that point at grants.
 const GRANT_POINTERS: &[&str] = &["kms/grant-of/", "kms/grant-to/", "kms/grant-named/"];
 /// Records that go with a secret of the same name below `...-secret/`.
@@ -86,6 +91,10 @@ pub fn check(
     progress: &mut dyn FnMut(&Report),
 ) -> Result<Report, Fault> {
     let mut look = Look::new(store, root);
+    // What cannot be told is held to be a store of this version.
+    let state = migration::state(&mut Work::new(store, root, 0)).ok().flatten();
+    look.is_plain = state.is_some_and(|state| !state.is_authenticated);
+    look.has_register = state.is_some_and(|state| state.is_authenticated);
     store.snapshot(&mut |item| {
         match item {
             Item::Record(key, record) => look.record(&key, &record.value),
@@ -160,6 +169,10 @@ pub fn check_trail(
 struct Look<'a> {
     store: &'a dyn Store,
     root: &'a RootKey,
+    /// Whether an earlier version has left the records, which are not authenticated then.
+    is_plain: bool,
+    /// Whether it must have the head of a register: those of the tests have none.
+    has_register: bool,
     report: Report,
     /// KMS keys: type, the places of the materials that are there, and of those that are gone.
     keys: BTreeMap<String, KeyParts>,
@@ -188,6 +201,7 @@ struct Look<'a> {
     wanted_shares: BTreeSet<String>,
     shares: BTreeSet<String>,
     trail: Trail,
+    register: Register,
     certificates: Certificates,
 }
 
@@ -202,6 +216,8 @@ impl<'a> Look<'a> {
         Self {
             store,
             root,
+            is_plain: false,
+            has_register: false,
             report: Report::default(),
             keys: BTreeMap::new(),
             public_keys: BTreeMap::new(),
@@ -219,6 +235,7 @@ impl<'a> Look<'a> {
             wanted_shares: BTreeSet::new(),
             shares: BTreeSet::new(),
             trail: Trail::default(),
+            register: Register::default(),
             certificates: Certificates::default(),
         }
     }
@@ -264,10 +281,20 @@ impl<'a> Look<'a> {
             }
             return;
         }
-        match serde_json::from_slice(value) {
-            Ok(value) => self.plain(place, &value),
-            Err(_) => self.problem(place, "is neither sealed nor JSON"),
+        let json = seal::json(value);
+        let Ok(parsed) = serde_json::from_slice(json) else {
+            return self.problem(place, "is neither sealed nor JSON");
+        };
+        let is_old = self.is_plain && json.len() == value.len();
+        if !is_old {
+            let verifies = self.root.verify(self.store, place, value).is_ok();
+            self.register.record(place, value, verifies);
+            if !verifies {
+                self.problem(place, FORGED);
+            }
         }
+        // Whoever wrote it: what else is wrong with it tells what was intended.
+        self.plain(place, &parsed);
     }
 
     /// Remembers what a plain record says.
@@ -391,7 +418,10 @@ impl<'a> Look<'a> {
 
     /// Tries a secret out. What it belongs to has been seen: it comes before in the order of keys.
     fn secret(&mut self, place: &str, secret: &Secret) {
-        if self.trail.secret(place, secret) || self.certificates.secret(place, secret) {
+        if self.register.secret(place, secret)
+            || self.trail.secret(place, secret)
+            || self.certificates.secret(place, secret)
+        {
             return;
         }
         if let Some(rest) = place.strip_prefix("kms/material/") {
@@ -439,6 +469,7 @@ impl<'a> Look<'a> {
 
     fn event(&mut self, event: &Event) {
         self.report.events += 1;
+        self.register.event(event);
         for (place, what) in self.trail.event(event) {
             self.problem(&place, what);
         }

@@ -16,6 +16,11 @@ pub enum Fault {
     /// The audit trail is not the one that was signed: somebody has changed the store.
     #[error("the audit trail was tampered with: {0}")]
     Audit(String),
+    /// A record is not what this service has written last: changed, moved, put back, or made by somebody else.
+    #[error(
+        "the record {0} is not as this service wrote it: it was changed, moved, put back or added"
+    )]
+    Forged(String),
     /// What wraps the root keys cannot be used, as a token that is not there.
     #[error("the root key cannot be used: {0}")]
     RootKey(String),

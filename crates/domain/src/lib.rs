@@ -18,6 +18,7 @@ pub mod keyring;
 pub mod kms;
 pub mod limits;
 pub mod policy;
+pub mod register;
 pub mod seal;
 pub mod settings;
 pub mod tags;

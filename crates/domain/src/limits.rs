@@ -18,6 +18,9 @@ pub const MAX_CONTEXT_ENTRIES: usize = 128;
 pub const MAX_CONTEXT_CHARS: usize = 8192;
 /// Loaded keys that are kept in memory. Ours.
 pub const MAX_LOADED_KEYS: usize = 1024;
+/// Records whose newest stamp is remembered, in 16 bytes each and the room of a hash map, to recognise one that is put
+/// back. Ours.
+pub const MAX_SEEN_STAMPS: usize = 1 << 19;
 /// Days before a key is deleted.
 pub const DELETION_WINDOW_DAYS: std::ops::RangeInclusive<i64> = 7..=30;
 /// How long an idempotency token of Private CA is remembered, in seconds.

@@ -5,20 +5,27 @@
 //! else. Records that begin with 1 are of the first layout: sealed directly under the key in the root key
 //! file, which has no id. They open for as long as no rotation has replaced them.
 //!
+//! Records that are no secrets are authenticated under the same root keys: see [`authentic`].
+//!
 //! Root keys are themselves in the store, wrapped by a key-encryption key ([`Kek`]) that lives outside it.
 //! Where keys come from (a file, a passphrase, a token) is the command line's matter.
 
+pub(crate) mod authentic;
 mod kek;
+pub mod migration;
 pub mod rotation;
+mod stamps;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use outlast_crypto::{CryptoError, Secret, aead, digests, random};
-use outlast_store::Store;
+use outlast_crypto::{CryptoError, Secret, aead, digests, hmac, random};
+use outlast_store::{Record, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use authentic::json;
 pub use kek::{Kek, SoftwareKek};
+pub use stamps::{Stamps, Written};
 
 use crate::Fault;
 use crate::work::Work;
@@ -29,6 +36,9 @@ pub const ROOT: &str = "meta/root";
 pub const WRAPPED: &str = "meta/root-key/";
 
 const ID_LEN: usize = 8;
+/// Sealed with the root key: opens only under the right one, and says how the records are protected.
+pub const CANARY: &str = "meta/canary";
+
 /// First byte of what is sealed directly under the key in the root key file.
 const DIRECT: u8 = 1;
 /// First byte of what is sealed under a root key with an id.
@@ -56,10 +66,19 @@ pub struct RootRecord {
 /// The root keys of a store: what wraps them, and those that have been unwrapped so far.
 pub struct RootKey {
     kek: Box<dyn Kek>,
-    unwrapped: RwLock<Vec<(Id, Arc<Secret>)>>,
+    unwrapped: RwLock<Vec<Unwrapped>>,
+    stamps: Arc<Stamps>,
 }
 
-/// Under which key a record is sealed.
+/// A root key in memory.
+struct Unwrapped {
+    id: Id,
+    key: Arc<Secret>,
+    /// The key derived from it for the tags of records.
+    tagging: Arc<hmac::Key>,
+}
+
+/// Under which key a record is sealed or authenticated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SealedUnder {
     /// The key in the root key file.
@@ -68,9 +87,15 @@ pub enum SealedUnder {
     Id(String),
 }
 
+/// Under which root key the record `key` is sealed or authenticated, if it is either.
+pub fn protected_under(key: &str, value: &[u8]) -> Option<SealedUnder> {
+    let authentic = || authentic::authentic_under(value).map(|id| SealedUnder::Id(hex::encode(id)));
+    sealed_under(key, value).or_else(|| (!key.starts_with(WRAPPED)).then(authentic).flatten())
+}
+
 /// Under which key the record `key` is sealed; `None` if it is not sealed.
 pub fn sealed_under(key: &str, value: &[u8]) -> Option<SealedUnder> {
-    // Wrapped keys are not sealed under a root key. All other records are JSON text.
+    // Wrapped keys are not sealed under a root key.
     if key.starts_with(WRAPPED) {
         return None;
     }
@@ -89,7 +114,12 @@ impl RootKey {
 
     /// The root keys that `kek` unwraps.
     pub fn new(kek: Box<dyn Kek>) -> Self {
-        Self { kek, unwrapped: RwLock::default() }
+        Self { kek, unwrapped: RwLock::default(), stamps: Arc::default() }
+    }
+
+    /// The newest stamps of records that were seen under these keys.
+    pub fn stamps(&self) -> &Arc<Stamps> {
+        &self.stamps
     }
 
     /// What wraps them.
@@ -107,16 +137,14 @@ impl RootKey {
         let place = wrapped_place(&hex::encode(id));
         work.put_bytes(&place, self.kek.wrap(&place, &key)?);
         self.remember(id, key);
-        work.put(
-            ROOT,
-            &RootRecord {
-                current: hex::encode(id),
-                previous: None,
-                provider: self.kek.provider().to_owned(),
-                parameters,
-                created_ms: work.now_ms(),
-            },
-        )
+        let record = RootRecord {
+            current: hex::encode(id),
+            previous: None,
+            provider: self.kek.provider().to_owned(),
+            parameters,
+            created_ms: work.now_ms(),
+        };
+        work.put_root(&record)
     }
 
     /// Wraps the root keys of a restored store, which came along with it, by this one's key-encryption key.
@@ -128,11 +156,13 @@ impl RootKey {
     ) -> Result<(), Fault> {
         for (place, key) in keys {
             work.put_bytes(place, self.kek.wrap(place, key)?);
+            let key = Secret::new(key.expose().to_vec());
+            self.remember(fingerprint(&key), key);
         }
-        let record =
-            work.get::<RootRecord>(ROOT)?.ok_or_else(|| Fault::Damaged(ROOT.to_owned()))?;
+        // A backup is authentic as a whole, and one that an earlier version has made holds a plain record.
+        let record = read_record(work.store())?.ok_or_else(|| Fault::Damaged(ROOT.to_owned()))?;
         let provider = self.kek.provider().to_owned();
-        work.put(ROOT, &RootRecord { provider, parameters, ..record })
+        work.replace_root(&RootRecord { provider, parameters, ..record })
     }
 
     /// Whether a record below [`WRAPPED`] holds the root key with this id.
@@ -196,10 +226,7 @@ impl RootKey {
 
     /// The root key with this id: unwrapped already, or from the store.
     fn key(&self, store: &dyn Store, id: Id) -> Result<Arc<Secret>, Fault> {
-        let known = |keys: &Vec<(Id, Arc<Secret>)>| {
-            keys.iter().find(|(known, _)| *known == id).map(|(_, key)| key.clone())
-        };
-        if let Some(key) = known(&self.unwrapped.read().unwrap_or_else(PoisonError::into_inner)) {
+        if let Some(key) = self.known(id, |known| known.key.clone()) {
             return Ok(key);
         }
         let place = wrapped_place(&hex::encode(id));
@@ -211,35 +238,67 @@ impl RootKey {
         Ok(self.remember(id, key))
     }
 
+    /// The key for the tags of records under the root key with this id: derived already, or from the store.
+    fn tagging(&self, store: &dyn Store, id: Id) -> Result<Arc<hmac::Key>, Fault> {
+        let direct = self.kek.direct().filter(|direct| fingerprint(direct) == id);
+        let root = match direct {
+            Some(direct) => self.remember(id, Secret::new(direct.expose().to_vec())),
+            None => self.key(store, id)?,
+        };
+        Ok(self.known_tagging(id).unwrap_or_else(|| Arc::new(authentic::derive(&root))))
+    }
+
+    fn known_tagging(&self, id: Id) -> Option<Arc<hmac::Key>> {
+        self.known(id, |known| known.tagging.clone())
+    }
+
+    fn known<T>(&self, id: Id, part: impl Fn(&Unwrapped) -> T) -> Option<T> {
+        let unwrapped = self.unwrapped.read().unwrap_or_else(PoisonError::into_inner);
+        unwrapped.iter().find(|known| known.id == id).map(part)
+    }
+
     fn remember(&self, id: Id, key: Secret) -> Arc<Secret> {
+        let tagging = Arc::new(authentic::derive(&key));
         let key = Arc::new(key);
         let mut unwrapped = self.unwrapped.write().unwrap_or_else(PoisonError::into_inner);
-        unwrapped.retain(|(known, _)| *known != id);
-        unwrapped.push((id, key.clone()));
+        unwrapped.retain(|known| known.id != id);
+        unwrapped.push(Unwrapped { id, key: key.clone(), tagging });
         key
     }
 
     /// Drops the keys that a rotation has done away with.
-    fn forget_others(&self, record: &RootRecord) {
+    pub(crate) fn forget_others(&self, record: &RootRecord) {
         let wanted = |id: &Id| {
             let id = hex::encode(id);
             id == record.current || Some(&id) == record.previous.as_ref()
         };
         let all_wanted = {
             let unwrapped = self.unwrapped.read().unwrap_or_else(PoisonError::into_inner);
-            unwrapped.iter().all(|(id, _)| wanted(id))
+            unwrapped.iter().all(|known| wanted(&known.id))
         };
         if !all_wanted {
             let mut unwrapped = self.unwrapped.write().unwrap_or_else(PoisonError::into_inner);
-            unwrapped.retain(|(id, _)| wanted(id));
+            unwrapped.retain(|known| wanted(&known.id));
         }
     }
 }
 
-/// The record [`ROOT`], outside of any work. A store of the first layout has none.
+/// The record [`ROOT`], outside of any work, as it says: who asks has no root key yet. A store of the first layout has
+/// none.
 pub fn read_record(store: &dyn Store) -> Result<Option<RootRecord>, Fault> {
-    let Some(record) = store.read(ROOT)? else { return Ok(None) };
-    serde_json::from_slice(&record.value).map(Some).map_err(|_| Fault::Damaged(ROOT.to_owned()))
+    decode_root(store.read(ROOT)?)
+}
+
+/// The same, as of now and no older.
+fn read_fresh(store: &dyn Store) -> Result<Option<RootRecord>, Fault> {
+    decode_root(store.read_fresh(ROOT)?)
+}
+
+fn decode_root(record: Option<Record>) -> Result<Option<RootRecord>, Fault> {
+    let Some(record) = record else { return Ok(None) };
+    serde_json::from_slice(json(&record.value))
+        .map(Some)
+        .map_err(|_| Fault::Damaged(ROOT.to_owned()))
 }
 
 /// Where a root key is kept, wrapped.

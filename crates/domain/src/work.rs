@@ -2,16 +2,20 @@
 //!
 //! Each record that was read must still have the same version at commit, so that operations behave as if
 //! they ran one after the other. A conflict means: run the operation again.
+//!
+//! What is read was written by the service ([`crate::seal`]), or is refused: [`Fault::Forged`].
 
 use std::collections::BTreeMap;
 
 use outlast_crypto::Secret;
-use outlast_store::{NewEvent, Store, Transaction};
+use outlast_store::{NewEvent, Record, Store, StoreError, Transaction};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Fault;
 use crate::arn::Scope;
+use crate::register::{self, Change};
+use crate::seal::authentic::{self, Protection, protection};
 use crate::seal::{self, RootKey, RootRecord};
 
 /// One page of a list.
@@ -70,14 +74,24 @@ impl Swept {
     }
 }
 
+/// What was seen of a record that was read.
+#[derive(Clone, Copy)]
+struct Seen {
+    version: Option<u64>,
+    /// Its stamp, if it is authenticated.
+    stamp: Option<u64>,
+}
+
 /// One operation's view of the store.
 pub struct Work<'a> {
     store: &'a dyn Store,
     root: &'a RootKey,
     now_ms: i64,
-    reads: BTreeMap<String, Option<u64>>,
+    reads: BTreeMap<String, Seen>,
     writes: BTreeMap<String, Option<Vec<u8>>>,
     prune_events: Option<u64>,
+    /// What [`seal::ROOT`] says, once it was needed.
+    root_record: Option<Option<RootRecord>>,
 }
 
 impl<'a> Work<'a> {
@@ -90,6 +104,7 @@ impl<'a> Work<'a> {
             reads: BTreeMap::new(),
             writes: BTreeMap::new(),
             prune_events: None,
+            root_record: None,
         }
     }
 
@@ -105,23 +120,34 @@ impl<'a> Work<'a> {
 
     /// The record under `key`, as written earlier in this work or as stored.
     pub fn get<T: DeserializeOwned>(&mut self, key: &str) -> Result<Option<T>, Fault> {
-        match self.bytes(key)? {
-            None => Ok(None),
-            Some(bytes) => decode(key, &bytes).map(Some),
+        if let Some(written) = self.writes.get(key) {
+            return written.as_ref().map(|value| decode(key, value)).transpose();
         }
+        self.read(key)?.map(|record| decode(key, &record.value)).transpose()
     }
 
     /// Whether there is a record under `key`.
     pub fn exists(&mut self, key: &str) -> Result<bool, Fault> {
-        Ok(self.bytes(key)?.is_some())
+        match self.writes.get(key) {
+            Some(written) => Ok(written.is_some()),
+            None => {
+                let found = self.store.read(key)?;
+                match found.filter(|found| seal::sealed_under(key, &found.value).is_some()) {
+                    // What is sealed is opened by whoever relies on it.
+                    Some(sealed) => self.note_read(key, Some(&sealed)).map(|()| true),
+                    None => Ok(self.read(key)?.is_some()),
+                }
+            }
+        }
     }
 
-    /// Writes a record.
+    /// Writes a record. The one before counts as read.
     pub fn put<T: Serialize>(&mut self, key: &str, value: &T) -> Result<(), Fault> {
-        let bytes =
-            serde_json::to_vec(value).map_err(|error| Fault::Encoding(error.to_string()))?;
-        self.writes.insert(key.to_owned(), Some(bytes));
-        Ok(())
+        let stamp = match protection(key) {
+            Protection::Ordered => Some(self.next_stamp(key)?),
+            Protection::Unordered | Protection::Plain => None,
+        };
+        self.write(key, &encode(value)?, stamp)
     }
 
     /// Deletes the events up to this sequence, except the last.
@@ -129,8 +155,32 @@ impl<'a> Work<'a> {
         self.prune_events = Some(upto);
     }
 
-    /// Deletes a record.
+    /// Writes a record that there is not yet, since its name is random. Nothing is read for it.
+    pub fn create<T: Serialize>(&mut self, key: &str, value: &T) -> Result<(), Fault> {
+        self.write(key, &encode(value)?, None)
+    }
+
+    /// Writes a record with this stamp, or the time's.
+    fn write(&mut self, key: &str, json: &[u8], stamp: Option<u64>) -> Result<(), Fault> {
+        if protection(key) == Protection::Plain {
+            self.put_bytes(key, json.to_vec());
+            return Ok(());
+        }
+        let stamp = stamp.unwrap_or_else(|| self.root.stamps().fresh(key, self.now_ms));
+        let record = self.root_record()?;
+        let value = self.root.authenticate(self.store, record.as_ref(), key, stamp, json)?;
+        self.put_bytes(key, value);
+        Ok(())
+    }
+
+    /// Deletes a record, whoever wrote it.
     pub fn delete(&mut self, key: &str) {
+        if register::is_registered(key) && !self.reads.contains_key(key) {
+            // The stamp that goes is noted. A store that cannot be read makes the commit fail: no version is 0.
+            if let Err(Fault::Store(_)) = self.read(key) {
+                self.reads.insert(key.to_owned(), Seen { version: Some(0), stamp: None });
+            }
+        }
         self.writes.insert(key.to_owned(), None);
     }
 
@@ -145,10 +195,28 @@ impl<'a> Work<'a> {
             .scan(prefix, after, limit)?
             .into_iter()
             .map(|(key, record)| {
-                let value = decode(&key, &record.value)?;
+                let value = self.scanned(&key, record)?;
                 Ok((key, value))
             })
             .collect()
+    }
+
+    /// What a record says that a scan has found.
+    pub(crate) fn scanned<T: DeserializeOwned>(
+        &self,
+        key: &str,
+        mut record: Record,
+    ) -> Result<T, Fault> {
+        if let Err(fault) = self.verify(key, &record) {
+            // It may have been changed since.
+            let fresh = self.store.read_fresh(key)?.ok_or(StoreError::Conflict)?;
+            if fresh.version == record.version {
+                return Err(fault);
+            }
+            self.verify(key, &fresh)?;
+            record = fresh;
+        }
+        decode(key, &record.value)
     }
 
     /// Those of up to `limit` stored records below `prefix` after `after` that are due at this time. One that
@@ -165,10 +233,11 @@ impl<'a> Work<'a> {
         let mut due =
             Due { places: Vec::new(), damaged: Vec::new(), next: last.map(|(key, _)| key.clone()) };
         for (key, record) in found {
-            match serde_json::from_slice(&record.value) {
+            match self.scanned(&key, record) {
                 Ok(value) if is_due(&value, self.now_ms) => due.places.push(key),
-                Ok(_) => {}
-                Err(_) => due.damaged.push(key),
+                Ok(_) | Err(Fault::Store(StoreError::Conflict)) => {}
+                Err(Fault::Damaged(_) | Fault::Forged(_)) => due.damaged.push(key),
+                Err(fault) => return Err(fault),
             }
         }
         Ok(due)
@@ -194,7 +263,7 @@ impl<'a> Work<'a> {
     /// Writes a secret, sealed for its place under the current root key. Which one that is counts as read:
     /// after a rotation has begun, nothing can be committed that is sealed under the key before.
     pub fn put_secret(&mut self, key: &str, secret: &Secret) -> Result<(), Fault> {
-        let record = self.get::<RootRecord>(seal::ROOT)?;
+        let record = self.root_record()?;
         let sealed = self.root.seal(self.store, record.as_ref(), key, secret)?;
         self.put_bytes(key, sealed);
         Ok(())
@@ -202,16 +271,58 @@ impl<'a> Work<'a> {
 
     /// Reads a secret.
     pub fn secret(&mut self, key: &str) -> Result<Option<Secret>, Fault> {
-        let Some(sealed) = self.bytes(key)? else { return Ok(None) };
+        let sealed = match self.writes.get(key) {
+            Some(written) => written.clone(),
+            None => {
+                let record = self.store.read(key)?;
+                self.note_read(key, record.as_ref())?;
+                record.map(|record| record.value)
+            }
+        };
+        let Some(sealed) = sealed else { return Ok(None) };
         let opened = self.root.open(self.store, key, &sealed);
         if opened.is_err() {
             // Its root key may have been replaced and removed since it was read: then it has changed, too.
             let version = self.store.read_fresh(key)?.map(|record| record.version);
-            if self.reads.get(key).is_some_and(|read| *read != version) {
-                return Err(outlast_store::StoreError::Conflict.into());
+            if self.reads.get(key).is_some_and(|read| read.version != version) {
+                return Err(StoreError::Conflict.into());
             }
         }
         opened.map(Some)
+    }
+
+    /// Says which root keys there are from now on.
+    pub(crate) fn put_root(&mut self, record: &RootRecord) -> Result<(), Fault> {
+        let stamp = self.next_stamp(seal::ROOT)?;
+        self.write_root(record, stamp)
+    }
+
+    fn write_root(&mut self, record: &RootRecord, stamp: u64) -> Result<(), Fault> {
+        self.root_record = None;
+        let json = encode(record)?;
+        let value = self.root.authenticate(self.store, Some(record), seal::ROOT, stamp, &json)?;
+        self.put_bytes(seal::ROOT, value);
+        Ok(())
+    }
+
+    /// The same, whatever the record says now.
+    pub(crate) fn replace_root(&mut self, record: &RootRecord) -> Result<(), Fault> {
+        let before = self.store.read(seal::ROOT)?;
+        self.note_read(seal::ROOT, before.as_ref())?;
+        let stamp = before.and_then(|before| authentic::stamp(&before.value));
+        let stamp = stamp
+            .map_or_else(|| self.root.stamps().fresh(seal::ROOT, self.now_ms), |stamp| stamp + 1);
+        self.write_root(record, stamp)
+    }
+
+    /// Authenticates a record under the current root key, as it is. Its stamp stays.
+    pub(crate) fn authenticate_again(&mut self, key: &str) -> Result<(), Fault> {
+        let Some(before) = self.read(key)? else { return Ok(()) };
+        let Some(stamp) = authentic::stamp(&before.value) else { return Ok(()) };
+        let (record, json) = (self.root_record()?, seal::json(&before.value));
+        let value = self.root.authenticate(self.store, record.as_ref(), key, stamp, json)?;
+        self.put_bytes(key, value);
+        Ok(())
     }
 
     /// Writes a record that is no JSON: one that is sealed or wrapped.
@@ -237,7 +348,7 @@ impl<'a> Work<'a> {
     /// What records a refusal: nothing is written but the events, if what was read still holds.
     pub fn into_refusal(self, events: Vec<Vec<u8>>) -> Transaction {
         Transaction {
-            expectations: self.reads.into_iter().collect(),
+            expectations: expectations(self.reads),
             events: events.into_iter().map(NewEvent::new).collect(),
             ..Transaction::default()
         }
@@ -246,38 +357,152 @@ impl<'a> Work<'a> {
     /// Whether every record that was read is as it was: if not, what does not fit together was read at two
     /// moments.
     pub fn is_current(&self) -> Result<bool, Fault> {
-        for (key, version) in &self.reads {
-            if self.store.read_fresh(key)?.map(|record| record.version) != *version {
+        for (key, seen) in &self.reads {
+            if self.store.read_fresh(key)?.map(|record| record.version) != seen.version {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// What is to be committed, together with the events that record it.
-    pub fn into_transaction(self, events: Vec<Vec<u8>>) -> Transaction {
+    /// What is to be committed, together with the events that record it. The first says which records change that decide
+    /// something; if there is none, one is added.
+    pub fn into_transaction(self, mut events: Vec<Vec<u8>>) -> Transaction {
+        let change = |(place, value): (&String, &Option<Vec<u8>>)| {
+            let was = self.reads.get(place).and_then(|seen| seen.stamp);
+            let is = value.as_deref().and_then(authentic::stamp);
+            let changes = was != is && register::is_registered(place);
+            changes.then(|| Change { place: place.clone(), was, is })
+        };
+        let changes: Vec<_> = self.writes.iter().filter_map(change).collect();
+        register::note(&mut events, &changes, self.now_ms);
+        let events = events.into_iter().map(NewEvent::new).collect();
+        Transaction { events, ..self.into_first_transaction() }
+    }
+
+    /// The stamps of what would be written; none where a record is deleted.
+    pub(crate) fn written_stamps(&self) -> impl Iterator<Item = (&String, Option<u64>)> {
+        self.writes
+            .iter()
+            .map(|(place, value)| (place, value.as_deref().and_then(authentic::stamp)))
+    }
+
+    /// What a store begins with, of which no event tells.
+    pub fn into_first_transaction(self) -> Transaction {
         Transaction {
-            expectations: self.reads.into_iter().collect(),
+            expectations: expectations(self.reads),
             writes: self.writes.into_iter().collect(),
-            events: events.into_iter().map(NewEvent::new).collect(),
             prune_events: self.prune_events,
+            events: Vec::new(),
         }
     }
 
-    fn bytes(&mut self, key: &str) -> Result<Option<Vec<u8>>, Fault> {
-        if let Some(written) = self.writes.get(key) {
-            return Ok(written.clone());
+    /// Authenticates a record that an earlier version has written.
+    pub(crate) fn authenticate_plain(&mut self, key: &str, record: &Record) -> Result<(), Fault> {
+        if self.root_record.is_none() {
+            // It may be plain itself.
+            let stored = self.store.read(seal::ROOT)?;
+            self.note_read(seal::ROOT, stored.as_ref())?;
+            let said = stored.map(|stored| decode(seal::ROOT, &stored.value)).transpose()?;
+            self.root_record = Some(said);
         }
-        let record = self.store.read(key)?;
-        let version = record.as_ref().map(|record| record.version);
-        if *self.reads.entry(key.to_owned()).or_insert(version) != version {
+        self.note_read(key, Some(record))?;
+        let stamp = self.root.stamps().fresh(key, self.now_ms);
+        let root_record = self.root_record()?;
+        let (json, root) = (&record.value, root_record.as_ref());
+        let value = self.root.authenticate(self.store, root, key, stamp, json)?;
+        self.put_bytes(key, value);
+        Ok(())
+    }
+
+    /// The stored record, verified.
+    fn read(&mut self, key: &str) -> Result<Option<Record>, Fault> {
+        let mut outcome = Ok(());
+        let record = self.store.read_checked(key, &mut |record| {
+            outcome = self.verify(key, record).map(|stamp| {
+                if let Some(stamp) = stamp {
+                    self.root.stamps().saw(key, stamp);
+                }
+            });
+            outcome.is_ok()
+        })?;
+        self.note_read(key, record.as_ref())?;
+        if let (Err(fault), Some(record)) = (outcome, &record) {
+            // What it claims is not to be relied on.
+            self.reads.entry(key.to_owned()).and_modify(|seen| seen.stamp = None);
+            // It may have been changed since, or its root key replaced.
+            let version = self.store.read_fresh(key)?.map(|fresh| fresh.version);
+            return Err(match version == Some(record.version) {
+                true => fault,
+                false => StoreError::Conflict.into(),
+            });
+        }
+        Ok(record)
+    }
+
+    /// Checks that a record is one that the service wrote, and that it has not seen a newer one. Gives its stamp, if it
+    /// is one that grows.
+    fn verify(&self, key: &str, record: &Record) -> Result<Option<u64>, Fault> {
+        let stamp = self.root.verify(self.store, key, &record.value)?;
+        let stamp = stamp.filter(|_| protection(key) == Protection::Ordered);
+        let stamps = self.root.stamps();
+        if register::is_registered(key) && stamps.is_unheard_of(key) {
+            // Another process may have made it just now; else it was deleted before, and is put back.
+            register::catch_up(self.store, stamps)?;
+            if stamps.is_unheard_of(key) {
+                return Err(Fault::Forged(key.to_owned()));
+            }
+        }
+        if stamp.is_some_and(|stamp| stamps.is_older(key, stamp)) {
+            return Err(Fault::Forged(key.to_owned()));
+        }
+        Ok(stamp)
+    }
+
+    /// Remembers the version of a record that was read, and its stamp, which was verified or is verified when it counts.
+    fn note_read(&mut self, key: &str, record: Option<&Record>) -> Result<(), Fault> {
+        let seen = Seen {
+            version: record.map(|record| record.version),
+            stamp: record.and_then(|record| authentic::stamp(&record.value)),
+        };
+        if self.reads.entry(key.to_owned()).or_insert(seen).version != seen.version {
             // It changed between two reads of one operation; the commit would fail just so.
-            return Err(outlast_store::StoreError::Conflict.into());
+            return Err(StoreError::Conflict.into());
         }
-        Ok(record.map(|record| record.value))
+        Ok(())
+    }
+
+    /// The stamp for what is written over the stored record.
+    fn next_stamp(&mut self, key: &str) -> Result<u64, Fault> {
+        // One that was only seen to be there is verified now.
+        let seen = self.reads.get(key);
+        if seen.is_none_or(|seen| seen.version.is_some() && seen.stamp.is_none()) {
+            self.read(key)?;
+        }
+        Ok(match self.reads.get(key).and_then(|seen| seen.stamp) {
+            Some(stamp) => stamp + 1,
+            None => self.root.stamps().fresh(key, self.now_ms),
+        })
+    }
+
+    fn root_record(&mut self) -> Result<Option<RootRecord>, Fault> {
+        if let Some(known) = &self.root_record {
+            return Ok(known.clone());
+        }
+        let record = self.get::<RootRecord>(seal::ROOT)?;
+        self.root_record = Some(record.clone());
+        Ok(record)
     }
 }
 
-fn decode<T: DeserializeOwned>(key: &str, bytes: &[u8]) -> Result<T, Fault> {
-    serde_json::from_slice(bytes).map_err(|_| Fault::Damaged(key.to_owned()))
+fn expectations(reads: BTreeMap<String, Seen>) -> Vec<(String, Option<u64>)> {
+    reads.into_iter().map(|(key, seen)| (key, seen.version)).collect()
+}
+
+fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, Fault> {
+    serde_json::to_vec(value).map_err(|error| Fault::Encoding(error.to_string()))
+}
+
+fn decode<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, Fault> {
+    serde_json::from_slice(seal::json(value)).map_err(|_| Fault::Damaged(key.to_owned()))
 }

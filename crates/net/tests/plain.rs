@@ -356,11 +356,11 @@ fn large_crl(world: &World, len: usize) -> String {
         "digest": hex(&outlast_crypto::digests::sha256(&bytes)), "number": 1, "this_update": 0,
         "next_update": 1, "regular_at": 0, "entries": 0,
     });
-    let writes = vec![
-        (format!("ca/crl/{name}"), Some(made.to_string().into_bytes())),
-        (format!("ca/crl-der/{name}"), Some(bytes)),
-    ];
-    world.store.commit_and_wait(Transaction { writes, ..Transaction::default() }).unwrap();
+    let mut work = world.service.work(0);
+    work.put(&format!("ca/crl/{name}"), &made).unwrap();
+    let mut transaction = work.into_transaction(Vec::new());
+    transaction.writes.push((format!("ca/crl-der/{name}"), Some(bytes)));
+    world.store.commit_and_wait(transaction).unwrap();
     format!("/crl/{name}.crl")
 }
 

@@ -19,9 +19,16 @@ const MAX_VALUE: usize = 64 * 1024;
 /// Bytes of all records that are kept.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
+/// A record that is kept.
+struct Kept {
+    record: Record,
+    /// Whether it has passed the check of [`Store::read_checked`].
+    checked: bool,
+}
+
 /// The records, and their bytes.
 struct Entries {
-    records: LruCache<String, Record>,
+    records: LruCache<String, Kept>,
     bytes: usize,
 }
 
@@ -34,18 +41,26 @@ impl Entries {
     fn put(&mut self, key: &str, record: &Record) {
         self.bytes += record.value.len();
         // What it replaces, or what goes because there are too many.
-        if let Some((_, before)) = self.records.push(key.to_owned(), record.clone()) {
-            self.bytes -= before.value.len();
+        let kept = Kept { record: record.clone(), checked: false };
+        if let Some((_, before)) = self.records.push(key.to_owned(), kept) {
+            self.bytes -= before.record.value.len();
         }
         while self.bytes > MAX_BYTES {
             let Some((_, oldest)) = self.records.pop_lru() else { break };
-            self.bytes -= oldest.value.len();
+            self.bytes -= oldest.record.value.len();
         }
     }
 
     fn pop(&mut self, key: &str) {
-        if let Some(record) = self.records.pop(key) {
-            self.bytes -= record.value.len();
+        if let Some(kept) = self.records.pop(key) {
+            self.bytes -= kept.record.value.len();
+        }
+    }
+
+    /// Notes that a record has passed its check, if it is still the one that is kept.
+    fn passed(&mut self, key: &str, record: &Record) {
+        if let Some(kept) = self.records.get_mut(key).filter(|kept| kept.record == *record) {
+            kept.checked = true;
         }
     }
 }
@@ -75,10 +90,28 @@ fn lock(entries: &Mutex<Entries>) -> MutexGuard<'_, Entries> {
 
 impl Store for CachedStore {
     fn read(&self, key: &str) -> Result<Option<Record>, StoreError> {
-        if let Some(record) = lock(&self.entries).records.get(key) {
-            return Ok(Some(record.clone()));
+        if let Some(kept) = lock(&self.entries).records.get(key) {
+            return Ok(Some(kept.record.clone()));
         }
         self.read_fresh(key)
+    }
+
+    fn read_checked(
+        &self,
+        key: &str,
+        check: &mut dyn FnMut(&Record) -> bool,
+    ) -> Result<Option<Record>, StoreError> {
+        if let Some(kept) = lock(&self.entries).records.get(key).filter(|kept| kept.checked) {
+            return Ok(Some(kept.record.clone()));
+        }
+        // Checked without the lock: the check may read other records.
+        let found = self.read(key)?;
+        if let Some(record) = &found
+            && check(record)
+        {
+            lock(&self.entries).passed(key, record);
+        }
+        Ok(found)
     }
 
     fn read_fresh(&self, key: &str) -> Result<Option<Record>, StoreError> {
@@ -175,6 +208,13 @@ mod tests {
         entries.pop("key/2998");
         entries.pop("key/2998");
         assert_eq!(entries.bytes, MAX_BYTES - 2 * MAX_VALUE + 10);
+        let kept = |entries: &mut Entries| entries.records.get("key/2999").map(|kept| kept.checked);
+        entries.passed("key/2999", &record(11));
+        assert_eq!(kept(&mut entries), Some(false), "another record has passed");
+        entries.passed("key/2999", &record(10));
+        assert_eq!(kept(&mut entries), Some(true));
+        entries.put("key/2999", &record(10));
+        assert_eq!(kept(&mut entries), Some(false), "it was read anew");
         for number in 0..2 * ENTRIES {
             entries.put(&format!("small/{number}"), &record(3));
         }

@@ -140,6 +140,21 @@ pub trait Store: Send + Sync {
         self.read(key)
     }
 
+    /// The record under `key` as [`Store::read`] gives it, once `check` has passed it. A store that keeps records in
+    /// memory need not have one checked again that has passed; the others are, each time. What does not pass is
+    /// given all the same: `check` remembers what it said.
+    fn read_checked(
+        &self,
+        key: &str,
+        check: &mut dyn FnMut(&Record) -> bool,
+    ) -> Result<Option<Record>, StoreError> {
+        let found = self.read(key)?;
+        if let Some(record) = &found {
+            check(record);
+        }
+        Ok(found)
+    }
+
     /// Up to `limit` records whose key starts with `prefix` and is greater than `after`, in order of key.
     fn scan(
         &self,

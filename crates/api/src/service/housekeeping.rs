@@ -49,6 +49,10 @@ impl Service {
     /// next round.
     pub fn keep_house(&self, now_ms: i64) -> Result<(), Fault> {
         let mut round = Round::new(self, now_ms);
+        if let Err(fault) = self.follow_events(now_ms) {
+            tracing::warn!(%fault, "the newest audit events could not be read");
+            round.failed = Some(fault);
+        }
         for (row, sweep) in SWEEPS {
             round.sweep(row, sweep);
         }

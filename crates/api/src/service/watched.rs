@@ -1,5 +1,5 @@
 //! The store as a server sees it: events that are committed are remembered until a signed head covers them, and after an
-//! alarm none is committed.
+//! alarm none is committed. The stamps of records that are written are remembered, so that none is put back.
 //!
 //! It also counts the commits that may have changed what an OCSP answer says. Only this process commits to a store that is
 //! not remote, so that as long as the count is the same, so is every epoch.
@@ -9,18 +9,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use outlast_domain::audit::Guard;
 use outlast_domain::ca::ocsp::EPOCHS;
+use outlast_domain::seal::Stamps;
 use outlast_store::{Completion, Event, Item, Record, Store, StoreError, Transaction};
 
 /// A store that is watched over.
 pub(super) struct Watched {
     inner: Arc<dyn Store>,
-    changes: Arc<AtomicU64>,
-    guard: Arc<Guard>,
+    watches: Watches,
+}
+
+/// What is told of commits.
+#[derive(Clone)]
+pub(super) struct Watches {
+    pub changes: Arc<AtomicU64>,
+    pub guard: Arc<Guard>,
+    pub stamps: Arc<Stamps>,
 }
 
 impl Watched {
-    pub(super) fn new(inner: Arc<dyn Store>, changes: Arc<AtomicU64>, guard: Arc<Guard>) -> Self {
-        Self { inner, changes, guard }
+    pub(super) fn new(inner: Arc<dyn Store>, watches: Watches) -> Self {
+        Self { inner, watches }
     }
 }
 
@@ -47,26 +55,30 @@ impl Store for Watched {
     }
 
     fn commit(&self, transaction: Transaction, done: Completion) {
-        if transaction.events.is_empty() && !changes_epoch(&transaction) {
+        let written = self.watches.stamps.writing(&transaction.writes);
+        let counts = changes_epoch(&transaction);
+        if transaction.events.is_empty() && !counts && written.is_empty() {
             return self.inner.commit(transaction, done);
         }
         if !transaction.events.is_empty()
-            && let Some(reason) = self.guard.alarm()
+            && let Some(reason) = self.watches.guard.alarm()
         {
             let text = format!("the audit trail was tampered with: {reason}");
             return done(Err(StoreError::Unavailable(text)));
         }
-        self.guard.begin(&transaction.events);
+        self.watches.guard.begin(&transaction.events);
         let leaves: Vec<_> = transaction.events.iter().map(|event| *event.leaf()).collect();
-        let changes = changes_epoch(&transaction).then(|| self.changes.clone());
-        let guard = self.guard.clone();
+        let Watches { changes, guard, stamps } = self.watches.clone();
         self.inner.commit(
             transaction,
             Box::new(move |outcome| {
                 guard.end(&leaves, outcome.is_ok());
                 // Before anybody is told, and whatever the outcome: it may be open.
-                if let Some(changes) = changes {
+                if counts {
                     changes.fetch_add(1, Ordering::SeqCst);
+                }
+                if outcome.is_ok() {
+                    stamps.wrote(&written);
                 }
                 done(outcome);
             }),

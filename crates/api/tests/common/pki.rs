@@ -259,15 +259,14 @@ impl World {
         let value = json!({
             "reason": "KEY_COMPROMISE", "revoked_ms": now * 1000, "not_after": now + 86_400 * 365,
         });
-        let writes = (0..count)
-            .map(|number| {
-                let digest = outlast_crypto::digests::sha256(&number.to_be_bytes());
-                let serial =
-                    hex::encode([[0x40 | (digest[0] & 0x3f)].as_slice(), &digest[1..16]].concat());
-                (format!("{prefix}{serial}"), Some(value.to_string().into_bytes()))
-            })
-            .collect();
-        self.store.commit_and_wait(Transaction { writes, ..Transaction::default() }).unwrap();
+        let mut work = self.service.work(now * 1000);
+        for number in 0..count {
+            let digest = outlast_crypto::digests::sha256(&number.to_be_bytes());
+            let serial =
+                hex::encode([[0x40 | (digest[0] & 0x3f)].as_slice(), &digest[1..16]].concat());
+            work.create(&format!("{prefix}{serial}"), &value).unwrap();
+        }
+        self.store.commit_and_wait(work.into_transaction(Vec::new())).unwrap();
     }
 
     #[track_caller]

@@ -477,6 +477,10 @@ fn parameters(named: &Named, outcome: &Value) -> Value {
 }
 
 fn failure(error: IdentityError) -> Failure {
+    let error = match error {
+        IdentityError::Fault(fault) => return fault.into(),
+        error => error,
+    };
     let hint = match &error {
         IdentityError::NotFound(_) => Some("see what is there with: outlast principal list"),
         IdentityError::LimitExceeded(_) => Some("see what is there with: outlast principal list"),

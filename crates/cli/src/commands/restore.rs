@@ -76,7 +76,11 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     bar.finish_and_clear();
     let counts = restored.counts;
     let provider = keep_root_keys(store, restored, root_key.as_ref(), folder, build.path())?;
-    let root = data::unlock(store, &provider)?;
+    let (root, state) = data::unlock(store, &provider)?;
+    if !state.is_authenticated {
+        // What an earlier version has backed up is authentic as a whole.
+        data::bring_up_to_date(store, &root, state)?;
+    }
     finish(store, &root, &header, arguments, build.path(), &place)?;
     data::write_settings(build.path(), root_key.as_ref(), target.database.as_deref())?;
     drop(opened);

@@ -33,10 +33,10 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Make a new root key and seal every secret again under it; a server may go on serving meanwhile. If it
+    /// Make a new root key, and seal every secret and authenticate every record again under it; a server may go on serving meanwhile. If it
     /// is interrupted, the same command goes on.
     Rotate(Rotate),
-    /// Show the root keys and how many records are sealed under each; needs no key.
+    /// Show the root keys and how many records are sealed or authenticated under each; needs no key.
     Status(StoreArguments),
 }
 
@@ -186,7 +186,7 @@ fn finish(data: &Data, resealed: usize) -> Result<RootRecord, Failure> {
 
 /// Walks over the whole store; gives the number of records that were sealed again.
 fn reseal(store: &dyn Store, data: &Data) -> Result<usize, Failure> {
-    let bar = output::spinner("sealing the store's secrets again");
+    let bar = output::spinner("sealing the store's records again");
     let (mut seen, mut resealed, mut unreadable) = (0, 0, Vec::new());
     let mut after = Some(String::new());
     while let Some(from) = after {
@@ -268,7 +268,7 @@ fn census(store: &dyn Store) -> Result<Census, Failure> {
     loop {
         let page = store.scan("", &after, BATCH).map_err(store_failure)?;
         for (key, stored) in &page {
-            let id = match seal::sealed_under(key, &stored.value) {
+            let id = match seal::protected_under(key, &stored.value) {
                 None => continue,
                 Some(SealedUnder::Direct) => DIRECT.to_owned(),
                 Some(SealedUnder::Id(id)) => id,

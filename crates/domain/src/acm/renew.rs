@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use outlast_crypto::keys::KeySpec;
+use outlast_store::StoreError;
 use serde::{Deserialize, Serialize};
 
 use super::certificate::{self, Certificate, Origin, Status};
@@ -149,7 +150,7 @@ fn find_due(work: &Work<'_>, after: &str, limit: usize) -> Result<Due, Fault> {
         let found = work.store().scan(DUE, &from, limit)?;
         let last = found.last().filter(|_| found.len() == limit).map(|(place, _)| place.clone());
         for (place, record) in found {
-            match serde_json::from_slice::<RenewalDue>(&record.value) {
+            match work.scanned::<RenewalDue>(&place, record) {
                 Ok(renewal) if renewal.at_ms <= work.now_ms() => {
                     let account = place[DUE.len()..].split('/').next().unwrap_or_default();
                     let of_account = waiting.entry(account.to_owned()).or_default();
@@ -158,8 +159,9 @@ fn find_due(work: &Work<'_>, after: &str, limit: usize) -> Result<Due, Fault> {
                         of_account.pop_last();
                     }
                 }
-                Ok(_) => {}
-                Err(_) => due.damaged.push(place),
+                Ok(_) | Err(Fault::Store(StoreError::Conflict)) => {}
+                Err(Fault::Damaged(_) | Fault::Forged(_)) => due.damaged.push(place),
+                Err(fault) => return Err(fault),
             }
         }
         let Some(last) = last else { break };

@@ -216,7 +216,8 @@ pub(super) fn create(
     };
     let authorization =
         Authorization { endpoint: order.endpoint.clone(), account: order.account.clone(), record };
-    authorization.save(work)?;
+    let at = place(&authorization.endpoint, &authorization.account, authorization.id());
+    work.create(&at, &authorization.record)?;
     Ok(authorization.record.id)
 }
 

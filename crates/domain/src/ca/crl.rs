@@ -255,12 +255,7 @@ fn mark_due(work: &mut Work<'_>, place: &str, _: &mut Swept) -> Result<(), Fault
 
 /// The marks of CRLs that are to be made anew, after one of them.
 pub fn marked(work: &Work<'_>, after: &str, limit: usize) -> Result<Vec<String>, Fault> {
-    Ok(work
-        .store()
-        .scan("ca/crl-mark/", after, limit)?
-        .into_iter()
-        .map(|(place, _)| place)
-        .collect())
+    Ok(work.store().scan(MARKS, after, limit)?.into_iter().map(|(place, _)| place).collect())
 }
 
 /// How a CRL is made.
@@ -286,7 +281,7 @@ pub fn make(
     if how != How::Meanwhile && !work.exists(place)? {
         return Ok(true);
     }
-    let (scope, id, label) = parts(place, "ca/crl-mark/").ok_or_else(|| damaged(place))?;
+    let (scope, id, label) = parts(place, MARKS).ok_or_else(|| damaged(place))?;
     let part = Part::by_label(label).ok_or_else(|| damaged(place))?;
     let found = authority_by_id(work, &scope, id)?;
     let Some((authority, crl, certificate)) = found.as_ref().and_then(working) else {
@@ -476,7 +471,7 @@ fn due_place(scope: &Scope, id: &str) -> String {
 }
 
 fn mark_place(scope: &Scope, id: &str, part: Part) -> String {
-    format!("ca/crl-mark/{}/{}/{id}/{}", scope.account, scope.region, part.label())
+    format!("{MARKS}{}/{}/{id}/{}", scope.account, scope.region, part.label())
 }
 
 fn made_place(name: &str) -> String {
@@ -487,5 +482,7 @@ fn der_place(name: &str) -> String {
     format!("{DER}{name}")
 }
 
+/// Below are the marks of CRLs that revocations have to be added to.
+pub(crate) const MARKS: &str = "ca/crl-mark/";
 /// Below are the CRLs in DER.
 pub(crate) const DER: &str = "ca/crl-der/";

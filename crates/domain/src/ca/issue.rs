@@ -292,7 +292,7 @@ impl Made {
             service: requester.service.map(str::to_owned),
             paired_with,
         };
-        work.put(&place(authority, &self.serial), &issued)
+        work.create(&place(authority, &self.serial), &issued)
     }
 }
 

@@ -69,6 +69,7 @@ impl Look<'_> {
             }
         }
         self.authority_relations(&mut found);
+        found.extend(self.register.end(self.has_register));
         let mut trail = self.trail.end();
         trail.extend(self.certificates.end());
         for (place, what) in found.into_iter().map(|(at, what)| (at, what.to_owned())).chain(trail)

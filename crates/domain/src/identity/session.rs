@@ -194,7 +194,7 @@ pub fn assume(
         source_identity: new.source_identity,
         transitive: new.transitive,
     };
-    work.put(&place(&access_key_id), &session)?;
+    work.create(&place(&access_key_id), &session)?;
     work.put_secret(&secret_place(&access_key_id), &secret)?;
     Ok(Issued {
         access_key_id,

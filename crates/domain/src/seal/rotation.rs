@@ -7,9 +7,10 @@
 
 use serde_json::{Map, Value};
 
+use super::authentic::{Protection, protection};
 use super::{
-    Id, Kek, ROOT, RootRecord, SealedUnder, fingerprint, new_key, parse_id, sealed_under,
-    wrapped_place,
+    Id, Kek, ROOT, RootRecord, SealedUnder, fingerprint, new_key, parse_id, protected_under,
+    sealed_under, wrapped_place,
 };
 use crate::Fault;
 use crate::work::Work;
@@ -74,11 +75,11 @@ pub fn begin(work: &mut Work<'_>, new_kek: Option<&NewKek<'_>>) -> Result<RootRe
         parameters,
         created_ms: work.now_ms(),
     };
-    work.put(ROOT, &record)?;
+    work.put_root(&record)?;
     Ok(record)
 }
 
-/// Seals what is not yet under the current root key: looks at up to `limit` records after `after`.
+/// Seals or authenticates what is not yet under the current root key: looks at up to `limit` records after `after`.
 pub fn reseal(work: &mut Work<'_>, after: &str, limit: usize) -> Result<Step, Fault> {
     let record = work.get::<RootRecord>(ROOT)?.ok_or_else(|| Fault::Damaged(ROOT.to_owned()))?;
     let current = SealedUnder::Id(record.current);
@@ -86,8 +87,15 @@ pub fn reseal(work: &mut Work<'_>, after: &str, limit: usize) -> Result<Step, Fa
     let mut step = Step { seen: found.len(), ..Step::default() };
     step.next = (found.len() == limit).then(|| found.last().map(|(key, _)| key.clone())).flatten();
     for (key, stored) in found {
-        match sealed_under(&key, &stored.value) {
+        match protected_under(&key, &stored.value) {
             Some(under) if under == current => {}
+            Some(_) if sealed_under(&key, &stored.value).is_none() => {
+                match work.authenticate_again(&key) {
+                    Ok(()) => step.resealed += 1,
+                    Err(Fault::Forged(_)) => step.unreadable.push(key),
+                    Err(fault) => return Err(fault),
+                }
+            }
             Some(_) => match work.secret(&key) {
                 Ok(Some(secret)) => {
                     work.put_secret(&key, &secret)?;
@@ -97,7 +105,7 @@ pub fn reseal(work: &mut Work<'_>, after: &str, limit: usize) -> Result<Step, Fa
                 Err(Fault::Damaged(_)) => step.unreadable.push(key),
                 Err(fault) => return Err(fault),
             },
-            None if is_plain(&key, &stored.value) => {}
+            None if protection(&key) == Protection::Plain => {}
             None => step.unreadable.push(key),
         }
     }
@@ -111,15 +119,9 @@ pub fn finish(work: &mut Work<'_>) -> Result<RootRecord, Fault> {
         work.get::<RootRecord>(ROOT)?.ok_or_else(|| Fault::Damaged(ROOT.to_owned()))?;
     if let Some(previous) = record.previous.take() {
         work.delete(&wrapped_place(&previous));
-        work.put(ROOT, &record)?;
+        work.put_root(&record)?;
     }
     Ok(record)
-}
-
-/// Whether a record is what it should be without being sealed: a wrapped key or JSON text.
-fn is_plain(key: &str, value: &[u8]) -> bool {
-    key.starts_with(super::WRAPPED)
-        || serde_json::from_slice::<serde::de::IgnoredAny>(value).is_ok()
 }
 
 fn keep(work: &mut Work<'_>, kek: &dyn Kek, id: Id, key: &Secret) -> Result<(), Fault> {

@@ -203,3 +203,171 @@ fn what_does_not_open_is_reported_and_left_alone() {
     commit(&store, work);
     assert_eq!((value(&store, "x/1"), value(&store, "x/2")), (first, last));
 }
+
+fn text(store: &MemoryStore, root: &RootKey, place: &str) -> Result<Option<String>, Fault> {
+    Work::new(store, root, 0).get(place)
+}
+
+fn put_text(store: &MemoryStore, root: &RootKey, place: &str, said: &str) {
+    let mut work = Work::new(store, root, 5);
+    work.put(place, &said).unwrap();
+    commit(store, work);
+}
+
+fn overwrite(store: &MemoryStore, place: &str, value: &[u8]) {
+    let writes = vec![(place.to_owned(), Some(value.to_vec()))];
+    let transaction = outlast_store::Transaction { writes, ..Default::default() };
+    store.commit_and_wait(transaction).unwrap();
+}
+
+#[test]
+fn a_record_verifies_in_its_place_and_store_alone() {
+    for established in [false, true] {
+        let (store, root, key) = store(established);
+        put_text(&store, &root, "a/1", "one");
+        put_text(&store, &root, "a/2", "two");
+        let good = value(&store, "a/1");
+        let again = || RootKey::new(kek(&key));
+        assert_eq!(text(&store, &again(), "a/1"), Ok(Some("one".into())));
+        let forged = Err(Fault::Forged("a/1".into()));
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
+            overwrite(&store, "a/1", &bad);
+            assert_eq!(text(&store, &again(), "a/1"), forged, "byte {at}");
+            overwrite(&store, "a/1", &good[..at]);
+            assert_eq!(text(&store, &again(), "a/1"), forged, "cut at {at}");
+        }
+        overwrite(&store, "a/1", &value(&store, "a/2"));
+        assert_eq!(text(&store, &again(), "a/1"), forged, "moved");
+        overwrite(&store, "a/1", br#""one""#);
+        assert_eq!(text(&store, &again(), "a/1"), forged, "plain");
+        let (other, other_root, _) = self::store(established);
+        put_text(&other, &other_root, "a/1", "one");
+        overwrite(&store, "a/1", &value(&other, "a/1"));
+        assert_eq!(text(&store, &again(), "a/1"), forged, "of another store");
+        overwrite(&store, "a/1", &good);
+        assert_eq!(text(&store, &again(), "a/1"), Ok(Some("one".into())));
+    }
+}
+
+#[test]
+fn an_older_record_is_told_from_one_that_others_have_just_changed() {
+    let (store, root, key) = store(true);
+    let other = RootKey::new(kek(&key));
+    put_text(&store, &root, "a", "one");
+    let first = value(&store, "a");
+    assert_eq!(text(&store, &other, "a"), Ok(Some("one".into())));
+    put_text(&store, &root, "a", "two");
+    assert!(authentic::stamp(&value(&store, "a")) > authentic::stamp(&first));
+    assert_eq!(text(&store, &other, "a"), Ok(Some("two".into())));
+    overwrite(&store, "a", &first);
+    assert_eq!(text(&store, &other, "a"), Err(Fault::Forged("a".into())));
+    // Deleted and made again: greater than before, though the clock stands still.
+    let (store, root, _) = self::store(true);
+    put_text(&store, &root, "a", "one");
+    let first = value(&store, "a");
+    let mut work = Work::new(&store, &root, 5);
+    work.delete("a");
+    commit(&store, work);
+    put_text(&store, &root, "a", "two");
+    assert!(authentic::stamp(&value(&store, "a")) > authentic::stamp(&first));
+}
+
+#[test]
+fn a_rotation_authenticates_all_records_again() {
+    for established in [false, true] {
+        let (store, root, key) = store(established);
+        for number in 0..5 {
+            put_text(&store, &root, &format!("a/{number}"), "said");
+        }
+        let before = value(&store, "a/3");
+        assert_eq!(rotate(&store, &root), 6);
+        let after = value(&store, "a/3");
+        assert_ne!(after, before);
+        assert_eq!(authentic::stamp(&after), authentic::stamp(&before), "it is the same record");
+        let current = read_record(&store).unwrap().unwrap().current;
+        for place in ["a/0", "a/3", ROOT] {
+            let under = protected_under(place, &value(&store, place));
+            assert_eq!(under, Some(SealedUnder::Id(current.clone())), "{place}");
+        }
+        let later = RootKey::new(kek(&key));
+        assert_eq!(text(&store, &later, "a/3"), Ok(Some("said".into())));
+        // What was authentic under the key before is so no more, even for who still has it.
+        overwrite(&store, "a/3", &before);
+        assert_eq!(text(&store, &later, "a/3"), Err(Fault::Forged("a/3".into())));
+    }
+}
+
+/// A record that was forged is reported by a rotation, and not made authentic.
+#[test]
+fn a_rotation_makes_nothing_authentic_that_was_not() {
+    let (store, root, key) = store(true);
+    for place in ["a/1", "a/2"] {
+        put_text(&store, &root, place, "said");
+    }
+    overwrite(&store, "a/1", br#""plain""#);
+    let mut bad = value(&store, "a/2");
+    let last = bad.len() - 2;
+    bad[last] ^= 1;
+    overwrite(&store, "a/2", &bad);
+    let mut work = Work::new(&store, &root, 8);
+    begin(&mut work, None).unwrap();
+    commit(&store, work);
+    let root = RootKey::new(kek(&key));
+    let mut work = Work::new(&store, &root, 9);
+    let step = reseal(&mut work, "", 100).unwrap();
+    assert_eq!((step.resealed, step.unreadable), (1, vec!["a/1".to_owned(), "a/2".to_owned()]));
+    commit(&store, work);
+    assert_eq!(value(&store, "a/2"), bad);
+}
+
+#[test]
+fn plain_records_are_taken_over_in_steps() {
+    for established in [false, true] {
+        let (store, root, key) = store(established);
+        put_text(&store, &root, "done", "done");
+        let mut work = Work::new(&store, &root, 5);
+        work.put_secret(CANARY, &Secret::new(b"canary".to_vec())).unwrap();
+        commit(&store, work);
+        let plain = authentic::json(&value(&store, "done")).to_vec();
+        for number in 0..5 {
+            overwrite(&store, &format!("a/{number}"), br#""said""#);
+        }
+        overwrite(&store, "b", b"no JSON");
+        if established {
+            let said = authentic::json(&value(&store, ROOT)).to_vec();
+            overwrite(&store, ROOT, &said);
+        }
+        let wrapped = store.scan(WRAPPED, "", 10).unwrap();
+        let state = |root: &RootKey| migration::state(&mut Work::new(&store, root, 0)).unwrap();
+        assert_eq!(
+            state(&root),
+            Some(migration::State { has_log: false, is_authenticated: false })
+        );
+        let (mut after, mut unreadable) = (Some(String::new()), Vec::new());
+        while let Some(from) = after {
+            // Each step by another process.
+            let root = RootKey::new(kek(&key));
+            let mut work = Work::new(&store, &root, 60);
+            let step = migration::step(&mut work, &from, 2).unwrap();
+            commit(&store, work);
+            unreadable.extend(step.unreadable);
+            after = step.next;
+        }
+        assert_eq!(unreadable, ["b"]);
+        let mut work = Work::new(&store, &root, 7);
+        let done = migration::State { has_log: false, is_authenticated: true };
+        migration::set_state(&mut work, done).unwrap();
+        commit(&store, work);
+        let root = RootKey::new(kek(&key));
+        assert_eq!(state(&root), Some(done));
+        for place in ["a/0", "a/4"] {
+            assert_eq!(text(&store, &root, place), Ok(Some("said".into())));
+        }
+        assert_eq!(authentic::json(&value(&store, "done")), plain);
+        assert_eq!(text(&store, &root, "done"), Ok(Some("done".into())));
+        assert_eq!(store.scan(WRAPPED, "", 10).unwrap(), wrapped);
+        assert!(opens(&store, &root, PLACE));
+    }
+}

@@ -41,9 +41,9 @@ pub(super) fn count(work: &mut Work<'_>, key: &Key) -> Result<usize, Fault> {
 pub(super) fn write(work: &mut Work<'_>, key: &Key, grant: &Grant) -> Result<(), Fault> {
     let count = count(work, key)?;
     work.put(&count_place(key.scope(), key.id()), &(count + 1))?;
-    work.put(&place(key.scope(), key.id(), &grant.id), grant)?;
+    work.create(&place(key.scope(), key.id(), &grant.id), grant)?;
     for pointer in pointers(key.scope(), grant) {
-        work.put(&pointer, &Pointer::of(grant))?;
+        work.create(&pointer, &Pointer::of(grant))?;
     }
     if let Some(named) = named_place(key.scope(), key.id(), &NewGrant::like(grant)) {
         work.put(&named, &Pointer::of(grant))?;

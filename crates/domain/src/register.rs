@@ -1,0 +1,425 @@
+//! The register: which version of each record that decides something is the newest, as the audit events say.
+//!
+//! A tag shows that the service wrote a record, and not that it has written no newer one since ([`crate::seal`]). So the
+//! transaction that changes such a record notes its stamps in an audit event, in the member [`MEMBER`]: the record's key,
+//! the stamp that it had and the stamp that it has, or null where there is none. The events are append-only; whoever
+//! reads them knows of each record whether it is the newest, was put back after it was deleted, or was taken away.
+//!
+//! So that a server need not read all events when it starts, a sealed record ([`HEAD`]) keeps a digest of all such records
+//! and their stamps as of one event. The digest is the sum modulo 2 of one HMAC for each record, so that the events after
+//! that one bring it up to date in any order, and nothing has to be written with each of them. An older head is brought up
+//! to date just so: what must not go back is the events.
+
+use std::collections::BTreeMap;
+
+use outlast_crypto::{Secret, hmac, random};
+use outlast_store::{Event, Store};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::Fault;
+use crate::seal::{Stamps, authentic};
+use crate::work::Work;
+
+/// The member of an audit event that tells which records its transaction has changed.
+pub const MEMBER: &str = "outlastRecords";
+
+/// Below these are the records whose changes are noted: those that decide who may do what. The others are authenticated,
+/// and an older one of them gives nobody a right: sessions never change and end by themselves, and what is due comes
+/// again.
+pub const REGISTERED: &[&str] = &[
+    "acm/account/",
+    "acme/account-key/",
+    "acme/account/",
+    "acme/binding/",
+    "acme/endpoint/",
+    "ca/authority/",
+    "ca/permission/",
+    "ca/policy/",
+    "ca/shared/",
+    "iam/access-key/",
+    "iam/role/",
+    "iam/user/",
+    "kms/alias/",
+    "kms/grant",
+    "kms/key/",
+];
+
+/// Whether changes of the record `place` are noted.
+pub(crate) fn is_registered(place: &str) -> bool {
+    REGISTERED.iter().any(|prefix| place.starts_with(prefix))
+}
+
+/// What a transaction did to a record: its stamps before and after, if it was there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub place: String,
+    pub was: Option<u64>,
+    pub is: Option<u64>,
+}
+
+/// Notes changes in the first of a transaction's events, or in one of their own.
+pub(crate) fn note(events: &mut Vec<Vec<u8>>, changes: &[Change], now_ms: i64) {
+    if changes.is_empty() {
+        return;
+    }
+    let list: Vec<_> =
+        changes.iter().map(|change| json!([change.place, change.was, change.is])).collect();
+    if !events.first().is_some_and(|event| event.starts_with(b"{")) {
+        let event = json!({
+            "eventVersion": "1.11",
+            "userIdentity": { "invokedBy": "outlast" },
+            "eventTime": outlast_pki::time::rfc3339(now_ms.div_euclid(1000)),
+            "eventSource": "outlast",
+            "eventName": "RecordsChanged",
+            "eventType": "AwsServiceEvent",
+        });
+        events.insert(0, event.to_string().into_bytes());
+    }
+    if let Some(event) = events.first_mut() {
+        // It comes first, so that an event that says nothing is passed over by its first bytes.
+        let rest = event.strip_prefix(b"{").unwrap_or_default();
+        let comma = if rest.starts_with(b"}") { "" } else { "," };
+        let mut noted = format!("{BEGIN}{}{comma}", Value::Array(list)).into_bytes();
+        noted.extend_from_slice(rest);
+        *event = noted;
+    }
+}
+
+/// How an event begins that says something of records.
+const BEGIN: &str = "{\"outlastRecords\":";
+
+/// What an event says of records.
+pub(crate) fn changes(body: &[u8]) -> Vec<Change> {
+    if !body.starts_with(BEGIN.as_bytes()) {
+        return Vec::new();
+    }
+    let Ok(event) = serde_json::from_slice::<Value>(body) else { return Vec::new() };
+    let list = event.get(MEMBER).and_then(Value::as_array);
+    let change = |change: &Value| {
+        Some(Change {
+            place: change.get(0)?.as_str()?.to_owned(),
+            was: change.get(1)?.as_u64(),
+            is: change.get(2)?.as_u64(),
+        })
+    };
+    list.into_iter().flatten().filter_map(change).collect()
+}
+
+/// Events that are read at a time.
+const PAGE: usize = 1000;
+
+/// Record that keeps the digest, sealed. A store has one from the beginning.
+pub const HEAD: &str = "audit/records";
+
+/// The digest of the registered records as of an event.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    /// Key of the digest's HMACs.
+    key: [u8; KEY_LEN],
+    digest: [u8; DIGEST_LEN],
+    /// Sequence of the event.
+    sequence: u64,
+}
+
+const KEY_LEN: usize = 32;
+const DIGEST_LEN: usize = 32;
+
+impl Head {
+    fn new(sequence: u64) -> Result<Self, Fault> {
+        let mut key = [0; KEY_LEN];
+        key.copy_from_slice(random::secret(KEY_LEN)?.expose());
+        Ok(Self { key, digest: [0; DIGEST_LEN], sequence })
+    }
+
+    fn parse(secret: &Secret) -> Result<Self, Fault> {
+        serde_json::from_slice(secret.expose()).map_err(|_| Fault::Damaged(HEAD.to_owned()))
+    }
+
+    fn read(work: &mut Work<'_>) -> Result<Self, Fault> {
+        let secret = work.secret(HEAD)?.ok_or_else(|| Fault::Damaged(HEAD.to_owned()))?;
+        Self::parse(&secret)
+    }
+
+    fn write(&self, work: &mut Work<'_>) -> Result<(), Fault> {
+        let json = serde_json::to_vec(self).map_err(|error| Fault::Encoding(error.to_string()))?;
+        work.put_secret(HEAD, &Secret::new(json))
+    }
+
+    /// Adds a record, or takes it away.
+    fn toggle(&mut self, key: &hmac::Key, place: &str, stamp: u64) {
+        let one = key.sign(&[&stamp.to_be_bytes(), place.as_bytes()]);
+        self.digest.iter_mut().zip(one).for_each(|(sum, byte)| *sum ^= byte);
+    }
+
+    fn add_all<'a>(&mut self, records: impl IntoIterator<Item = (&'a String, &'a u64)>) {
+        let key = hmac::Key::new(&self.key);
+        for (place, stamp) in records {
+            self.toggle(&key, place, *stamp);
+        }
+    }
+
+    /// Brings it up to date with the events up to `last`, and tells `each` change.
+    fn follow(
+        &mut self,
+        store: &dyn Store,
+        last: u64,
+        mut each: impl FnMut(&Change),
+    ) -> Result<(), Fault> {
+        let key = hmac::Key::new(&self.key);
+        each_event(store, self.sequence, last, |event| {
+            for change in registered(&event.body) {
+                for stamp in [change.was, change.is].into_iter().flatten() {
+                    self.toggle(&key, &change.place, stamp);
+                }
+                each(&change);
+            }
+            self.sequence = event.sequence;
+        })
+    }
+}
+
+fn registered(body: &[u8]) -> impl Iterator<Item = Change> {
+    changes(body).into_iter().filter(|change| is_registered(&change.place))
+}
+
+/// The events after `after` up to `last`, all of them.
+fn each_event(
+    store: &dyn Store,
+    after: u64,
+    last: u64,
+    mut each: impl FnMut(&Event),
+) -> Result<(), Fault> {
+    let mut reached = after;
+    while reached < last {
+        let page = store.events(reached, PAGE)?;
+        for event in page.iter().take_while(|event| event.sequence <= last) {
+            if event.sequence != reached + 1 {
+                break;
+            }
+            each(event);
+            reached = event.sequence;
+        }
+        if page.first().is_none_or(|first| first.sequence > reached) {
+            return Err(Fault::Damaged(format!("event/{}", reached + 1)));
+        }
+    }
+    Ok(())
+}
+
+/// The stamps of the registered records, as they claim: who reads one checks it.
+fn stored(store: &dyn Store) -> Result<BTreeMap<String, u64>, Fault> {
+    let mut all = BTreeMap::new();
+    for prefix in REGISTERED {
+        let mut after = String::new();
+        loop {
+            let page = store.scan(prefix, &after, PAGE)?;
+            let Some((last, _)) = page.last() else { break };
+            after.clone_from(last);
+            let stamped = page.into_iter().filter_map(|(place, record)| {
+                authentic::stamp(&record.value).map(|stamp| (place, stamp))
+            });
+            all.extend(stamped);
+        }
+    }
+    Ok(all)
+}
+
+/// Writes the head of a store that begins: over what this work writes, and what is stored and needs no more changes.
+pub fn begin(work: &mut Work<'_>) -> Result<(), Fault> {
+    let mut records = stored(work.store())?;
+    for (place, stamp) in work.written_stamps().filter(|(place, _)| is_registered(place)) {
+        match stamp {
+            Some(stamp) => records.insert(place.clone(), stamp),
+            None => records.remove(place),
+        };
+    }
+    let mut head = Head::new(work.store().last_event()?)?;
+    head.add_all(&records);
+    head.write(work)
+}
+
+/// Brings the head up to date with the events, if there is one. What they tell is remembered, so that an older record is
+/// refused, also where another process has written the newest.
+pub fn follow(work: &mut Work<'_>) -> Result<(), Fault> {
+    let last = work.store().last_event()?;
+    let Some(secret) = work.secret(HEAD)? else { return Ok(()) };
+    let mut head = Head::parse(&secret)?;
+    let (from, mut changed) = (head.sequence, false);
+    let stamps = work.root().stamps();
+    head.follow(work.store(), last, |change| {
+        stamps.told(&change.place, change.was, change.is);
+        changed = true;
+    })?;
+    stamps.followed(head.sequence);
+    // Without a change it moves on all the same from time to time, so that few events are left to read.
+    if changed || head.sequence - from >= PAGE as u64 {
+        head.write(work)?;
+    }
+    Ok(())
+}
+
+/// The first event that is still needed: what comes before may be pruned.
+pub(crate) fn first_needed(work: &mut Work<'_>) -> Result<u64, Fault> {
+    let Some(secret) = work.secret(HEAD)? else { return Ok(u64::MAX) };
+    Ok(Head::parse(&secret)?.sequence)
+}
+
+/// Reads the events that have come since, in a process that has seen all registered records, to find out where one
+/// comes from.
+pub(crate) fn catch_up(store: &dyn Store, stamps: &Stamps) -> Result<(), Fault> {
+    let last = store.last_event()?;
+    each_event(store, stamps.followed(0), last, |event| tell(stamps, event))?;
+    stamps.followed(last);
+    Ok(())
+}
+
+fn tell(stamps: &Stamps, event: &Event) {
+    for change in registered(&event.body) {
+        stamps.told(&change.place, change.was, change.is);
+    }
+}
+
+/// Whether the registered records are those that head and events tell of. Other processes may go on meanwhile. Their
+/// stamps are remembered, so that an older one is refused from now on.
+pub fn holds(work: &mut Work<'_>) -> Result<bool, Fault> {
+    let store = work.store();
+    let mut told = Head::read(work)?;
+    let before = store.last_event()?;
+    let mut records = stored(store)?;
+    let last = store.last_event()?;
+    // What was changed while the records were read counts as changed.
+    each_event(store, before, last, |event| {
+        for change in registered(&event.body) {
+            match change.is {
+                Some(stamp) => records.insert(change.place, stamp),
+                None => records.remove(&change.place),
+            };
+        }
+    })?;
+    let mut found = Head { digest: [0; DIGEST_LEN], ..told };
+    found.add_all(&records);
+    told.follow(store, last, |_| {})?;
+    if !hmac::equal(&told.digest, &found.digest) {
+        return Ok(false);
+    }
+    let stamps = work.root().stamps();
+    // Before they are seen: if they are too many, the first are forgotten, and so is this.
+    stamps.saw_all(last);
+    for (place, stamp) in &records {
+        stamps.saw(place, *stamp);
+    }
+    Ok(true)
+}
+
+/// Holds the records against the events.
+#[derive(Default)]
+pub(crate) struct Register {
+    /// Stamps that the records claim, and whether they verify: if not, that is told elsewhere.
+    stored: BTreeMap<String, (Option<u64>, bool)>,
+    /// What the events say last.
+    told: BTreeMap<String, Option<u64>>,
+    /// What the head says, brought up to date.
+    head: Option<Head>,
+}
+
+impl Register {
+    /// A record, and whether it verifies.
+    pub fn record(&mut self, place: &str, value: &[u8], verifies: bool) {
+        if is_registered(place) {
+            self.stored.insert(place.to_owned(), (authentic::stamp(value), verifies));
+        }
+    }
+
+    /// The head, if that is what this secret is.
+    pub fn secret(&mut self, place: &str, secret: &Secret) -> bool {
+        if place == HEAD {
+            self.head = Head::parse(secret).ok();
+        }
+        place == HEAD
+    }
+
+    /// The next event.
+    pub fn event(&mut self, event: &Event) {
+        let head = self.head.as_mut().filter(|head| head.sequence < event.sequence);
+        let mut head = head.map(|head| (hmac::Key::new(&head.key), head));
+        for change in registered(&event.body) {
+            if let Some((key, head)) = &mut head {
+                for stamp in [change.was, change.is].into_iter().flatten() {
+                    head.toggle(key, &change.place, stamp);
+                }
+            }
+            self.told.insert(change.place, change.is);
+        }
+    }
+
+    /// Records that are not what the events say, once all of both have been seen. Whether there must be a head is known
+    /// elsewhere.
+    pub fn end(&self, has_head: bool) -> Vec<(String, &'static str)> {
+        let differs = |(place, told): (&String, &Option<u64>)| {
+            let stored = self.stored.get(place);
+            if stored.is_some_and(|(_, verifies)| !verifies) {
+                return None;
+            }
+            let what = match (stored.and_then(|(stamp, _)| *stamp), told) {
+                (None, Some(_)) => "it is missing: the audit events do not say that it was deleted",
+                (Some(_), None) => "it was put back: the audit events say that it was deleted",
+                (Some(stored), Some(told)) if stored < *told => {
+                    "it is older than what the audit events say: an earlier state was put back"
+                }
+                (Some(stored), Some(told)) if stored > *told => {
+                    "the audit events do not tell of its last change"
+                }
+                _ => return None,
+            };
+            Some((place.clone(), what))
+        };
+        let mut found: Vec<_> = self.told.iter().filter_map(differs).collect();
+        let total = self.head.as_ref().map(|head| {
+            let mut total = Head { digest: [0; DIGEST_LEN], ..*head };
+            let stamps = self.stored.iter();
+            total.add_all(stamps.filter_map(|(place, (stamp, _))| Some((place, stamp.as_ref()?))));
+            (total.digest, head.digest)
+        });
+        let what = match total {
+            None if has_head => "it is missing, or cannot be read",
+            // What is known above need not be said twice.
+            Some((total, told)) if total != told && found.is_empty() => {
+                "the records that decide who may do what are not those that it was made over: some were added, put \
+                 back or taken away"
+            }
+            _ => return found,
+        };
+        found.push((HEAD.to_owned(), what));
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(place: &str, was: Option<u64>, is: Option<u64>) -> Change {
+        Change { place: place.into(), was, is }
+    }
+
+    #[test]
+    fn what_is_noted_is_read_again() {
+        let noted = [change("iam/user/1/\"a", None, Some(7)), change("kms/key/b", Some(1), None)];
+        for mut events in [vec![br#"{"eventName":"CreateUser"}"#.to_vec()], Vec::new()] {
+            note(&mut events, &noted, 0);
+            assert_eq!(events.len(), 1);
+            assert_eq!(changes(&events[0]), noted);
+            let event: Value = serde_json::from_slice(&events[0]).unwrap();
+            assert!(event["eventName"].is_string());
+        }
+        let mut events = vec![b"{\"a\":1}".to_vec()];
+        note(&mut events, &[], 0);
+        assert_eq!(events, [b"{\"a\":1}"]);
+        for odd in
+            [r#"{"outlastRecords":1}"#, r#"{"outlastRecords":[1,[],["x"]]}"#, "outlastRecords"]
+        {
+            assert_eq!(changes(odd.as_bytes()), []);
+        }
+    }
+}

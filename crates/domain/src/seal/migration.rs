@@ -1,0 +1,80 @@
+//! Stores of earlier versions, whose records are not authenticated, and how they become stores of this one.
+//!
+//! The record [`CANARY`] says what a store has. It is sealed, and nothing opens a store without it: whoever
+//! writes to the database cannot make a store of this version pass for one of those before, unless they kept the
+//! canary of the time before. A store is taken over in steps ([`step`]) that may be interrupted; the canary is written
+//! last ([`set_state`]).
+
+use outlast_crypto::Secret;
+
+use super::authentic::{Protection, authentic_under, protection};
+use super::{CANARY, sealed_under};
+use crate::Fault;
+use crate::work::Work;
+
+/// What a store has, as its canary says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct State {
+    /// Whether its audit events are a Merkle log; else they are a hash chain.
+    pub has_log: bool,
+    /// Whether its records are authenticated; else they are as an earlier version has left them.
+    pub is_authenticated: bool,
+}
+
+/// What the canary holds in each state.
+const CANARIES: &[(&[u8], State)] = &[
+    (b"canary", State { has_log: false, is_authenticated: false }),
+    (b"canary 2: audit log", State { has_log: true, is_authenticated: false }),
+    (b"canary 3: authenticated records", State { has_log: false, is_authenticated: true }),
+    (
+        b"canary 4: audit log, authenticated records",
+        State { has_log: true, is_authenticated: true },
+    ),
+];
+
+/// What one step over the store has done.
+#[derive(Debug, Default)]
+pub struct Step {
+    /// Where to go on; `None` at the end.
+    pub next: Option<String>,
+    /// Records looked at.
+    pub seen: usize,
+    /// Records that cannot be read, and are left as they are.
+    pub unreadable: Vec<String>,
+}
+
+/// What the store has; `None` if it has no canary.
+pub fn state(work: &mut Work<'_>) -> Result<Option<State>, Fault> {
+    let Some(canary) = work.secret(CANARY)? else { return Ok(None) };
+    let found = CANARIES.iter().find(|(said, _)| *said == canary.expose());
+    found.map(|(_, state)| Some(*state)).ok_or_else(|| Fault::Damaged(CANARY.to_owned()))
+}
+
+/// Says what the store has from now on.
+pub fn set_state(work: &mut Work<'_>, state: State) -> Result<(), Fault> {
+    let found = CANARIES.iter().find(|(_, known)| *known == state);
+    let (said, _) = found.ok_or_else(|| Fault::Damaged(CANARY.to_owned()))?;
+    work.put_secret(CANARY, &Secret::new(said.to_vec()))
+}
+
+/// Authenticates plain records: looks at up to `limit` after `after`. What they say is believed, which is why
+/// [`state`] must have said that they are plain.
+pub fn step(work: &mut Work<'_>, after: &str, limit: usize) -> Result<Step, Fault> {
+    let found = work.store().scan("", after, limit)?;
+    let mut step = Step { seen: found.len(), ..Step::default() };
+    step.next = (found.len() == limit).then(|| found.last().map(|(key, _)| key.clone())).flatten();
+    for (key, record) in found {
+        let done = authentic_under(&record.value).is_some()
+            || sealed_under(&key, &record.value).is_some()
+            || protection(&key) == Protection::Plain;
+        if done {
+            continue;
+        }
+        if serde_json::from_slice::<serde::de::IgnoredAny>(&record.value).is_ok() {
+            work.authenticate_plain(&key, &record)?;
+        } else {
+            step.unreadable.push(key);
+        }
+    }
+    Ok(step)
+}

@@ -1,0 +1,175 @@
+//! The newest stamps that this process has seen, so that a record that is put back is recognised.
+//!
+//! What is kept is a keyed hash of each record's key with its stamp, in two generations: when the younger is full it
+//! becomes the older, and the one before is forgotten.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::authentic::stamp;
+use crate::limits;
+
+/// Stamps for each millisecond. They stay below 2^53 until the year 2255, for those who read JSON as floating point.
+const PER_MS: u64 = 1000;
+
+/// The newest stamps.
+#[derive(Default)]
+pub struct Stamps {
+    hasher: RandomState,
+    seen: Mutex<Generations>,
+    last_given: AtomicU64,
+    /// The audit event up to which the changes of registered records are known.
+    followed: AtomicU64,
+}
+
+#[derive(Default)]
+struct Generations {
+    young: HashMap<u64, u64>,
+    old: HashMap<u64, u64>,
+    /// Whether every registered record is here.
+    is_complete: bool,
+}
+
+impl Generations {
+    fn newest(&self, place: u64) -> Option<u64> {
+        self.young.get(&place).or_else(|| self.old.get(&place)).copied()
+    }
+
+    fn put(&mut self, place: u64, stamp: u64) {
+        if self.young.len() >= limits::MAX_SEEN_STAMPS / 2 && !self.young.contains_key(&place) {
+            self.is_complete &= self.old.is_empty();
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(place, stamp);
+    }
+}
+
+impl Stamps {
+    fn seen(&self) -> MutexGuard<'_, Generations> {
+        // A panic cannot leave the maps half-changed: each change is one insert or one swap.
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The stamp for a record that is not there yet or is not read: from the time, and greater than any that this
+    /// process has given or has seen of this record.
+    pub(crate) fn fresh(&self, place: &str, now_ms: i64) -> u64 {
+        let seen = self.seen().newest(self.hasher.hash_one(place)).unwrap_or_default();
+        let from = u64::try_from(now_ms).unwrap_or_default().saturating_mul(PER_MS).max(seen + 1);
+        let next = |last: u64| from.max(last.saturating_add(1));
+        let before = self
+            .last_given
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)));
+        next(before.unwrap_or_else(|last| last))
+    }
+
+    /// Notes that every registered record was seen, as of an audit event.
+    pub(crate) fn saw_all(&self, sequence: u64) {
+        self.seen().is_complete = true;
+        self.followed(sequence);
+    }
+
+    /// Notes the audit event up to which changes were told; gives the one that was reached.
+    pub(crate) fn followed(&self, sequence: u64) -> u64 {
+        self.followed.fetch_max(sequence, Ordering::SeqCst)
+    }
+
+    /// Whether a registered record can be none, since it would have been seen, or its event read.
+    pub(crate) fn is_unheard_of(&self, place: &str) -> bool {
+        let seen = self.seen();
+        seen.is_complete && seen.newest(self.hasher.hash_one(place)).is_none()
+    }
+
+    /// Whether a newer one than this was seen.
+    pub(crate) fn is_older(&self, place: &str, stamp: u64) -> bool {
+        self.seen().newest(self.hasher.hash_one(place)).is_some_and(|newest| stamp < newest)
+    }
+
+    /// Notes the stamp of a record that was read and verified.
+    pub(crate) fn saw(&self, place: &str, stamp: u64) {
+        let place = self.hasher.hash_one(place);
+        let mut seen = self.seen();
+        if seen.newest(place).is_none_or(|newest| newest < stamp) {
+            seen.put(place, stamp);
+        }
+    }
+
+    /// Notes what an audit event says of a record: its stamps before and after a change.
+    pub(crate) fn told(&self, place: &str, was: Option<u64>, is: Option<u64>) {
+        // What was deleted is not put back.
+        if let Some(least) = is.or(was.map(|was| was.saturating_add(1))) {
+            self.saw(place, least);
+        }
+    }
+
+    /// What is to be noted once these writes are durable.
+    pub fn writing(&self, writes: &[(String, Option<Vec<u8>>)]) -> Written {
+        let stamp_of = |(place, value): &(String, Option<Vec<u8>>)| {
+            let place = self.hasher.hash_one(place);
+            match value {
+                Some(value) => stamp(value).map(|stamp| (place, stamp)),
+                // What was deleted is not put back. It is told now: somebody may make it anew before we hear that it
+                // is gone.
+                None => self.seen().newest(place).map(|newest| (place, newest + 1)),
+            }
+        };
+        Written(writes.iter().filter_map(stamp_of).collect())
+    }
+
+    /// Notes what is durable now.
+    pub fn wrote(&self, written: &Written) {
+        let mut seen = self.seen();
+        for (place, stamp) in &written.0 {
+            if seen.newest(*place).is_none_or(|newest| newest < *stamp) {
+                seen.put(*place, *stamp);
+            }
+        }
+    }
+}
+
+/// Hashes of records' keys, with the stamps that are the least from then on.
+pub struct Written(Vec<(u64, u64)>);
+
+impl Written {
+    /// Whether there is nothing to note.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_is_remembered_within_bounds() {
+        let stamps = Stamps::default();
+        stamps.saw("a", 5);
+        stamps.saw("a", 3);
+        assert!(stamps.is_older("a", 4) && !stamps.is_older("a", 5) && !stamps.is_older("b", 0));
+        for number in 0..limits::MAX_SEEN_STAMPS {
+            stamps.saw(&number.to_string(), 7);
+        }
+        let seen = stamps.seen();
+        assert!(seen.young.len() + seen.old.len() <= limits::MAX_SEEN_STAMPS);
+        drop(seen);
+        assert!(!stamps.is_older("a", 0), "the oldest go");
+        assert!(stamps.is_older(&(limits::MAX_SEEN_STAMPS - 1).to_string(), 6));
+    }
+
+    #[test]
+    fn stamps_grow_though_the_clock_does_not() {
+        let stamps = Stamps::default();
+        let first = stamps.fresh("a", 1_000);
+        assert_eq!(first, 1_000 * PER_MS);
+        assert!(stamps.fresh("b", 1_000) > first);
+        assert!(stamps.fresh("a", -5) > first);
+        stamps.saw("c", 9_000_000);
+        assert!(stamps.fresh("c", 1_000) > 9_000_000);
+        let gone = stamps.writing(&[("c".into(), None), ("d".into(), None)]);
+        stamps.wrote(&gone);
+        assert!(stamps.is_older("c", 9_000_000), "what was deleted is put back");
+        assert!(stamps.fresh("c", 1_000) > 9_000_001);
+    }
+}
