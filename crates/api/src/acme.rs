@@ -311,7 +311,7 @@ impl Service {
             Ok(signed) => signed,
             Err(error) => return Err(Failure { error: current(&work, error), headers }),
         };
-        let (nonce_place, nonce_record) = signed.nonce;
+        let nonce_place = signed.nonce;
         let mut call = Call {
             service: self,
             request,
@@ -372,8 +372,7 @@ impl Service {
             },
             Err(error) => {
                 // A refused request changes nothing; but its nonce is used up.
-                let mut transaction = call.work.into_refusal(events);
-                transaction.writes.push((nonce_place, Some(nonce_record)));
+                let transaction = call.work.into_refusal_keeping(&nonce_place, events);
                 let mut response = refusal(&error);
                 response.headers.extend(headers);
                 Prepared { transaction, response, principal, has_job: false }
@@ -388,8 +387,8 @@ struct Signed {
     jws: Jws,
     key: PublicKey,
     account: Option<Account>,
-    /// Place and content of the record that uses the nonce up.
-    nonce: (String, Vec<u8>),
+    /// Place of the record that uses the nonce up.
+    nonce: String,
 }
 
 /// Who has signed the request (RFC 8555, sections 6.2 to 6.5).

@@ -132,7 +132,8 @@ impl Event<'_> {
             .resources
             .iter()
             .map(|(arn, kind)| {
-                let owner = Arn::parse(arn).map_or(account.as_str(), |arn| arn.account);
+                let parsed = Arn::parse(arn);
+                let owner = parsed.as_ref().map_or(account.as_str(), Arn::account);
                 json!({ "accountId": owner, "type": kind, "ARN": arn })
             })
             .collect();

@@ -522,7 +522,7 @@ fn imported_keys_in_several_regions() {
     fixture.kms("ReplicateKey", replica).unwrap();
     let new = json!({ "ImportType": "NEW_KEY_MATERIAL" });
     let early = import_as(&fixture, &there, &key, &[1; 32], json!({}));
-    assert_eq!(code(early), "UnsupportedOperationException");
+    assert_eq!(code(early), "IncorrectKeyMaterialException");
     let made = import(&fixture, &key, &[1; 32], json!({})).unwrap();
     let blob = fixture.encrypted(&key, b"x");
     let open = json!({ "CiphertextBlob": blob });
@@ -534,7 +534,7 @@ fn imported_keys_in_several_regions() {
     assert_eq!(unb64(&fixture.kms_as(&there, "Decrypt", open.clone()).unwrap()["Plaintext"]), b"x");
     // A rotation waits for all regions.
     let refused = import_as(&fixture, &there, &key, &[2; 32], new.clone());
-    assert_eq!(code(refused), "UnsupportedOperationException");
+    assert_eq!(code(refused), "IncorrectKeyMaterialException");
     import(&fixture, &key, &[9; 32], new.clone()).unwrap();
     import(&fixture, &key, &[2; 32], new.clone()).unwrap();
     for who in [&here, &there] {
@@ -588,4 +588,47 @@ fn imported_keys_in_several_regions() {
         assert_eq!(states(&fixture, who, &key)[0], ("CURRENT".into(), "IMPORTED".into()));
     }
     assert!(fixture.events().iter().all(|event| event["recipientAccountId"] == ACCOUNT));
+}
+
+/// Who could tell bad padding from material that does not fit could decrypt by asking often.
+#[test]
+fn a_replica_tells_no_more_of_a_ciphertext_than_a_primary_key() {
+    let fixture = Fixture::new();
+    let there = Who::admin().at("us-east-1");
+    let key = fixture.key(json!({ "Origin": "EXTERNAL", "MultiRegion": true }));
+    fixture.kms("ReplicateKey", json!({ "KeyId": key, "ReplicaRegion": "us-east-1" })).unwrap();
+    for first in [true, false] {
+        let mut answers = Vec::new();
+        for who in [&Who::admin(), &there] {
+            // The first import into a primary key takes any material.
+            let is_primary = who.region != there.region;
+            if first && is_primary {
+                continue;
+            }
+            let given = parameters(&fixture, who, &key, "RSAES_PKCS1_V1_5", "RSA_2048");
+            let news: &[Option<&str>] = if is_primary {
+                &[None, Some("EXISTING_KEY_MATERIAL")]
+            } else {
+                &[None, Some("EXISTING_KEY_MATERIAL"), Some("NEW_KEY_MATERIAL")]
+            };
+            for import_type in news {
+                let padded = given.body(&key, &[8; 32]);
+                let short = given.body(&key, &[8; 31]);
+                let garbage = with(&padded, json!({ "EncryptedKeyMaterial": b64(&[1; 256]) }));
+                for mut body in [padded, short, garbage] {
+                    if let Some(import_type) = import_type {
+                        body["ImportType"] = json!(import_type);
+                    }
+                    let refused = fixture.kms_as(who, "ImportKeyMaterial", body).unwrap_err();
+                    answers.push((refused.code, refused.message));
+                }
+            }
+        }
+        answers.dedup();
+        assert_eq!(answers.len(), 1, "{answers:?}");
+        assert_eq!(answers[0].0, "InvalidCiphertextException");
+        if first {
+            import(&fixture, &key, &[1; 32], json!({})).unwrap();
+        }
+    }
 }

@@ -14,7 +14,7 @@ use outlast_crypto::signatures::{Message, SignatureAlgorithm};
 use outlast_crypto::wrap::WrappingAlgorithm;
 use outlast_domain::acm::{self, certificate, import, search, tags};
 use outlast_domain::acme::{self, Idempotency};
-use outlast_domain::arn::Scope;
+use outlast_domain::arn::{Arn, Scope};
 use outlast_domain::ca::{self, permission, report};
 use outlast_domain::identity::action::Action;
 use outlast_domain::identity::session::{self, MayAssume, NewSession};
@@ -460,8 +460,9 @@ fn a_permit_for_one_acme_resource_opens_no_other() {
             certificate_tags: Default::default(),
             token: token(),
         };
+        let role = Arn::parse(&world.role).unwrap();
         let new_binding = || acme::NewBinding {
-            role_arn: &world.role,
+            role_arn: &role,
             expires_ms: None,
             tags: Default::default(),
             token: token(),

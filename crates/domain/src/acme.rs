@@ -29,7 +29,7 @@ pub use authorization::{
 };
 pub use binding::{
     Binding, NewBinding, bindings, create_binding, credentials, delete_binding, find_binding,
-    parse_binding_arn, prove, revoke_binding,
+    parse_role_arn, prove, revoke_binding,
 };
 pub use certificate::{
     Certificate, Finalize, Holder, RenewalWindow, Revocation, finalize, find_certificate,
@@ -37,8 +37,8 @@ pub use certificate::{
 };
 pub use endpoint::{
     AUTHORIZATION_BEHAVIORS, Authority, AuthorizationBehavior, CONTACTS, Contact, Endpoint,
-    NewEndpoint, UpdateEndpoint, authority_of, create_endpoint, delete_endpoint, endpoint_by_id,
-    endpoints, find_endpoint, update_endpoint,
+    NewEndpoint, UpdateEndpoint, absent, authority_of, create_endpoint, delete_endpoint,
+    endpoint_by_id, endpoints, find_endpoint, update_endpoint,
 };
 pub use error::{AcmeError, KINDS, Kind, Problem, StoredProblem, Subproblem};
 pub use name::DnsName;
@@ -65,20 +65,23 @@ use crate::work::Work;
 /// The tag of an endpoint that names the private CA which issues there.
 pub const AUTHORITY_TAG: &str = "outlast:certificate-authority-arn";
 
-/// The tags of an endpoint, a binding or a domain validation.
+/// The ARN and the tags of an endpoint, a binding or a domain validation.
 pub fn tags(
     work: &mut Work<'_>,
     scope: &Scope,
     arn: &str,
-) -> Result<BTreeMap<String, String>, AcmError> {
-    let (_, below) = endpoint::parse_arn(scope, arn)?;
-    if below.is_empty() {
-        return Ok(find_endpoint(work, scope, arn)?.tags().clone());
+) -> Result<(String, BTreeMap<String, String>), AcmError> {
+    let parsed = endpoint::AcmeArn::parse(scope, arn)?;
+    if parsed.below().is_empty() {
+        let found = find_endpoint(work, scope, arn)?;
+        return Ok((found.arn(), found.tags().clone()));
     }
-    if below.starts_with("acme-external-account-binding/") {
-        return Ok(find_binding(work, scope, arn)?.tags().clone());
+    if parsed.below().starts_with("acme-external-account-binding/") {
+        let found = find_binding(work, scope, arn)?;
+        return Ok((found.arn(), found.tags().clone()));
     }
-    Ok(find_validation(work, scope, arn)?.tags().clone())
+    let found = find_validation(work, scope, arn)?;
+    Ok((found.arn(), found.tags().clone()))
 }
 
 /// Replaces them.
@@ -88,8 +91,8 @@ pub fn set_tags(
     arn: &str,
     tags: BTreeMap<String, String>,
 ) -> Result<(), AcmError> {
-    let (_, below) = endpoint::parse_arn(scope, arn)?;
-    if below.is_empty() {
+    let parsed = endpoint::AcmeArn::parse(scope, arn)?;
+    if parsed.below().is_empty() {
         let found = find_endpoint(work, scope, arn)?;
         // Whoever chooses the CA must be allowed to issue from it, which nobody asks here.
         if tags.get(AUTHORITY_TAG) != found.tags().get(AUTHORITY_TAG) {
@@ -99,7 +102,7 @@ pub fn set_tags(
         }
         return Ok(found.set_tags(work, tags)?);
     }
-    if below.starts_with("acme-external-account-binding/") {
+    if parsed.below().starts_with("acme-external-account-binding/") {
         return Ok(find_binding(work, scope, arn)?.set_tags(work, tags)?);
     }
     Ok(find_validation(work, scope, arn)?.set_tags(work, tags)?)

@@ -35,12 +35,23 @@ pub use revocation::{
 pub use subject::Subject;
 pub use validity::{Validity, ValidityType};
 
+use outlast_pki::templates::Template;
 use serde::{Deserialize, Serialize};
 
-use crate::arn::Scope;
+use crate::arn::{Arn, Scope};
 use crate::identity::Denied;
 use crate::work::{Sweep, Work};
 use crate::{Fault, limits};
+
+/// The ARN of a template, as policies are asked for it.
+pub fn template_arn(template: &Template) -> String {
+    format!("arn:aws:acm-pca:::template/{}/V1", template.name)
+}
+
+/// The template with this ARN, in any partition.
+pub fn template_of(arn: &str) -> Option<&'static Template> {
+    Template::by_arn(&Arn::parse(arn)?.to_string())
+}
 
 /// Why Private CA refuses. Each variant is one AWS error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

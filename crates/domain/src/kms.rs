@@ -14,11 +14,12 @@ mod usage;
 
 pub use access::{Access, authorize, authorize_retire, check_policy, put_policy, shown_policy};
 pub use alias::{
-    Alias, MayUpdate, after_prefix, aliases, create_alias, delete_alias, update_alias,
+    Alias, MayUpdate, after_prefix, aliases, check_new_name as check_new_alias_name, create_alias,
+    delete_alias, update_alias,
 };
 pub use grant::{
     Constraints, GRANT_OPERATIONS, Grant, NewGrant, by_token, create_grant, delete_grant,
-    find_grant, grants, is_token_of, retirable_grants, shown_grant,
+    find_grant, grants, is_token_of, principal_of, retirable_grants, shown_grant,
 };
 pub use import::{
     FORGET_EXPIRED, ImportParameters, NewMaterial, delete_material, import_material,

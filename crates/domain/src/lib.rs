@@ -17,6 +17,7 @@ pub mod ids;
 pub mod keyring;
 pub mod kms;
 pub mod limits;
+pub mod partition;
 pub mod policy;
 pub mod register;
 pub mod seal;

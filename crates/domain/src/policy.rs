@@ -11,6 +11,7 @@ mod findings;
 mod json;
 mod keys;
 mod parse;
+mod partition;
 mod pattern;
 mod principal;
 mod question;
@@ -26,6 +27,8 @@ pub use question::{Caller, ConditionKeys, Question};
 use condition::Condition;
 use pattern::Template;
 use principal::{Match, Principal};
+
+use crate::arn::spellings;
 
 /// Bytes of a document (KMS quota "Key policy document size").
 pub const MAX_DOCUMENT_BYTES: usize = 32_768;
@@ -84,8 +87,15 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Reads a document.
+    /// Reads a document that somebody wants to store.
     pub fn parse(text: &str, kind: Kind) -> Result<Self, Malformed> {
+        let policy = parse::document(text, kind)?;
+        partition::check(&policy).map_err(Malformed)?;
+        Ok(policy)
+    }
+
+    /// Reads a document that is stored: what earlier builds took still says what it says.
+    pub fn parse_stored(text: &str, kind: Kind) -> Result<Self, Malformed> {
         parse::document(text, kind)
     }
 
@@ -185,7 +195,12 @@ impl Statement {
             settle(found, selection.negated, self.effect)
         };
         chosen(&self.actions, question.action)
-            && self.resources.as_ref().is_none_or(|listed| chosen(listed, question.resource))
+            && self.resources.as_ref().is_none_or(|listed| {
+                let names = spellings(question.resource);
+                let one =
+                    |item: &Template| any(names.iter().map(|arn| item.matches(arn, question)));
+                settle(any(listed.items.iter().map(one)), listed.negated, self.effect)
+            })
             && self.conditions.iter().all(|condition| condition.holds(question, self.effect))
     }
 }

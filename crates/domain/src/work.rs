@@ -354,6 +354,12 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// The same, but one record that this work has written is kept.
+    pub fn into_refusal_keeping(mut self, place: &str, events: Vec<Vec<u8>>) -> Transaction {
+        self.writes.retain(|written, _| written == place);
+        self.into_transaction(events)
+    }
+
     /// Whether every record that was read is as it was: if not, what does not fit together was read at two
     /// moments.
     pub fn is_current(&self) -> Result<bool, Fault> {

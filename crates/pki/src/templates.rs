@@ -89,11 +89,10 @@ pub struct Requested<'a> {
 }
 
 impl Template {
-    /// The row with this ARN, `arn:aws:acm-pca:::template/NAME/V1`; any partition is accepted.
+    /// The row with this ARN, `arn:aws:acm-pca:::template/NAME/V1`.
     pub fn by_arn(arn: &str) -> Option<&'static Self> {
-        let (prefix, name) = arn.split_once(":acm-pca:::template/")?;
-        let name = name.strip_suffix("/V1")?;
-        prefix.starts_with("arn:aws").then(|| TEMPLATES.iter().find(|row| row.name == name))?
+        let name = arn.strip_prefix("arn:aws:acm-pca:::template/")?.strip_suffix("/V1")?;
+        TEMPLATES.iter().find(|row| row.name == name)
     }
 
     /// The row that applies when no template is named.

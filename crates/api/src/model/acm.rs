@@ -173,6 +173,16 @@ pub fn authorize_new_tags(
     Ok(())
 }
 
+/// A resource that has tags.
+pub struct Tagged<A: Action> {
+    /// Its ARN, by its record.
+    pub arn: String,
+    /// Its tags.
+    pub tags: BTreeMap<String, String>,
+    /// What was asked of policies.
+    pub allowed: Permit<A>,
+}
+
 /// Finds a resource of any kind that has tags, notes it for the audit record, and decides whether the caller may do
 /// `action` with it; with a certificate that takes `of_certificates`, the action that only certificates have, too.
 pub fn authorize_resource<A: Action>(
@@ -180,20 +190,20 @@ pub fn authorize_resource<A: Action>(
     action: A,
     of_certificates: impl Action,
     arn: &str,
-) -> Result<(BTreeMap<String, String>, Permit<A>), ApiError> {
+) -> Result<Tagged<A>, ApiError> {
     validate::length("ResourceArn", arn.chars().count(), 20, 2048)?;
     call.notes.parameter("resourceArn", arn);
     let row = Taggable::of(arn).map_err(resource_error)?;
-    let tags = (row.tags)(&mut call.work, &call.scope, arn).map_err(resource_error)?;
-    call.notes.resource(arn.to_owned(), row.kind);
+    let (arn, tags) = (row.find)(&mut call.work, &call.scope, arn).map_err(resource_error)?;
+    call.notes.resource(arn.clone(), row.kind);
     if row.kind != CERTIFICATE {
-        let allowed = authorize_tagged(call, action, arn, &tags)?;
-        return Ok((tags, allowed));
+        let allowed = authorize_tagged(call, action, &arn, &tags)?;
+        return Ok(Tagged { arn, tags, allowed });
     }
-    let found = certificate::find(&mut call.work, &call.scope, arn).map_err(resource_error)?;
+    let found = certificate::find(&mut call.work, &call.scope, &arn).map_err(resource_error)?;
     let allowed = authorize_certificate(call, action, &found)?;
     authorize_certificate(call, of_certificates, &found)?;
-    Ok((tags, allowed))
+    Ok(Tagged { arn, tags, allowed })
 }
 
 /// An error of the operations on any resource, which know fewer than those on certificates.

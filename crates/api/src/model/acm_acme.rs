@@ -6,6 +6,7 @@ use outlast_domain::acme::{
     self, AUTHORIZATION_BEHAVIORS, Account, AuthorizationBehavior, Binding, CONTACTS, Contact,
     DomainScope, Endpoint, Idempotency, Validation, ValidationStatus,
 };
+use outlast_domain::arn::shown_in;
 use outlast_domain::ca::permission::CERTIFICATE_MANAGER;
 use outlast_domain::identity::Permit;
 use outlast_domain::identity::action;
@@ -242,7 +243,7 @@ impl From<&Binding> for AcmeExternalAccountBinding {
         Self {
             acme_external_account_binding_arn: binding.arn(),
             acme_endpoint_arn: binding.endpoint().arn(),
-            role_arn: binding.role_arn(),
+            role_arn: shown_in(&binding.endpoint().scope().region, &binding.role_arn()),
             expires_at: binding.expires_ms().map(Timestamp::from_ms),
             revoked_at: binding.revoked_ms().map(Timestamp::from_ms),
             last_used_at: binding.last_used_ms().map(Timestamp::from_ms),
@@ -488,17 +489,19 @@ pub fn next_token(token: Option<&str>) -> Result<Option<String>, ApiError> {
 pub fn find_endpoint(call: &mut Call<'_>, arn: &str) -> Result<Endpoint, ApiError> {
     validate::length("AcmeEndpointArn", arn.chars().count(), 1, 200)?;
     call.notes.parameter("acmeEndpointArn", arn);
-    call.notes.resource(arn.to_owned(), ENDPOINT);
-    Ok(acme::find_endpoint(&mut call.work, &call.scope, arn)?)
+    let found = acme::find_endpoint(&mut call.work, &call.scope, arn)?;
+    call.notes.resource(found.arn(), ENDPOINT);
+    Ok(found)
 }
 
-/// The permission to issue from the CA of an endpoint.
+/// The permission to issue from the CA of an endpoint, which is named by its own ARN from then on.
 pub fn authorize_issuing(
     call: &mut Call<'_>,
-    authority: &acme::Authority,
+    authority: &mut acme::Authority,
 ) -> Result<Permit<action::acm_pca::IssueCertificate>, ApiError> {
     let scope = call.scope.clone();
     let found = acme::authority_of(&mut call.work, &scope, authority)?;
+    authority.arn = found.arn();
     call.notes.resource(found.arn(), "AWS::ACMPCA::CertificateAuthority");
     // Certificate Manager asks with the caller's rights, for this one permission.
     let mut conditions = call.conditions.clone();
@@ -513,16 +516,18 @@ pub fn authorize_issuing(
 pub fn find_binding(call: &mut Call<'_>, arn: &str) -> Result<Binding, ApiError> {
     validate::length("AcmeExternalAccountBindingArn", arn.chars().count(), 1, 200)?;
     call.notes.parameter("acmeExternalAccountBindingArn", arn);
-    call.notes.resource(arn.to_owned(), BINDING);
-    Ok(acme::find_binding(&mut call.work, &call.scope, arn)?)
+    let found = acme::find_binding(&mut call.work, &call.scope, arn)?;
+    call.notes.resource(found.arn(), BINDING);
+    Ok(found)
 }
 
 /// Finds a domain validation and notes it for the audit record.
 pub fn find_validation(call: &mut Call<'_>, arn: &str) -> Result<Validation, ApiError> {
     validate::length("AcmeDomainValidationArn", arn.chars().count(), 1, 200)?;
     call.notes.parameter("acmeDomainValidationArn", arn);
-    call.notes.resource(arn.to_owned(), VALIDATION);
-    Ok(acme::find_validation(&mut call.work, &call.scope, arn)?)
+    let found = acme::find_validation(&mut call.work, &call.scope, arn)?;
+    call.notes.resource(found.arn(), VALIDATION);
+    Ok(found)
 }
 
 /// Finds an account by its URL.

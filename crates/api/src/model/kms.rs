@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use outlast_crypto::Secret;
 use outlast_crypto::keys::{KEY_SPECS, KeySpec, KeyUsage};
 use outlast_crypto::signatures::Message;
-use outlast_domain::arn::Scope;
+use outlast_domain::arn::{Scope, shown_in};
 use outlast_domain::identity::Permit;
 use outlast_domain::identity::action::{Action, Encrypts};
 use outlast_domain::kms::{self, EncryptionContext, Grant, Key, KeyState};
@@ -192,6 +192,7 @@ impl GrantListEntry {
     /// The entry of a grant in `scope`.
     pub fn new(scope: &Scope, grant: Grant) -> Self {
         let limits = grant.constraints;
+        let shown = |arn: &str| shown_in(&scope.region, arn);
         let has_limits =
             limits.subset.is_some() || limits.equals.is_some() || limits.source_arn.is_some();
         Self {
@@ -199,9 +200,9 @@ impl GrantListEntry {
             grant_id: grant.id,
             name: grant.name,
             creation_date: Timestamp::from_ms(grant.created_ms),
-            grantee_principal: grant.grantee,
-            retiring_principal: grant.retiring,
-            issuing_account: grant.issuer,
+            grantee_principal: grant.grantee.map(|arn| shown(&arn)),
+            retiring_principal: grant.retiring.map(|arn| shown(&arn)),
+            issuing_account: shown(&grant.issuer),
             operations: grant.operations.into_iter().collect(),
             constraints: has_limits.then_some(GrantConstraints {
                 encryption_context_subset: limits.subset,

@@ -74,8 +74,8 @@ impl Service {
         now_ms: i64,
         pending: &report::Pending,
     ) -> Result<(), String> {
-        if !sink.may_use(pending.account(), &pending.bucket) {
-            return Err(not_allowed(pending.account(), &pending.bucket));
+        if !sink.may_use(&pending.account(), &pending.bucket) {
+            return Err(not_allowed(&pending.account(), &pending.bucket));
         }
         let content_type = match pending.format {
             report::Format::Json => "application/json",

@@ -86,6 +86,7 @@ pub struct Revoked {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Acme {
     /// `AcmeEndpointArn`
+    #[serde(deserialize_with = "crate::arn::stored")]
     pub endpoint_arn: String,
     /// `AcmeAccountId`
     pub account_id: String,
@@ -96,6 +97,7 @@ pub struct Acme {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Paired {
     /// ARN of its CA.
+    #[serde(deserialize_with = "crate::arn::stored")]
     pub authority: String,
     /// Id of the private key.
     pub material: String,
@@ -115,6 +117,7 @@ pub struct Record {
     pub domain: Option<String>,
     /// `CertificateAuthorityArn`
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::arn::stored_option")]
     pub authority: Option<String>,
     /// Id of the private key, if it is here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -301,24 +304,21 @@ impl Record {
 
 /// Finds a certificate by ARN.
 pub fn find(work: &mut Work<'_>, scope: &Scope, text: &str) -> Result<Certificate, AcmError> {
-    let id = id_of(text)?;
-    let missing = || AcmError::NotFound(format!("Could not find certificate {text}."));
-    if !Arn::parse(text).is_some_and(|arn| arn.is_in(scope)) {
-        return Err(missing());
-    }
+    let arn = parse_arn(text)?;
+    let missing = || AcmError::NotFound(format!("Could not find certificate {arn}."));
+    let id = arn.of("acm", PREFIX).filter(|_| arn.is_in(scope)).ok_or_else(missing)?;
     let record = work.get::<Record>(&place(scope, id))?.ok_or_else(missing)?;
     Ok(Certificate { scope: scope.clone(), record })
 }
 
-/// The id in the ARN of a certificate.
-fn id_of(text: &str) -> Result<&str, AcmError> {
-    let parsed = Arn::parse(text).filter(|arn| arn.service == "acm");
-    parsed
-        .and_then(|arn| arn.resource.strip_prefix("certificate/"))
-        .filter(|id| ids::uuid_bytes(id).is_some())
-        .ok_or_else(|| {
-            AcmError::InvalidArn(format!("The ARN {text} is not that of a certificate."))
-        })
+/// How the resource part of certificates' ARNs begins.
+const PREFIX: &str = "certificate/";
+
+fn parse_arn(text: &str) -> Result<Arn, AcmError> {
+    let is_one = |arn: &Arn| arn.of("acm", PREFIX).is_some_and(|id| ids::uuid_bytes(id).is_some());
+    Arn::parse(text).filter(is_one).ok_or_else(|| {
+        AcmError::InvalidArn(format!("The ARN {text} is not that of a certificate."))
+    })
 }
 
 /// Deletes a certificate with its key. It stays valid, and stays on record at its CA.
@@ -540,9 +540,10 @@ pub(super) fn material_place(scope: &Scope, id: &str, material: &str) -> String 
 
 /// By the authority's account, region and id.
 pub(crate) fn serial_place(authority: &str, serial: &str) -> String {
-    let (region, account, id) = Arn::parse(authority).map_or(("", "", ""), |arn| {
-        let id = arn.resource.rsplit('/').next().unwrap_or_default();
-        (arn.region, arn.account, id)
+    let arn = Arn::parse(authority);
+    let (region, account, id) = arn.as_ref().map_or(("", "", ""), |arn| {
+        let id = arn.resource().rsplit('/').next().unwrap_or_default();
+        (arn.region(), arn.account(), id)
     });
     format!("acm/serial/{account}/{region}/{id}/{serial}")
 }

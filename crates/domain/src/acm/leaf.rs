@@ -118,7 +118,7 @@ pub fn default_key(authority: &Authority) -> &'static str {
 
 /// ARN of the template that Certificate Manager's certificates are made from: policies of a CA can ask for it.
 pub fn template_arn() -> String {
-    format!("arn:aws:acm-pca:::template/{}/V1", Template::default_row().name)
+    ca::template_arn(Template::default_row())
 }
 
 /// Has an authority issue a certificate for a request, under other names than the request's if there are any, and

@@ -12,14 +12,17 @@ use crate::{limits, tags};
 /// Tags by key.
 pub type Tags = BTreeMap<String, String>;
 
+/// Finds the resource with an ARN: its ARN, by its record, and its tags.
+pub type Find = fn(&mut Work<'_>, &Scope, &str) -> Result<(String, Tags), AcmError>;
+
 /// A kind of resource that has tags.
 pub struct Taggable {
     /// How the resource part of its ARNs begins; the longest that fits counts.
     pub prefix: &'static str,
     /// CloudTrail's name of the type.
     pub kind: &'static str,
-    /// The tags of the resource with this ARN.
-    pub tags: fn(&mut Work<'_>, &Scope, &str) -> Result<Tags, AcmError>,
+    /// Finds the resource with this ARN: its ARN, by its record, and its tags.
+    pub find: Find,
     /// Replaces them.
     pub set_tags: fn(&mut Work<'_>, &Scope, &str, Tags) -> Result<(), AcmError>,
 }
@@ -29,7 +32,10 @@ pub static TAGGABLE: &[Taggable] = &[
     Taggable {
         prefix: "certificate/",
         kind: "AWS::ACM::Certificate",
-        tags: |work, scope, arn| Ok(certificate::find(work, scope, arn)?.record.tags),
+        find: |work, scope, arn| {
+            let found = certificate::find(work, scope, arn)?;
+            Ok((found.arn(), found.record.tags))
+        },
         set_tags: |work, scope, arn, tags| {
             let mut found = certificate::find(work, scope, arn)?;
             found.record.tags = tags;
@@ -40,7 +46,7 @@ pub static TAGGABLE: &[Taggable] = &[
     Taggable {
         prefix: "acme-endpoint/",
         kind: "AWS::CertificateManager::AcmeEndpoint",
-        tags: acme::tags,
+        find: acme::tags,
         set_tags: acme::set_tags,
     },
 ];
@@ -48,10 +54,10 @@ pub static TAGGABLE: &[Taggable] = &[
 impl Taggable {
     /// The kind of the resource with this ARN.
     pub fn of(arn: &str) -> Result<&'static Self, AcmError> {
-        let resource = Arn::parse(arn).filter(|arn| arn.service == "acm").map(|arn| arn.resource);
+        let parsed = Arn::parse(arn);
         TAGGABLE
             .iter()
-            .filter(|row| resource.is_some_and(|resource| resource.starts_with(row.prefix)))
+            .filter(|row| parsed.as_ref().is_some_and(|arn| arn.of("acm", row.prefix).is_some()))
             .max_by_key(|row| row.prefix.len())
             .ok_or_else(|| {
                 AcmError::Validation(format!("{arn} is not the ARN of a resource that has tags."))
@@ -69,7 +75,7 @@ pub fn add(
 ) -> Result<(), AcmError> {
     permit.opens(arn)?;
     let row = Taggable::of(arn)?;
-    let mut tags = (row.tags)(work, scope, arn)?;
+    let (_, mut tags) = (row.find)(work, scope, arn)?;
     if let Some(clash) = tags::clash(&tags, more.keys()) {
         return Err(AcmError::InvalidTag(tags::refusal(clash)));
     }
@@ -88,7 +94,7 @@ pub fn remove(
 ) -> Result<(), AcmError> {
     permit.opens(arn)?;
     let row = Taggable::of(arn)?;
-    let mut tags = (row.tags)(work, scope, arn)?;
+    let (_, mut tags) = (row.find)(work, scope, arn)?;
     tags.retain(|key, value| {
         !which
             .iter()

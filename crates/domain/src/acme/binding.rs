@@ -10,11 +10,11 @@ use outlast_crypto::{Secret, hmac, random};
 use serde::{Deserialize, Serialize};
 
 use super::account::{SERVICE_PRINCIPAL, binding_count_place};
-use super::endpoint::{in_scope, missing, parse_arn};
+use super::endpoint::{AcmeArn, in_scope, missing};
 use super::token::Idempotency;
 use super::{AcmeError, Endpoint, Kind, is_id, new_id};
 use crate::acm::AcmError;
-use crate::arn::{Arn, Scope};
+use crate::arn::{Arn, Scope, iam};
 use crate::identity::session::{ServiceRequest, trusts_service};
 use crate::identity::{Entry, IdentityError, Permit, PolicyCache, Role, action};
 use crate::limits;
@@ -26,7 +26,7 @@ const KEY_LEN: usize = 32;
 /// What a new binding shall be.
 pub struct NewBinding<'a> {
     /// ARN of the role that its accounts act as.
-    pub role_arn: &'a str,
+    pub role_arn: &'a Arn,
     /// When it expires, milliseconds since 1970.
     pub expires_ms: Option<i64>,
     /// Tags.
@@ -80,7 +80,7 @@ impl Binding {
 
     /// ARN of the role.
     pub fn role_arn(&self) -> String {
-        format!("arn:aws:iam::{}:role/{}", self.endpoint.scope().account, self.record.role)
+        iam(&self.endpoint.scope().account, &format!("role/{}", self.record.role))
     }
 
     /// When it expires, milliseconds since 1970.
@@ -194,12 +194,17 @@ pub fn create_binding(
     Ok(binding)
 }
 
+/// Reads the ARN of a role.
+pub fn parse_role_arn(text: &str) -> Result<Arn, AcmError> {
+    Arn::principal(text)
+        .filter(|arn| arn.of("iam", "role/").is_some())
+        .ok_or_else(|| AcmError::Validation(format!("{text} is not the ARN of a role")))
+}
+
 /// The role with this ARN, which must be one of the account.
-fn role(work: &mut Work<'_>, scope: &Scope, arn: &str) -> Result<Role, AcmError> {
-    let invalid = || AcmError::Validation(format!("{arn} is not the ARN of a role"));
-    let parsed = Arn::parse(arn).filter(|arn| arn.service == "iam").ok_or_else(invalid)?;
-    let name = parsed.resource.strip_prefix("role/").ok_or_else(invalid)?;
-    if parsed.account != scope.account {
+fn role(work: &mut Work<'_>, scope: &Scope, arn: &Arn) -> Result<Role, AcmError> {
+    let name = arn.of("iam", "role/").unwrap_or_default();
+    if arn.account() != scope.account {
         return Err(AcmError::Validation(format!("The role {arn} is one of another account.")));
     }
     Role::find(work, &scope.account, name).map_err(|error| match error {
@@ -208,19 +213,13 @@ fn role(work: &mut Work<'_>, scope: &Scope, arn: &str) -> Result<Role, AcmError>
     })
 }
 
-/// Splits the ARN of a binding into the ids of endpoint and binding.
-pub fn parse_binding_arn<'a>(scope: &Scope, arn: &'a str) -> Result<(&'a str, &'a str), AcmError> {
-    let (endpoint, rest) = parse_arn(scope, arn)?;
-    let id = rest.strip_prefix("acme-external-account-binding/").ok_or_else(|| {
-        AcmError::Validation(format!("{arn} is not the ARN of an external account binding"))
-    })?;
-    Ok((endpoint, id))
-}
-
 /// Finds a binding by ARN.
 pub fn find_binding(work: &mut Work<'_>, scope: &Scope, arn: &str) -> Result<Binding, AcmError> {
-    let (endpoint, id) = parse_binding_arn(scope, arn)?;
-    let endpoint = in_scope(work, scope, endpoint)?.ok_or_else(|| missing(arn))?;
+    let parsed = AcmeArn::parse(scope, arn)?;
+    let id = parsed.below().strip_prefix("acme-external-account-binding/").ok_or_else(|| {
+        AcmError::Validation(format!("{arn} is not the ARN of an external account binding"))
+    })?;
+    let endpoint = in_scope(work, scope, parsed.endpoint())?.ok_or_else(|| missing(arn))?;
     by_id(work, &endpoint, id)?.ok_or_else(|| missing(arn))
 }
 

@@ -39,8 +39,10 @@ pub(super) struct Record {
     /// Id of the account that it was issued to.
     account: String,
     /// ARN in Certificate Manager.
+    #[serde(deserialize_with = "crate::arn::stored")]
     arn: String,
     /// ARN of the CA.
+    #[serde(deserialize_with = "crate::arn::stored")]
     authority: String,
     /// Serial number in lower-case hexadecimal.
     serial: String,

@@ -45,6 +45,7 @@ pub static CONTACTS: &[(&str, Contact)] =
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Authority {
     /// ARN of the private CA.
+    #[serde(deserialize_with = "crate::arn::stored")]
     pub arn: String,
     /// Whether a tag names it, and not the member `PrivateCertificateAuthority`.
     pub by_tag: bool,
@@ -218,15 +219,50 @@ pub fn create_endpoint(
     Ok(Endpoint { scope: scope.clone(), record }.arn())
 }
 
-/// The id in the ARN of an endpoint in this scope, or of something below it, and what follows.
-pub(super) fn parse_arn<'a>(scope: &Scope, text: &'a str) -> Result<(&'a str, &'a str), AcmError> {
-    let invalid = || AcmError::Validation(format!("{text} is not the ARN of an ACME resource"));
-    let parsed = Arn::parse(text).filter(|arn| arn.service == "acm").ok_or_else(invalid)?;
-    let rest = parsed.resource.strip_prefix("acme-endpoint/").ok_or_else(invalid)?;
-    if !parsed.is_in(scope) {
-        return Err(missing(text));
+/// The ARN of an endpoint, or of something below it.
+pub(super) struct AcmeArn(Arn);
+
+impl AcmeArn {
+    /// Reads one, which must be of this scope.
+    pub fn parse(scope: &Scope, text: &str) -> Result<Self, AcmError> {
+        let arn =
+            Arn::parse(text).filter(|arn| arn.of("acm", PREFIX).is_some()).ok_or_else(|| {
+                AcmError::Validation(format!("{text} is not the ARN of an ACME resource"))
+            })?;
+        if !arn.is_in(scope) {
+            return Err(missing(text));
+        }
+        Ok(Self(arn))
     }
-    Ok(rest.split_once('/').unwrap_or((rest, "")))
+
+    /// The id of the endpoint.
+    pub fn endpoint(&self) -> &str {
+        self.parts().0
+    }
+
+    /// What follows the endpoint; empty for an endpoint itself.
+    pub fn below(&self) -> &str {
+        self.parts().1
+    }
+
+    fn parts(&self) -> (&str, &str) {
+        let rest = self.0.of("acm", PREFIX).unwrap_or_default();
+        rest.split_once('/').unwrap_or((rest, ""))
+    }
+}
+
+/// How the resource part of their ARNs begins.
+const PREFIX: &str = "acme-endpoint/";
+
+/// The ARN of an ACME resource of this scope that was not found, as policies are asked for it.
+pub fn absent(scope: &Scope, text: &str) -> Result<String, AcmError> {
+    let wrong = || AcmError::Validation(format!("{text} is not the ARN of an ACME resource here"));
+    let arn = AcmeArn::parse(scope, text).map_err(|_| wrong())?;
+    let id = arn.below().split_once('/').map(|(_, id)| id);
+    if !is_id(arn.endpoint()) || !id.is_none_or(is_id) {
+        return Err(wrong());
+    }
+    Ok(arn.0.to_string())
 }
 
 /// There is no such thing.
@@ -236,11 +272,12 @@ pub(super) fn missing(arn: &str) -> AcmError {
 
 /// Finds an endpoint by ARN.
 pub fn find_endpoint(work: &mut Work<'_>, scope: &Scope, arn: &str) -> Result<Endpoint, AcmError> {
-    let (id, rest) = parse_arn(scope, arn)?;
-    if !rest.is_empty() {
+    let parsed = AcmeArn::parse(scope, arn)?;
+    // A slash at the end is another name.
+    if parsed.0.of("acm", PREFIX) != Some(parsed.endpoint()) {
         return Err(AcmError::Validation(format!("{arn} is not the ARN of an ACME endpoint")));
     }
-    in_scope(work, scope, id)?.ok_or_else(|| missing(arn))
+    in_scope(work, scope, parsed.endpoint())?.ok_or_else(|| missing(arn))
 }
 
 /// The endpoint with this id in an account and region.

@@ -53,11 +53,7 @@ pub fn fresh(work: &mut Work<'_>, endpoint: &str) -> Result<String, Fault> {
 }
 
 /// Uses up a nonce; gives the place of its record, which must be written even if the request is refused.
-pub fn consume(
-    work: &mut Work<'_>,
-    endpoint: &str,
-    nonce: &str,
-) -> Result<(String, Vec<u8>), AcmeError> {
+pub fn consume(work: &mut Work<'_>, endpoint: &str, nonce: &str) -> Result<String, AcmeError> {
     let bad = |detail: &str| AcmeError::new(Kind::BAD_NONCE, detail);
     let bytes = (nonce.len() <= 2 * LEN)
         .then(|| URL_SAFE_NO_PAD.decode(nonce).ok())
@@ -77,10 +73,8 @@ pub fn consume(
     if work.exists(&place)? {
         return Err(bad("The nonce was used before."));
     }
-    let used = Used { made_ms };
-    work.put(&place, &used)?;
-    let bytes = serde_json::to_vec(&used).map_err(|error| Fault::Encoding(error.to_string()))?;
-    Ok((place, bytes))
+    work.put(&place, &Used { made_ms })?;
+    Ok(place)
 }
 
 fn tag(work: &mut Work<'_>, endpoint: &str, content: &[u8]) -> Result<[u8; 16], Fault> {

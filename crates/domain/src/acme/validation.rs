@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::endpoint::{in_scope, missing, parse_arn};
+use super::endpoint::{AcmeArn, in_scope, missing};
 use super::token::Idempotency;
 use super::{DnsName, Endpoint, is_id, new_id, task};
 use crate::acm::AcmError;
@@ -232,11 +232,11 @@ pub fn find_validation(
     scope: &Scope,
     arn: &str,
 ) -> Result<Validation, AcmError> {
-    let (endpoint, rest) = parse_arn(scope, arn)?;
-    let id = rest.strip_prefix("acme-domain-validation/").ok_or_else(|| {
+    let parsed = AcmeArn::parse(scope, arn)?;
+    let id = parsed.below().strip_prefix("acme-domain-validation/").ok_or_else(|| {
         AcmError::Validation(format!("{arn} is not the ARN of a domain validation"))
     })?;
-    let endpoint = in_scope(work, scope, endpoint)?.ok_or_else(|| missing(arn))?;
+    let endpoint = in_scope(work, scope, parsed.endpoint())?.ok_or_else(|| missing(arn))?;
     by_id(work, &endpoint, id)?.ok_or_else(|| missing(arn))
 }
 

@@ -12,7 +12,7 @@ use outlast_pki::{extensions, pem};
 use serde::{Deserialize, Serialize};
 
 use super::{CaError, Revocation, Subject, earlier_result, names, remember, token_place};
-use crate::arn::{Arn, Scope, is_account_id};
+use crate::arn::{Arn, Scope};
 use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
 use crate::work::{Page, Work};
@@ -449,17 +449,17 @@ pub fn create(
 pub fn find(work: &mut Work<'_>, scope: &Scope, text: &str) -> Result<Authority, CaError> {
     let invalid =
         || CaError::InvalidArn(format!("{text} is not the ARN of a certificate authority"));
-    let parsed = Arn::parse(text).filter(|arn| arn.service == "acm-pca").ok_or_else(invalid)?;
-    let id = parsed.resource.strip_prefix("certificate-authority/").ok_or_else(invalid)?;
+    let parsed = Arn::parse(text).ok_or_else(invalid)?;
+    let id = parsed.of("acm-pca", "certificate-authority/").ok_or_else(invalid)?;
     if ids::uuid_bytes(id).is_none() {
         return Err(invalid());
     }
     let missing =
-        || CaError::NotFound(format!("Could not find Certificate Authority with Arn {text}"));
-    if parsed.region != scope.region || !is_account_id(parsed.account) {
+        || CaError::NotFound(format!("Could not find Certificate Authority with Arn {parsed}"));
+    if parsed.region() != scope.region || parsed.account().is_empty() {
         return Err(missing());
     }
-    let scope = &Scope { account: parsed.account.to_owned(), region: scope.region.clone() };
+    let scope = &Scope { account: parsed.account().to_owned(), region: scope.region.clone() };
     let record = work.get::<Record>(&place(scope, id))?.ok_or_else(missing)?;
     // Past its date a deleted authority is gone, whether the sweep has been by or not.
     if record.restorable_until_ms.is_some_and(|until| until <= work.now_ms()) {

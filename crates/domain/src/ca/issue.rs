@@ -93,6 +93,7 @@ pub struct Issued {
     pub service: Option<String>,
     /// ARN of the certificate that was issued with it, by the authority's partner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::arn::stored_option")]
     pub paired_with: Option<String>,
 }
 

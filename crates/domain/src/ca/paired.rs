@@ -11,6 +11,7 @@ use outlast_pki::templates::{Kind as TemplateKind, SUBJECT_ALT_NAME};
 use super::authority::{Authority, Status, find};
 use super::issue::{NewCertificate, Requester, by_serial, check_ready, make, read_request, token};
 use super::{CaError, Passthrough, canonical_serial, earlier_result, remember};
+use crate::arn::current;
 use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
 use crate::work::Work;
@@ -35,7 +36,7 @@ pub fn partner(work: &mut Work<'_>, authority: &Authority) -> Result<Authority, 
             authority.arn()
         )));
     };
-    let partner = find(work, authority.scope(), arn)?;
+    let partner = find(work, authority.scope(), &current(arn))?;
     if partner.scope() != authority.scope() {
         return Err(CaError::InvalidArgs(
             "The partner of a certificate authority must be in its account and region.".into(),

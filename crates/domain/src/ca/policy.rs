@@ -6,12 +6,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use outlast_pki::templates::Template;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::authority::Authority;
-use super::{CaError, access, find};
+use super::{CaError, access, find, template_of};
 use crate::Fault;
 use crate::arn::{Arn, Scope, is_account_id};
 use crate::identity::unique::{self, UniqueIds, Unresolved};
@@ -43,7 +42,7 @@ pub const SHAREABLE_TEMPLATES: &[&str] = &[
 
 /// Whether this is the ARN of a template that other accounts can issue by.
 pub fn is_shareable_template(arn: &str) -> bool {
-    Template::by_arn(arn).is_some_and(|row| SHAREABLE_TEMPLATES.contains(&row.name))
+    template_of(arn).is_some_and(|row| SHAREABLE_TEMPLATES.contains(&row.name))
 }
 
 #[derive(Serialize, Deserialize)]
@@ -59,6 +58,7 @@ struct Record {
 /// That an authority is shared with an account: where it is.
 #[derive(Serialize, Deserialize)]
 struct Shared {
+    #[serde(deserialize_with = "crate::arn::stored")]
     arn: String,
 }
 
@@ -213,8 +213,12 @@ fn check(text: &str, authority: &Authority) -> Result<BTreeSet<String>, String> 
         }
         if allows {
             let named = each(&statement["Principal"]["AWS"]).filter_map(|name| {
-                let account = if is_account_id(name) { name } else { Arn::parse(name)?.account };
-                (account != authority.scope().account).then(|| account.to_owned())
+                let account = if is_account_id(name) {
+                    name.to_owned()
+                } else {
+                    Arn::parse(name)?.account().to_owned()
+                };
+                (account != authority.scope().account).then_some(account)
             });
             accounts.extend(named);
         }

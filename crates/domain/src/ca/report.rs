@@ -13,7 +13,7 @@ use super::authority::{Authority, arn};
 use super::issue::{Issued, issued_prefix};
 use super::revocation::{Revoked, revoked_prefix};
 use super::{CaError, Status};
-use crate::arn::{Arn, Scope};
+use crate::arn::{Arn, Scope, shown_in};
 use crate::identity::{Permit, action};
 use crate::work::Work;
 use crate::{Fault, ids, limits};
@@ -86,6 +86,7 @@ pub struct Pending {
     /// The place of its [`Report`].
     pub report: String,
     /// ARN of the authority.
+    #[serde(deserialize_with = "crate::arn::stored")]
     pub authority: String,
     /// The bucket that it goes to.
     pub bucket: String,
@@ -97,8 +98,9 @@ pub struct Pending {
 
 impl Pending {
     /// The account of the authority.
-    pub fn account(&self) -> &str {
-        Arn::parse(&self.authority).map_or("", |arn| arn.account)
+    pub fn account(&self) -> String {
+        let arn = Arn::parse(&self.authority);
+        arn.map(|arn| arn.account().to_owned()).unwrap_or_default()
     }
 }
 
@@ -198,8 +200,8 @@ fn render_within(
 ) -> Result<Vec<u8>, Fault> {
     let damaged = || Fault::Damaged(authority.to_owned());
     let parsed = Arn::parse(authority).ok_or_else(damaged)?;
-    let id = parsed.resource.strip_prefix("certificate-authority/").ok_or_else(damaged)?;
-    let scope = Scope { account: parsed.account.into(), region: parsed.region.into() };
+    let id = parsed.of("acm-pca", "certificate-authority/").ok_or_else(damaged)?;
+    let scope = Scope { account: parsed.account().into(), region: parsed.region().into() };
     let revoked = all_revoked(work, &scope, id)?;
     let prefix = issued_prefix(&scope, id);
     let mut out = match format {
@@ -281,7 +283,10 @@ fn row(
         time(issued.issued_ms.div_euclid(1000)),
         revoked.and_then(|revoked| time(revoked.revoked_ms.div_euclid(1000))),
         revoked.map(|revoked| revoked.reason.clone()),
-        Some(format!("arn:aws:acm-pca:::template/{}/V1", issued.template)),
+        Some(shown_in(
+            &scope.region,
+            &format!("arn:aws:acm-pca:::template/{}/V1", issued.template),
+        )),
     ])
 }
 

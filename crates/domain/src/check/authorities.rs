@@ -6,6 +6,7 @@ use outlast_pki::certificate::Certificate;
 use serde_json::Value;
 
 use super::Look;
+use crate::arn::{Arn, current};
 use crate::ca::{REVOCATION_REASONS, report};
 use crate::policy::{Kind, Policy};
 
@@ -57,7 +58,7 @@ impl Look<'_> {
                 self.problem(place, "there is no certificate that was revoked");
             }
         } else if let Some((owner, _)) = below("ca/policy/") {
-            let policy = text("text").map(|text| Policy::parse(text, Kind::Authority));
+            let policy = text("text").map(|text| Policy::parse_stored(text, Kind::Authority));
             if !matches!(policy, Some(Ok(_))) {
                 self.problem(place, "the policy cannot be read");
             }
@@ -117,8 +118,8 @@ impl Look<'_> {
 
 /// Where the certificate with this ARN is kept.
 fn certificate_place(arn: &str) -> Option<String> {
-    let parsed = crate::arn::Arn::parse(arn)?;
-    let rest = parsed.resource.strip_prefix("certificate-authority/")?;
+    let parsed = Arn::parse(&current(arn))?;
+    let rest = parsed.of("acm-pca", "certificate-authority/")?;
     let (authority, serial) = rest.split_once("/certificate/")?;
-    Some(format!("ca/certificate/{}/{}/{authority}/{serial}", parsed.account, parsed.region))
+    Some(format!("ca/certificate/{}/{}/{authority}/{serial}", parsed.account(), parsed.region()))
 }

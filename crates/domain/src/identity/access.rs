@@ -150,7 +150,8 @@ impl PolicyCache {
             return Ok(policy.clone());
         }
         // It was valid when it was stored.
-        let policy = Policy::parse(text, kind).map_err(|_| Fault::Damaged(place.to_owned()))?;
+        let policy =
+            Policy::parse_stored(text, kind).map_err(|_| Fault::Damaged(place.to_owned()))?;
         let policy = Arc::new(policy.bound(ids));
         self.0.lock().unwrap_or_else(PoisonError::into_inner).put(key, policy.clone());
         Ok(policy)
@@ -290,19 +291,15 @@ pub fn authorize<A: Action>(
         let because = "because its own policy was not asked".to_owned();
         return Err(caller.denied(A::NAME, resource, because, false));
     }
-    let account = arn.map_or("", |arn| arn.account);
+    let account = arn.as_ref().map_or("", Arn::account);
     caller.decide(None, account, false, keys, action, resource)
 }
 
 /// Whether it is a key or an authority, whose policies have a say: [`crate::kms::authorize`] and
 /// [`crate::ca::authorize`] ask them.
-fn has_policy(arn: &Arn<'_>) -> bool {
-    let is_one = |kind: &str| arn.resource.strip_prefix(kind).is_some_and(|id| id != "*");
-    match arn.service {
-        "kms" => is_one("key/"),
-        "acm-pca" => is_one("certificate-authority/"),
-        _ => false,
-    }
+fn has_policy(arn: &Arn) -> bool {
+    let rows = [("kms", "key/"), ("acm-pca", "certificate-authority/")];
+    rows.iter().any(|(service, kind)| arn.of(service, kind).is_some_and(|id| id != "*"))
 }
 
 /// Decides whether a service may do an action with an authority for `account` by itself: the authority must have given

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::unique::{self, UniqueIds, Unresolved, shown_policy};
-use crate::arn::is_account_id;
+use crate::arn::{self, is_account_id};
 use crate::policy::{Kind, Policy};
 use crate::work::{Page, Work};
 use crate::{Fault, ids, limits};
@@ -127,7 +127,7 @@ pub trait Entry: Serialize + DeserializeOwned {
     /// ARN.
     fn arn(&self) -> String {
         let (account, name) = self.names();
-        format!("arn:aws:iam::{account}:{}/{name}", Self::KIND)
+        arn::iam(account, &format!("{}/{name}", Self::KIND))
     }
 
     /// Finds it.

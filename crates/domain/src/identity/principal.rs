@@ -1,5 +1,7 @@
 //! Callers by name.
 
+use crate::arn;
+
 /// A caller whose signature has been verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
@@ -38,9 +40,9 @@ impl Principal {
     /// `arn:aws:iam::account:user/name`, or `arn:aws:sts::account:assumed-role/role/session`.
     pub fn arn(&self) -> String {
         match &self.identity {
-            Identity::User { name, .. } => format!("arn:aws:iam::{}:user/{name}", self.account),
+            Identity::User { name, .. } => arn::iam(&self.account, &format!("user/{name}")),
             Identity::Session { role, session, .. } => {
-                format!("arn:aws:sts::{}:assumed-role/{role}/{session}", self.account)
+                arn::assumed_role(&self.account, role, session)
             }
         }
     }
@@ -50,7 +52,7 @@ impl Principal {
         match &self.identity {
             Identity::User { .. } => None,
             Identity::Session { role, .. } => {
-                Some(format!("arn:aws:iam::{}:role/{role}", self.account))
+                Some(arn::iam(&self.account, &format!("role/{role}")))
             }
         }
     }

@@ -46,7 +46,7 @@ pub fn resolve(work: &mut Work<'_>, policy: &Policy) -> Result<UniqueIds, Unreso
 /// service-linked roles, which cannot be deleted and made again.
 pub fn resolve_one(work: &mut Work<'_>, arn: &str) -> Result<Option<String>, Unresolved> {
     let parsed = Arn::parse(arn);
-    if parsed.is_some_and(|arn| arn.resource == "root" || is_service_linked(&arn)) {
+    if parsed.is_some_and(|arn| arn.resource() == "root" || is_service_linked(&arn)) {
         return Ok(None);
     }
     match unique_id(work, arn)? {
@@ -58,11 +58,11 @@ pub fn resolve_one(work: &mut Work<'_>, arn: &str) -> Result<Option<String>, Unr
 /// The unique id of whoever has this ARN now, if somebody does.
 pub fn unique_id(work: &mut Work<'_>, arn: &str) -> Result<Option<String>, Fault> {
     let Some(arn) = Arn::parse(arn) else { return Ok(None) };
-    let parts: Vec<_> = arn.resource.split('/').collect();
-    match (arn.service, parts.as_slice()) {
-        ("iam", ["user", name]) => found(User::find(work, arn.account, name), |user| user.id),
+    let parts: Vec<_> = arn.resource().split('/').collect();
+    match (arn.service(), parts.as_slice()) {
+        ("iam", ["user", name]) => found(User::find(work, arn.account(), name), |user| user.id),
         ("iam", ["role", name]) | ("sts", ["assumed-role", name, _]) => {
-            found(Role::find(work, arn.account, name), |role| role.id)
+            found(Role::find(work, arn.account(), name), |role| role.id)
         }
         _ => Ok(None),
     }
@@ -83,7 +83,7 @@ fn found<T>(
 pub fn shown_principal(work: &mut Work<'_>, arn: &str, id: Option<&str>) -> Result<String, Fault> {
     match id {
         Some(id) if unique_id(work, arn)?.as_deref() != Some(id) => {
-            let is_session = Arn::parse(arn).is_some_and(|arn| arn.service == "sts");
+            let is_session = Arn::parse(arn).is_some_and(|arn| arn.service() == "sts");
             let session = arn.rsplit('/').next().filter(|_| is_session);
             Ok(session.map_or_else(|| id.to_owned(), |session| format!("{id}:{session}")))
         }
@@ -143,8 +143,8 @@ pub fn is_service(name: &str) -> bool {
 }
 
 /// The role that Certificate Manager has in each account without anybody making it.
-fn is_service_linked(arn: &Arn<'_>) -> bool {
-    arn.service == "iam" && arn.resource.strip_prefix("role/") == Some(crate::acm::SERVICE_ROLE)
+fn is_service_linked(arn: &Arn) -> bool {
+    arn.service() == "iam" && arn.resource().strip_prefix("role/") == Some(crate::acm::SERVICE_ROLE)
 }
 
 fn shorten(text: &str) -> String {

@@ -7,6 +7,7 @@ use super::grant::{self, Grant, Way};
 use super::record::Key;
 use super::{EncryptionContext, KmsError, alias, usage};
 use crate::Fault;
+use crate::arn::{self, Scope};
 use crate::identity::action::{self, Action};
 use crate::identity::unique::{self, UniqueIds, Unresolved};
 use crate::identity::{Caller, Permit, PolicyCache};
@@ -29,11 +30,12 @@ pub struct Access<'a> {
 }
 
 /// The policy of a key that was made without one: its account's administrators decide by identity policies.
-fn default_policy(account: &str) -> String {
+fn default_policy(scope: &Scope) -> String {
+    let root = arn::shown_in(&scope.region, &arn::iam(&scope.account, "root"));
     format!(
         "{{\n  \"Version\" : \"2012-10-17\",\n  \"Id\" : \"key-default-1\",\n  \"Statement\" : [ {{\n    \
          \"Sid\" : \"Enable IAM User Permissions\",\n    \"Effect\" : \"Allow\",\n    \
-         \"Principal\" : {{\n      \"AWS\" : \"arn:aws:iam::{account}:root\"\n    }},\n    \
+         \"Principal\" : {{\n      \"AWS\" : \"{root}\"\n    }},\n    \
          \"Action\" : \"kms:*\",\n    \"Resource\" : \"*\"\n  }} ]\n}}"
     )
 }
@@ -145,7 +147,7 @@ pub(super) fn resolve(work: &mut Work<'_>, text: Option<&str>) -> Result<UniqueI
 }
 
 fn policy_text(key: &Key) -> String {
-    key.record.policy.clone().unwrap_or_else(|| default_policy(key.account()))
+    key.record.policy.clone().unwrap_or_else(|| default_policy(key.scope()))
 }
 
 /// Replaces the policy of a key with one that [`check_policy`] has passed.

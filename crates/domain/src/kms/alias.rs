@@ -29,16 +29,8 @@ impl Alias {
     }
 }
 
-/// Makes an alias for a key.
-pub fn create_alias(
-    work: &mut Work<'_>,
-    scope: &Scope,
-    name: &str,
-    key: &Key,
-    (for_alias, for_key): (&Permit<action::kms::CreateAlias>, &Permit<action::kms::CreateAlias>),
-) -> Result<(), KmsError> {
-    for_alias.opens(&scope.arn("kms", name))?;
-    for_key.opens(&key.arn())?;
+/// Checks the name of a new alias.
+pub fn check_new_name(name: &str) -> Result<(), KmsError> {
     let rest = after_prefix(name)?;
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"/_-".contains(&byte);
     if rest.is_empty() || name.len() > 256 || !rest.bytes().all(allowed) {
@@ -51,6 +43,20 @@ pub fn create_alias(
             "alias/aws/ is reserved for keys that AWS manages".into(),
         ));
     }
+    Ok(())
+}
+
+/// Makes an alias for a key.
+pub fn create_alias(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    name: &str,
+    key: &Key,
+    (for_alias, for_key): (&Permit<action::kms::CreateAlias>, &Permit<action::kms::CreateAlias>),
+) -> Result<(), KmsError> {
+    for_alias.opens(&scope.arn("kms", name))?;
+    for_key.opens(&key.arn())?;
+    check_new_name(name)?;
     key.require_kept()?;
     let place = place(scope, name);
     if work.exists(&place)? {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::access::Access;
 use super::record::Key;
 use super::{EncryptionContext, KmsError};
-use crate::arn::{Arn, Scope, is_account_id};
+use crate::arn::{self, Arn, Scope, is_account_id};
 use crate::identity::unique::{self, Unresolved};
 use crate::identity::{Caller, Denied, Permit, action};
 use crate::work::{Page, Work};
@@ -113,11 +113,11 @@ pub(super) enum Way {
 pub struct NewGrant {
     /// Name, by which a repeated request is recognised.
     pub name: Option<String>,
-    /// ARN of who may use it.
+    /// ARN of who may use it, from [`principal_of`].
     pub grantee: Option<String>,
     /// AWS service that may use it.
     pub grantee_service: Option<String>,
-    /// ARN of who may retire it.
+    /// ARN of who may retire it, from [`principal_of`].
     pub retiring: Option<String>,
     /// AWS service that may retire it.
     pub retiring_service: Option<String>,
@@ -125,6 +125,13 @@ pub struct NewGrant {
     pub operations: BTreeSet<String>,
     /// Constraints.
     pub constraints: Constraints,
+}
+
+/// The ARN of the principal that `member` names, as it is judged and stored.
+pub fn principal_of(member: &str, text: &str) -> Result<String, KmsError> {
+    Arn::principal(text).map(|arn| arn.to_string()).ok_or_else(|| {
+        KmsError::InvalidArn(format!("{member} is not the ARN of a user, role, session or account"))
+    })
 }
 
 impl NewGrant {
@@ -257,7 +264,7 @@ pub fn create_grant(
         retiring: new.retiring,
         retiring_id,
         retiring_service: new.retiring_service,
-        issuer: format!("arn:aws:iam::{}:root", access.caller.principal.account),
+        issuer: arn::iam(&access.caller.principal.account, "root"),
         operations: new.operations,
         constraints: new.constraints,
         token: ids::hex::<32>()?,
@@ -431,14 +438,6 @@ pub(super) fn delete_all(work: &mut Work<'_>, key: &Key) -> Result<(), Fault> {
 }
 
 fn check(key: &Key, new: &NewGrant) -> Result<(), KmsError> {
-    let principals = [("GranteePrincipal", &new.grantee), ("RetiringPrincipal", &new.retiring)];
-    for (member, value) in principals {
-        if value.as_deref().is_some_and(|name| !is_principal(name)) {
-            return Err(KmsError::InvalidArn(format!(
-                "{member} is not the ARN of a user, role, session or account"
-            )));
-        }
-    }
     if new.grantee.is_some() == new.grantee_service.is_some() {
         return Err(KmsError::Validation(
             "Specify either GranteePrincipal or GranteeServicePrincipal, and not both.".into(),
@@ -508,16 +507,6 @@ fn is_of(operation: &str, key: &Key) -> bool {
     }
 }
 
-fn is_principal(name: &str) -> bool {
-    Arn::parse(name).is_some_and(|arn| {
-        let kinds = ["user/", "role/", "assumed-role/", "federated-user/"];
-        matches!(arn.service, "iam" | "sts")
-            && arn.region.is_empty()
-            && is_account_id(arn.account)
-            && (arn.resource == "root" || kinds.iter().any(|kind| arn.resource.starts_with(kind)))
-    })
-}
-
 /// How `name` means the caller: as itself, as its role, or as one of its account.
 /// Who was deleted and made again is not who was meant.
 fn means(name: &str, id: Option<&str>, caller: &Caller) -> Option<Way> {
@@ -526,7 +515,7 @@ fn means(name: &str, id: Option<&str>, caller: &Caller) -> Option<Way> {
     if has_name && id.is_none_or(|id| id == principal.principal_id()) {
         return Some(Way::Direct);
     }
-    (name == format!("arn:aws:iam::{}:root", principal.account)).then_some(Way::Account)
+    (name == arn::iam(&principal.account, "root")).then_some(Way::Account)
 }
 
 fn is_grant_id(id: &str) -> bool {

@@ -294,10 +294,10 @@ fn check_novelty(key: &Key, is_known: bool, wanted_new: Option<bool>) -> Result<
         (true, false) if !is_first && !key.is_symmetric_encryption() => {
             incorrect("The key material of an asymmetric or HMAC key cannot be changed.")
         }
-        (true, false) if key.is_replica() => Err(KmsError::UnsupportedOperation(format!(
-            "{} is a replica key: import new key material into the primary key first.",
-            key.arn()
-        ))),
+        // As any other material that does not fit: what else is said would tell that the padding was right.
+        (true, false) if key.is_replica() => incorrect(
+            "The key material is new: import it into the primary key first, and then into its replicas.",
+        ),
         _ => Ok(()),
     }
 }

@@ -78,15 +78,16 @@ pub fn create(
 pub fn find(work: &mut Work<'_>, scope: &Scope, name: &str) -> Result<Key, KmsError> {
     let invalid = || KmsError::NotFound(format!("Invalid keyId '{name}'"));
     let mut scope = scope.clone();
+    let parsed;
     let resource = if name.starts_with("arn:") {
-        let arn = Arn::parse(name)
-            .filter(|arn| arn.service == "kms" && crate::arn::is_account_id(arn.account))
+        parsed = Arn::parse(name)
+            .filter(|arn| arn.service() == "kms" && !arn.account().is_empty())
             .ok_or_else(|| KmsError::InvalidArn(format!("Invalid arn {name}")))?;
-        if arn.region != scope.region {
-            return Err(KmsError::NotFound(format!("Invalid arn {}", arn.region)));
+        if parsed.region() != scope.region {
+            return Err(KmsError::NotFound(format!("Invalid arn {}", parsed.region())));
         }
-        arn.account.clone_into(&mut scope.account);
-        arn.resource
+        parsed.account().clone_into(&mut scope.account);
+        parsed.resource()
     } else {
         name
     };

@@ -9,6 +9,7 @@ use super::record::{Deletion, Key, KeyState, Origin, Regions, place};
 use crate::Fault;
 use crate::arn::{Scope, is_region};
 use crate::identity::{Permit, action};
+use crate::partition::Partition;
 use crate::work::Work;
 
 /// What a replica has of its own.
@@ -52,6 +53,13 @@ pub fn replicate(
     }
     if !is_region(&new.region) {
         return Err(KmsError::Validation("ReplicaRegion is not the name of a region.".into()));
+    }
+    let (here, there) = (Partition::of(&key.scope().region), Partition::of(&new.region));
+    if here != there {
+        return Err(KmsError::Validation(format!(
+            "ReplicaRegion is in the partition {}, and the key in {}.",
+            there.id, here.id
+        )));
     }
     check_tags(&new.tags)?;
     let scope = Scope { account: key.account().to_owned(), region: new.region.clone() };

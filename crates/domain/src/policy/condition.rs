@@ -3,12 +3,14 @@
 //! Sources: "IAM JSON policy elements: Condition operators", "Conditions with multiple context keys or
 //! values", "Single-valued vs. multivalued context keys".
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use ipnet::IpNet;
 
 use super::pattern::{Syntax, Template};
 use super::{Effect, KeyKind, Question, any, settle, value};
+use crate::arn::spellings;
 
 /// One operator applied to one key.
 #[derive(Debug, Clone)]
@@ -67,7 +69,11 @@ impl Condition {
         let is_ambiguous =
             values.len() > 1 && TAG_KEYS.iter().any(|prefix| self.key.starts_with(prefix));
         let mut outcomes = values.iter().map(|value| {
-            let found = any(self.wanted.iter().map(|wanted| wanted.matches(value, question)));
+            let names =
+                if holds_arn(&self.key) { spellings(value) } else { vec![Cow::Borrowed(*value)] };
+            let one =
+                |wanted: &Wanted| any(names.iter().map(|name| wanted.matches(name, question)));
+            let found = any(self.wanted.iter().map(one));
             settle(found, row.negated, effect)
         });
         if is_ambiguous {
@@ -293,6 +299,22 @@ impl Wanted {
         }
     }
 }
+
+/// Whether the values of a condition key are ARNs that this service has written: a policy may name those in other
+/// partitions. What callers bring, such as an encryption context, is text.
+pub(super) fn holds_arn(key: &str) -> bool {
+    ARN_KEYS.contains(&key)
+}
+
+/// In lower case.
+const ARN_KEYS: &[&str] = &[
+    "acm-pca:templatearn",
+    "acm:certificateauthority",
+    "aws:principalarn",
+    "aws:sourcearn",
+    "kms:granteeprincipal",
+    "kms:retiringprincipal",
+];
 
 fn truth(text: &str) -> Option<bool> {
     [true, false].into_iter().find(|value| text.eq_ignore_ascii_case(&value.to_string()))

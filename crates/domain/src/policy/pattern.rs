@@ -130,6 +130,27 @@ impl Template {
         self.variables || glob(&self.tokens, text, self.ignore_case)
     }
 
+    /// The partition and the Region in an ARN's pattern as far as they are written out: the text up to the first
+    /// wildcard or variable, and whether that is all of it.
+    pub fn partition_and_region(&self) -> Option<[(String, bool); 2]> {
+        let mut parts = parts(&self.tokens);
+        if !glob(parts.next()?, "arn", false) {
+            return None;
+        }
+        let literal = |part: &[Token]| {
+            let chars = part.iter().map_while(|token| match token {
+                Token::Char(char) => Some(*char),
+                _ => None,
+            });
+            let text: String = chars.collect();
+            let whole = text.chars().count() == part.len();
+            (text, whole)
+        };
+        let partition = literal(parts.next()?);
+        let region = parts.nth(1).map_or_else(Default::default, literal);
+        Some([partition, region])
+    }
+
     /// Whether it has a `*` that is a wildcard.
     pub fn has_many(&self) -> bool {
         self.tokens.iter().any(|token| matches!(token, Token::Many))

@@ -3,7 +3,7 @@
 //! Sources: "AWS JSON policy elements: Principal", "AWS JSON policy elements: NotPrincipal".
 
 use super::Caller;
-use crate::arn::{Arn, is_account_id};
+use crate::arn::{Arn, account_of, is_account_id};
 
 /// One principal of a statement.
 #[derive(Debug, Clone)]
@@ -23,6 +23,9 @@ pub(super) enum Principal {
     Service(String),
     /// A federated or a canonical user: none of our callers.
     Elsewhere,
+    /// What earlier builds took and nobody can be: in a partition that does not exist, or with characters that no
+    /// name has. A root still stands for its account.
+    Impossible(Box<Principal>),
 }
 
 /// How a statement speaks of a caller.
@@ -48,18 +51,10 @@ impl Principal {
         if text.contains(['*', '?']) {
             return Err("has a wildcard: only * alone may stand for principals");
         }
-        let arn = Arn::parse(text)
-            .filter(|arn| arn.region.is_empty() && is_account_id(arn.account))
-            .ok_or(WRONG)?;
-        let parts: Vec<_> = arn.resource.split('/').collect();
-        match (arn.service, &parts[..]) {
-            (_, parts) if parts.contains(&"") => Err(WRONG),
-            ("iam", ["root"]) => Ok(Self::Account(arn.account.to_owned())),
-            ("iam", ["user" | "role", _, ..])
-            | ("sts", ["assumed-role", _, _] | ["federated-user", _]) => {
-                Ok(Self::Arn { name: text.to_owned(), id: None })
-            }
-            _ => Err(WRONG),
+        match Arn::principal(text) {
+            Some(arn) if arn.resource() == "root" => Ok(Self::Account(arn.account().to_owned())),
+            Some(arn) => Ok(Self::Arn { name: arn.to_string(), id: None }),
+            None => Self::impossible(text).ok_or(WRONG),
         }
     }
 
@@ -67,14 +62,32 @@ impl Principal {
     pub fn account(&self) -> Option<&str> {
         match self {
             Self::Account(account) => Some(account),
-            Self::Arn { name, .. } => Arn::parse(name).map(|arn| arn.account),
+            Self::Arn { name, .. } => account_of(name),
+            Self::Impossible(meant) => meant.account(),
             Self::Everyone | Self::Service(_) | Self::Elsewhere => None,
         }
+    }
+
+    fn impossible(text: &str) -> Option<Self> {
+        let parts: Vec<_> = text.splitn(6, ':').collect();
+        let ["arn", partition, service, "", account, resource] = parts[..] else { return None };
+        let words: Vec<_> = resource.split('/').collect();
+        if !partition.starts_with("aws") || !is_account_id(account) || words.contains(&"") {
+            return None;
+        }
+        let meant = match (service, &words[..]) {
+            ("iam", ["root"]) => Self::Account(account.to_owned()),
+            ("iam", ["user" | "role", _, ..])
+            | ("sts", ["assumed-role", _, _] | ["federated-user", _]) => Self::Elsewhere,
+            _ => return None,
+        };
+        Some(Self::Impossible(Box::new(meant)))
     }
 
     fn speaks_of(&self, caller: Caller<'_>) -> Match {
         match self {
             Self::Everyone => Match::Direct,
+            Self::Impossible(meant) => meant.speaks_of(caller),
             Self::Account(account) if account != caller.account => Match::No,
             Self::Account(_) if caller.is_root => Match::Direct,
             Self::Account(_) => Match::Account,
@@ -105,7 +118,7 @@ pub(super) fn outside(listed: &[Principal], caller: Caller<'_>) -> Match {
             Principal::Everyone => true,
             Principal::Arn { name, id } => name == wanted && caller.has_id(id.as_deref()),
             Principal::Service(name) => name == wanted,
-            Principal::Account(_) | Principal::Elsewhere => false,
+            Principal::Account(_) | Principal::Elsewhere | Principal::Impossible(_) => false,
         })
     };
     let account = within(listed, Caller { arn: "", role_arn: None, ..caller }) != Match::No;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::arn::Arn;
+use crate::arn::account_of;
 
 /// Who asks, as policies see it.
 #[derive(Debug, Clone, Copy)]
@@ -136,7 +136,7 @@ type Default = for<'a> fn(&Question<'a>) -> Option<&'a str>;
 /// Keys that have a value wherever nothing else has been set.
 static DEFAULTS: &[(&str, Default)] = &[
     ("aws:resourceaccount", |question| {
-        Arn::parse(question.resource).map(|arn| arn.account).filter(|account| !account.is_empty())
+        account_of(question.resource).filter(|account| !account.is_empty())
     }),
     // "The context key returns false if the service uses a service role or service-linked role to make a call on the
     // principal's behalf."

@@ -330,13 +330,13 @@ fn plain_records_are_taken_over_in_steps() {
         let mut work = Work::new(&store, &root, 5);
         work.put_secret(CANARY, &Secret::new(b"canary".to_vec())).unwrap();
         commit(&store, work);
-        let plain = authentic::json(&value(&store, "done")).to_vec();
+        let plain = json(&value(&store, "done")).to_vec();
         for number in 0..5 {
             overwrite(&store, &format!("a/{number}"), br#""said""#);
         }
         overwrite(&store, "b", b"no JSON");
         if established {
-            let said = authentic::json(&value(&store, ROOT)).to_vec();
+            let said = json(&value(&store, ROOT)).to_vec();
             overwrite(&store, ROOT, &said);
         }
         let wrapped = store.scan(WRAPPED, "", 10).unwrap();
@@ -365,7 +365,7 @@ fn plain_records_are_taken_over_in_steps() {
         for place in ["a/0", "a/4"] {
             assert_eq!(text(&store, &root, place), Ok(Some("said".into())));
         }
-        assert_eq!(authentic::json(&value(&store, "done")), plain);
+        assert_eq!(json(&value(&store, "done")), plain);
         assert_eq!(text(&store, &root, "done"), Ok(Some("done".into())));
         assert_eq!(store.scan(WRAPPED, "", 10).unwrap(), wrapped);
         assert!(opens(&store, &root, PLACE));

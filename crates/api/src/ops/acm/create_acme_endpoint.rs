@@ -78,8 +78,8 @@ impl Operation for CreateAcmeEndpoint {
         };
         call.notes.parameter("certificateAuthorityArn", arn.as_str());
         let key_algorithms = wanted.key_algorithms.unwrap_or_default();
-        let authority = acme::Authority { arn, by_tag, key_algorithms };
-        let may_issue = authorize_issuing(call, &authority)?;
+        let mut authority = acme::Authority { arn, by_tag, key_algorithms };
+        let may_issue = authorize_issuing(call, &mut authority)?;
         let new = NewEndpoint { authorization, contact, authority, tags, certificate_tags, token };
         let arn = acme::create_endpoint(&mut call.work, &call.scope, new, &allowed, &may_issue)?;
         call.notes.resource(arn.clone(), ENDPOINT);

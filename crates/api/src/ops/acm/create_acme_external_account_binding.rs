@@ -47,15 +47,18 @@ impl Operation for CreateAcmeExternalAccountBinding {
     type Input = Input;
     type Output = Output;
 
-    fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        let token = idempotency(input.idempotency_token.clone(), input_digest(&input)?)?;
+    fn run(call: &mut Call<'_>, mut input: Input) -> Result<Output, ApiError> {
         validate::length("RoleArn", input.role_arn.chars().count(), 1, 2048)?;
+        // A repeated request is recognised however it spells the role.
+        let role_arn = acme::parse_role_arn(&input.role_arn)?;
+        let given = std::mem::replace(&mut input.role_arn, role_arn.to_string());
+        let token = idempotency(input.idempotency_token.clone(), input_digest(&input)?)?;
         let now_ms = call.work.now_ms();
         let expires_ms = input.expiration.map(|given| given.after(now_ms)).transpose()?;
         let tags = tags("Tags", input.tags)?;
         request_tags(&mut call.conditions, &tags);
         let endpoint = find_endpoint(call, &input.acme_endpoint_arn)?;
-        call.notes.parameter("roleArn", input.role_arn.as_str());
+        call.notes.parameter("roleArn", given);
         let action = action::acm::CreateAcmeExternalAccountBinding;
         let allowed = authorize_tagged(call, action, &endpoint.arn(), endpoint.tags())?;
         if !tags.is_empty() {
@@ -67,13 +70,8 @@ impl Operation for CreateAcmeExternalAccountBinding {
         // Whoever makes the binding gives away what the role may do.
         call.conditions.set("iam:PassedToService", SERVICE_PRINCIPAL);
         let may_pass = call.authorize(action::iam::PassRole, &input.role_arn)?;
-        let new = NewBinding {
-            role_arn: &input.role_arn,
-            expires_ms,
-            tags,
-            token,
-            policies: call.policies,
-        };
+        let new =
+            NewBinding { role_arn: &role_arn, expires_ms, tags, token, policies: call.policies };
         let binding = acme::create_binding(&mut call.work, &endpoint, new, &allowed, &may_pass)?;
         call.notes.resource(binding.arn(), BINDING);
         call.notes.response("acmeExternalAccountBindingArn", binding.arn());

@@ -33,16 +33,18 @@ impl Operation for DeleteAcmeDomainValidation {
         let arn = input.acme_domain_validation_arn.as_str();
         validate::length("AcmeDomainValidationArn", arn.chars().count(), 1, 200)?;
         call.notes.parameter("acmeDomainValidationArn", arn);
-        call.notes.resource(arn.to_owned(), VALIDATION);
         let action = action::acm::DeleteAcmeDomainValidation;
         match acme::find_validation(&mut call.work, &call.scope, arn) {
             Ok(validation) => {
-                let allowed = authorize_tagged(call, action, arn, validation.tags())?;
+                let arn = validation.arn();
+                call.notes.resource(arn.clone(), VALIDATION);
+                let allowed = authorize_tagged(call, action, &arn, validation.tags())?;
                 acme::delete_validation(&mut call.work, &validation, &allowed)?;
             }
             // AWS's model has no ResourceNotFoundException here: what is gone may be deleted again.
             Err(AcmError::NotFound(_)) => {
-                call.authorize(action, arn)?;
+                let arn = acme::absent(&call.scope, arn)?;
+                call.authorize(action, &arn)?;
             }
             Err(error) => return Err(error.into()),
         }

@@ -33,16 +33,18 @@ impl Operation for DeleteAcmeEndpoint {
         validate::length("AcmeEndpointArn", input.acme_endpoint_arn.chars().count(), 1, 200)?;
         let arn = input.acme_endpoint_arn.as_str();
         call.notes.parameter("acmeEndpointArn", arn);
-        call.notes.resource(arn.to_owned(), ENDPOINT);
         match acme::find_endpoint(&mut call.work, &call.scope, arn) {
             Ok(endpoint) => {
+                let arn = endpoint.arn();
+                call.notes.resource(arn.clone(), ENDPOINT);
                 let action = action::acm::DeleteAcmeEndpoint;
-                let allowed = authorize_tagged(call, action, arn, endpoint.tags())?;
+                let allowed = authorize_tagged(call, action, &arn, endpoint.tags())?;
                 acme::delete_endpoint(&mut call.work, &endpoint, &allowed)?;
             }
             // AWS's model has no ResourceNotFoundException here: what is gone may be deleted again.
             Err(AcmError::NotFound(_)) => {
-                call.authorize(action::acm::DeleteAcmeEndpoint, arn)?;
+                let arn = acme::absent(&call.scope, arn)?;
+                call.authorize(action::acm::DeleteAcmeEndpoint, &arn)?;
             }
             Err(error) => return Err(error.into()),
         }

@@ -33,16 +33,18 @@ impl Operation for DeleteAcmeExternalAccountBinding {
         let arn = input.acme_external_account_binding_arn.as_str();
         validate::length("AcmeExternalAccountBindingArn", arn.chars().count(), 1, 200)?;
         call.notes.parameter("acmeExternalAccountBindingArn", arn);
-        call.notes.resource(arn.to_owned(), BINDING);
         let action = action::acm::DeleteAcmeExternalAccountBinding;
         match acme::find_binding(&mut call.work, &call.scope, arn) {
             Ok(binding) => {
-                let allowed = authorize_tagged(call, action, arn, binding.tags())?;
+                let arn = binding.arn();
+                call.notes.resource(arn.clone(), BINDING);
+                let allowed = authorize_tagged(call, action, &arn, binding.tags())?;
                 acme::delete_binding(&mut call.work, &binding, &allowed)?;
             }
             // AWS's model has no ResourceNotFoundException here: what is gone may be deleted again.
             Err(AcmError::NotFound(_)) => {
-                call.authorize(action, arn)?;
+                let arn = acme::absent(&call.scope, arn)?;
+                call.authorize(action, &arn)?;
             }
             Err(error) => return Err(error.into()),
         }

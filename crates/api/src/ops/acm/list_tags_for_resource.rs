@@ -37,7 +37,7 @@ impl Operation for ListTagsForResource {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let (action, own) = (action::acm::ListTagsForResource, action::acm::ListTagsForCertificate);
-        let (tags, _) = authorize_resource(call, action, own, &input.resource_arn)?;
-        Ok(Output { tags: tag_list(tags) })
+        let found = authorize_resource(call, action, own, &input.resource_arn)?;
+        Ok(Output { tags: tag_list(found.tags) })
     }
 }

@@ -79,7 +79,7 @@ impl Operation for RequestCertificate {
         }
         // Whether it is there is said only to who may request.
         let found = ca::find(&mut call.work, &call.scope, authority);
-        conditions(call, &input, authority, options, found.as_ref());
+        conditions(call, &input, options, found.as_ref());
         request_tags(&mut call.conditions, &tags);
         let allowed = call
             .authorize(action::acm::RequestCertificate, &call.scope.arn("acm", "certificate/*"))?;
@@ -191,7 +191,6 @@ fn is_transparent(options: Options) -> bool {
 fn conditions(
     call: &mut Call<'_>,
     input: &Input,
-    authority: &str,
     options: Options,
     found: Result<&Authority, &CaError>,
 ) {
@@ -203,7 +202,8 @@ fn conditions(
     let wanted = Wanted {
         names: &names,
         key_algorithm: input.key_algorithm.as_deref().unwrap_or(by_default),
-        authority,
+        // Nothing is issued from one that is not there.
+        authority: &found.map(Authority::arn).unwrap_or_default(),
         origin: Origin::Managed,
         validation_method: method.map_or("EMAIL", String::as_str),
         exportable: is_exportable(options),

@@ -36,13 +36,14 @@ impl Operation for TagResource {
         call.notes.parameter("tags", serde_json::json!(tags));
         request_tags(&mut call.conditions, &tags);
         let arn = &input.resource_arn;
-        let (_, allowed) = authorize_resource(
+        let found = authorize_resource(
             call,
             action::acm::TagResource,
             action::acm::AddTagsToCertificate,
             arn,
         )?;
-        resources::add(&mut call.work, &call.scope, arn, tags, &allowed).map_err(resource_error)?;
+        resources::add(&mut call.work, &call.scope, &found.arn, tags, &found.allowed)
+            .map_err(resource_error)?;
         Ok(Empty {})
     }
 }

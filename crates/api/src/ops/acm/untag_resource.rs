@@ -37,11 +37,9 @@ impl Operation for UntagResource {
         call.notes.parameter("tagKeys", input.tag_keys.clone());
         call.conditions.set_many("aws:TagKeys", input.tag_keys.clone());
         let own = action::acm::RemoveTagsFromCertificate;
-        let (_, allowed) =
-            authorize_resource(call, action::acm::UntagResource, own, &input.resource_arn)?;
+        let found = authorize_resource(call, action::acm::UntagResource, own, &input.resource_arn)?;
         let which: Vec<_> = input.tag_keys.into_iter().map(|key| (key, None)).collect();
-        let arn = &input.resource_arn;
-        resources::remove(&mut call.work, &call.scope, arn, &which, &allowed)
+        resources::remove(&mut call.work, &call.scope, &found.arn, &which, &found.allowed)
             .map_err(resource_error)?;
         Ok(Empty {})
     }

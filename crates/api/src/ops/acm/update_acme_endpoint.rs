@@ -61,7 +61,7 @@ impl Operation for UpdateAcmeEndpoint {
             if let Some(arn) = wanted.arn {
                 call.notes.parameter("certificateAuthorityArn", arn.as_str());
                 (changed.arn, changed.by_tag) = (arn, false);
-                may_issue = Some(authorize_issuing(call, &changed)?);
+                may_issue = Some(authorize_issuing(call, &mut changed)?);
             }
             authority = Some(changed);
         }

@@ -53,11 +53,7 @@ impl Operation for IssueCertificate {
     type Input = Input;
     type Output = Output;
 
-    fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        let request_digest = match &input.idempotency_token {
-            Some(_) => input_digest(&input)?,
-            None => String::new(),
-        };
+    fn run(call: &mut Call<'_>, mut input: Input) -> Result<Output, ApiError> {
         validate::length("Csr", input.csr.0.len(), 1, MAX_CSR)?;
         let paired_len = input.paired_csr.as_ref().map_or(1, |csr| csr.0.len());
         validate::length("PairedCsr", paired_len, 1, MAX_CSR)?;
@@ -70,18 +66,24 @@ impl Operation for IssueCertificate {
         validate::length("TemplateArn", template_len, 5, 200)?;
         let template = match &input.template_arn {
             None => Template::default_row(),
-            Some(arn) => Template::by_arn(arn).ok_or_else(|| {
+            Some(arn) => ca::template_of(arn).ok_or_else(|| {
                 ApiError::new(
                     "InvalidArgsException",
                     format!("{arn} is not the ARN of a template that this service has"),
                 )
             })?,
         };
+        let template_arn = ca::template_arn(template);
+        // A repeated request is recognised however it spells the template.
+        input.template_arn = input.template_arn.is_some().then(|| template_arn.clone());
+        let request_digest = match &input.idempotency_token {
+            Some(_) => input_digest(&input)?,
+            None => String::new(),
+        };
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("templateName", template.name);
         call.notes.parameter("signingAlgorithm", input.signing_algorithm.as_str());
         let action = action::acm_pca::IssueCertificate;
-        let template_arn = format!("arn:aws:acm-pca:::template/{}/V1", template.name);
         call.conditions.set("acm-pca:TemplateArn", template_arn);
         let allowed = call.authorize_authority(action, &authority)?;
         let new = ca::NewCertificate {

@@ -38,6 +38,8 @@ impl Operation for CreateAlias {
             ));
         }
         let key = own_key(call, action::kms::CreateAlias, &input.target_key_id)?;
+        // Before it becomes part of an ARN that policies are asked about.
+        kms::check_new_alias_name(&input.alias_name)?;
         let arn = call.scope.arn("kms", &input.alias_name);
         let for_alias = call.authorize(action::kms::CreateAlias, &arn)?;
         let for_key = call.authorize_key(action::kms::CreateAlias, &key, None)?;

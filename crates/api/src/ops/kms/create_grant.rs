@@ -59,17 +59,8 @@ impl Operation for CreateGrant {
             validate::length("Name", name.chars().count(), 1, 256)?;
         }
         let constraints = input.constraints.unwrap_or_default();
-        let principals = [
-            ("granteePrincipal", "kms:GranteePrincipal", &input.grantee_principal),
-            ("retiringPrincipal", "kms:RetiringPrincipal", &input.retiring_principal),
-        ];
-        for (parameter, condition, value) in principals {
-            if let Some(value) = value {
-                validate::length(parameter, value.chars().count(), 1, 256)?;
-                call.notes.parameter(parameter, value.as_str());
-                call.conditions.set(condition, value.as_str());
-            }
-        }
+        let grantee = principal(call, "GranteePrincipal", input.grantee_principal)?;
+        let retiring = principal(call, "RetiringPrincipal", input.retiring_principal)?;
         for name in [&input.grantee_service_principal, &input.retiring_service_principal]
             .into_iter()
             .flatten()
@@ -96,9 +87,9 @@ impl Operation for CreateGrant {
         let allowed = call.authorize_key(action::kms::CreateGrant, &key, context)?;
         let new = kms::NewGrant {
             name: input.name,
-            grantee: input.grantee_principal,
+            grantee,
             grantee_service: input.grantee_service_principal,
-            retiring: input.retiring_principal,
+            retiring,
             retiring_service: input.retiring_service_principal,
             operations: input.operations.into_iter().collect(),
             constraints: kms::Constraints {
@@ -113,4 +104,18 @@ impl Operation for CreateGrant {
         call.notes.response("grantId", grant.id.as_str());
         Ok(Output { grant_token: grant.token(), grant_id: grant.id })
     }
+}
+
+/// Reads the ARN of a principal, notes it for the audit record, and lets policies ask for it.
+fn principal(
+    call: &mut Call<'_>,
+    member: &str,
+    given: Option<String>,
+) -> Result<Option<String>, ApiError> {
+    let Some(given) = given else { return Ok(None) };
+    validate::length(member, given.chars().count(), 1, 256)?;
+    call.notes.parameter(&validate::member(member), given.as_str());
+    let arn = kms::principal_of(member, &given)?;
+    call.conditions.set(&format!("kms:{member}"), arn.as_str());
+    Ok(Some(arn))
 }

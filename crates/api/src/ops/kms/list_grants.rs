@@ -61,11 +61,15 @@ impl Operation for ListGrants {
         let after = marker::unwrap(input.marker.as_deref(), "InvalidMarkerException")?;
         let key = key_by_id(call, &input.key_id)?;
         let allowed = call.authorize_key(action::kms::ListGrants, &key, None)?;
+        // Grants name principals in one spelling; what names none is in no grant.
+        let grantee = input
+            .grantee_principal
+            .map(|given| kms::principal_of("GranteePrincipal", &given).unwrap_or(given));
         let wanted = |grant: &kms::Grant| {
             let is = |wanted: &Option<String>, found: &Option<String>| {
                 wanted.is_none() || wanted == found
             };
-            is(&input.grantee_principal, &grant.grantee)
+            is(&grantee, &grant.grantee)
                 && is(&input.grantee_service_principal, &grant.grantee_service)
         };
         if let Some(id) = &input.grant_id {

@@ -49,14 +49,17 @@ impl Operation for ListRetirableGrants {
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let limit = validate::page_limit("Limit", input.limit)?;
         let after = marker::unwrap(input.marker.as_deref(), "InvalidMarkerException")?;
-        let ((Some(retiring), None) | (None, Some(retiring))) =
-            (&input.retiring_principal, &input.retiring_service_principal)
-        else {
+        let given = (&input.retiring_principal, &input.retiring_service_principal);
+        let ((Some(name), None) | (None, Some(name))) = given else {
             return Err(ApiError::validation(
                 "Specify either RetiringPrincipal or RetiringServicePrincipal, and not both.",
             ));
         };
-        validate::length("RetiringPrincipal", retiring.chars().count(), 1, 256)?;
+        validate::length("RetiringPrincipal", name.chars().count(), 1, 256)?;
+        let retiring = &match given.0 {
+            Some(arn) => kms::principal_of("RetiringPrincipal", arn)?,
+            None => name.clone(),
+        };
         // "The authorized resource is the retiring principal", which must be of the caller's account.
         let allowed = call.authorize(action::kms::ListRetirableGrants, retiring)?;
         let scope = call.scope.clone();

@@ -2,7 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_ReplicateKey.html>
 
-use outlast_domain::arn::Scope;
+use outlast_domain::arn::{Scope, is_region};
 use outlast_domain::identity::action;
 use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
@@ -48,6 +48,9 @@ impl Operation for ReplicateKey {
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         validate::length("ReplicaRegion", input.replica_region.chars().count(), 1, 32)?;
+        if !is_region(&input.replica_region) {
+            return Err(ApiError::validation("ReplicaRegion is not the name of a region."));
+        }
         let description = input.description.unwrap_or_default();
         validate::length("Description", description.chars().count(), 0, 8192)?;
         let tags = tags(input.tags.unwrap_or_default())?;

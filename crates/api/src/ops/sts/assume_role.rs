@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use outlast_domain::arn::Arn;
+use outlast_domain::arn::{Arn, assumed_role, shown_in};
 use outlast_domain::identity::action::{self, Action};
 use outlast_domain::identity::directory::is_name;
 use outlast_domain::identity::session::{self, NewSession};
@@ -162,7 +162,7 @@ impl Operation for AssumeRole {
             },
             assumed_role_user: AssumedRoleUser {
                 assumed_role_id: format!("{}:{name}", role.id),
-                arn: format!("arn:aws:sts::{}:assumed-role/{}/{name}", role.account, role.name),
+                arn: shown_in(&call.scope.region, &assumed_role(&role.account, &role.name, &name)),
             },
             source_identity,
         })
@@ -171,31 +171,39 @@ impl Operation for AssumeRole {
 
 fn authorize<A: Action>(call: &Call<'_>, action: A, role: &Role) -> Result<Permit<A>, ApiError> {
     let (caller, conditions) = (&call.caller, &call.conditions);
-    Ok(session::authorize_assume(caller, conditions, call.policies, action, role)?)
+    session::authorize_assume(caller, conditions, call.policies, action, role)
+        .map_err(|error| unexplained(error, &call.scope.account, role))
 }
 
 /// The role; one that is not there is told as one that may not be assumed.
-fn role(call: &mut Call<'_>, arn: &str) -> Result<Role, ApiError> {
-    let name = Arn::parse(arn)
-        .filter(|arn| arn.service == "iam")
-        .and_then(|arn| Some((arn.account, arn.resource.strip_prefix("role/")?)));
-    let Some((account, name)) = name else {
+fn role(call: &mut Call<'_>, text: &str) -> Result<Role, ApiError> {
+    let arn = Arn::principal(text);
+    let name = arn.as_ref().and_then(|arn| Some((arn, arn.of("iam", "role/")?)));
+    let Some((arn, name)) = name else {
         return Err(ApiError::validation("RoleArn is not the ARN of a role."));
     };
-    let denied = || {
-        ApiError::new(
-            "AccessDeniedException",
-            format!(
-                "User: {} is not authorized to perform: sts:AssumeRole on resource: {}",
-                call.caller.principal.arn(),
-                validate::shorten(arn)
-            ),
-        )
-    };
-    match Role::find(&mut call.work, account, name) {
+    match Role::find(&mut call.work, arn.account(), name) {
         Ok(role) => Ok(role),
         Err(IdentityError::Fault(fault)) => Err(fault.into()),
-        Err(_) => Err(denied()),
+        Err(_) => Err(refusal(&call.caller.principal.arn(), "sts:AssumeRole", &arn.to_string())),
+    }
+}
+
+/// What says nothing but that it is refused.
+fn refusal(principal: &str, action: &str, role: &str) -> ApiError {
+    ApiError::new(
+        "AccessDeniedException",
+        format!("User: {principal} is not authorized to perform: {action} on resource: {role}"),
+    )
+}
+
+/// Nobody learns from a refusal whether another account has a role: which policy refuses would tell.
+fn unexplained(error: session::AssumeError, account: &str, role: &Role) -> ApiError {
+    match error {
+        session::AssumeError::Denied(denied) if role.account != account => {
+            refusal(&denied.principal, &denied.action, &denied.resource)
+        }
+        other => other.into(),
     }
 }
 

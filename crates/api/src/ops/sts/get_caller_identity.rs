@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html>
 
+use outlast_domain::arn::shown_in;
 use serde::{Deserialize, Serialize};
 
 use crate::ops::{Call, Operation, STS, ServiceRow};
@@ -38,7 +39,7 @@ impl Operation for GetCallerIdentity {
         Ok(Output {
             user_id: principal.unique_id(),
             account: principal.account.clone(),
-            arn: principal.arn(),
+            arn: shown_in(&call.scope.region, &principal.arn()),
         })
     }
 }

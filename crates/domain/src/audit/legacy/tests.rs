@@ -20,6 +20,9 @@ impl Old {
     fn new() -> Self {
         let (store, root) = (MemoryStore::new(), RootKey::generate().unwrap());
         let old = Self { store, root };
+        let mut work = old.work();
+        old.root.establish(&mut work, serde_json::Map::new()).unwrap();
+        old.store.commit_and_wait(work.into_transaction(Vec::new())).unwrap();
         let mut link = chain::START;
         let spec = KeySpec::by_name("ML_DSA_65").unwrap();
         let seed = spec.generate().unwrap();
@@ -29,7 +32,6 @@ impl Old {
         for number in 1..=EVENTS {
             let body = format!("{{\"number\":{number}}}").into_bytes();
             link = chain::next(&link, number, &body);
-            let mut writes = Vec::new();
             if number == 300 || number == 550 {
                 let mut checkpoint = Checkpoint {
                     sequence: number,
@@ -41,16 +43,12 @@ impl Old {
                 let message = statement(&checkpoint);
                 let signature = key.sign(&ML_DSA_65, Message::Raw(&message)).unwrap();
                 checkpoint.signature = hex::encode(signature);
-                let value = serde_json::to_vec(&checkpoint).unwrap();
-                writes.push((format!("{CHECKPOINTS}{number:020}"), Some(value)));
+                old.put(&format!("{CHECKPOINTS}{number:020}"), &checkpoint);
             }
             let events = vec![body.into()];
-            old.store
-                .commit_and_wait(Transaction { writes, events, ..Transaction::default() })
-                .unwrap();
+            old.store.commit_and_wait(Transaction { events, ..Transaction::default() }).unwrap();
         }
         let mut work = old.work();
-        old.root.establish(&mut work, serde_json::Map::new()).unwrap();
         work.put(CURRENT_KEY, &id).unwrap();
         work.put_secret(&format!("{KEYS}{id}"), &seed).unwrap();
         let last = json!({ "sequence": 550, "at_ms": 1 }).to_string().into_bytes();
@@ -71,6 +69,13 @@ impl Old {
         let transaction = work.into_transaction(vec![event.to_string().into_bytes()]);
         self.store.commit_and_wait(transaction)?;
         Ok(found)
+    }
+
+    /// Writes a record, which was authenticated before the chain is adopted.
+    fn put(&self, key: &str, checkpoint: &Checkpoint) {
+        let mut work = self.work();
+        work.put(key, checkpoint).unwrap();
+        self.store.commit_and_wait(work.into_transaction(Vec::new())).unwrap();
     }
 
     fn write(&self, key: &str, value: Option<Vec<u8>>) {
@@ -107,11 +112,13 @@ fn a_chain_that_was_changed_is_not_adopted() {
     let changed = |old: &Old, number: u64, change: fn(&mut Checkpoint)| {
         let place = checkpoint(number);
         let stored = old.store.read(&place).unwrap().unwrap();
-        let mut found: Checkpoint = serde_json::from_slice(&stored.value).unwrap();
+        let mut found: Checkpoint =
+            serde_json::from_slice(crate::seal::json(&stored.value)).unwrap();
         change(&mut found);
-        old.write(&place, Some(serde_json::to_vec(&found).unwrap()));
+        old.put(&place, &found);
     };
-    let attacks: [(&str, &dyn Fn(&Old)); 7] = [
+    type Attack<'a> = (&'static str, &'a dyn Fn(&Old));
+    let attacks: [Attack<'_>; 7] = [
         ("the record of the last one taken away", &|old| old.write(LAST, None)),
         ("the last checkpoint taken away", &|old| old.write(&checkpoint(550), None)),
         ("another link", &|old| changed(old, 300, |found| found.chain = "00".repeat(32))),

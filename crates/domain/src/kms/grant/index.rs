@@ -8,7 +8,7 @@ use outlast_crypto::digests;
 use serde::{Deserialize, Serialize};
 
 use super::{Grant, NewGrant};
-use crate::arn::{Arn, Scope};
+use crate::arn::{self, Arn, Scope};
 use crate::identity::Caller;
 use crate::kms::record::Key;
 use crate::work::{Page, Work};
@@ -89,7 +89,7 @@ pub(super) fn of_caller(
     caller: &Caller,
 ) -> Result<Vec<Grant>, Fault> {
     let principal = &caller.principal;
-    let root = format!("arn:aws:iam::{}:root", principal.account);
+    let root = arn::iam(&principal.account, "root");
     let mut found = Vec::new();
     for name in [Some(principal.arn()), principal.role_arn(), Some(root)].into_iter().flatten() {
         let prefix = grantee_prefix(key.scope(), key.id(), &name);
@@ -200,7 +200,8 @@ fn retire_prefix(scope: &Scope, retiring: &str) -> String {
 
 /// It is found from the account of the one who retires, whatever account the key is of.
 fn retire_place(scope: &Scope, retiring: &str, grant: &Grant) -> String {
-    let account = Arn::parse(retiring).map_or(scope.account.as_str(), |arn| arn.account);
-    let of = Scope { account: account.to_owned(), region: scope.region.clone() };
+    let arn = Arn::parse(retiring);
+    let account = arn.map_or_else(|| scope.account.clone(), |arn| arn.account().to_owned());
+    let of = Scope { account, region: scope.region.clone() };
     format!("{}{}.{}.{}", retire_prefix(&of, retiring), grant.account, grant.key_id, grant.id)
 }
