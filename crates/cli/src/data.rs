@@ -3,6 +3,8 @@
 //! `store.db` records, `store.lock` which server serves it, `root.key` the root key (0600), `outlast.toml`
 //! settings, `client/` an AWS profile for the administrator, `records-authenticated` once this version has served it.
 
+mod upgrade;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,6 +36,8 @@ use crate::place::Place;
 use crate::root_key::Provider;
 use crate::tls::Shows;
 use crate::{audit_options, files, profile};
+pub(crate) use upgrade::bring_up_to_date;
+use upgrade::{AUTHENTICATED, note_authenticated, random_origin};
 
 /// Record that binds a store to its root key.
 const STORE_RECORD: &str = "meta/store";
@@ -421,62 +425,6 @@ impl Data {
         Ok(data)
     }
 
-    /// Looks whether the records that decide who may do what are those that the audit events tell of.
-    fn check_register(&self) -> Result<(), Failure> {
-        if !register::holds(&mut self.service.work(system_clock()))? {
-            return Err(Failure::new(
-                "the records that decide who may do what are not those that the audit events tell of: some were added, \
-                 put back or taken away",
-            )
-            .hint("see which with: outlast store check; restore the newest good backup with: outlast restore"));
-        }
-        Ok(self.service.follow_events(system_clock())?)
-    }
-
-    /// Looks whether the audit log can be gone on with, and watches over it from here on. The hash chain of a store of an
-    /// earlier build becomes a log first.
-    fn open_log(&self) -> Result<(), Failure> {
-        for _ in 0..MAX_TRIES {
-            let mut work = self.service.work(system_clock());
-            if !audit::legacy::is_old(&mut work)? {
-                break;
-            }
-            let state = migration::state(&mut work)?.filter(|state| !state.has_log);
-            let Some(state) = state else {
-                return Err(log_failure(Fault::Audit("its records are missing".into())));
-            };
-            tracing::info!("the audit events become a Merkle log; that is done once");
-            let adopted = audit::legacy::adopt(&mut work, &random_origin()?, &mut |events| {
-                if events.is_multiple_of(100_000) {
-                    tracing::info!(events, "verifying the events so far");
-                }
-            })
-            .map_err(log_failure)?;
-            migration::set_state(&mut work, State { has_log: true, ..state })?;
-            let last = adopted.last.map(|(checkpoint, public_key)| {
-                serde_json::json!({ "checkpoint": checkpoint, "publicKey": public_key })
-            });
-            let event = store_event(
-                work.now_ms(),
-                "AdoptAuditChain",
-                &serde_json::json!({
-                    "events": adopted.events,
-                    "chain": adopted.chain,
-                    "checkpoints": adopted.checkpoints,
-                    "lastCheckpoint": last,
-                }),
-            )?;
-            match self.service.store().commit_and_wait(work.into_transaction(vec![event])) {
-                // Another server on the same database was quicker.
-                Ok(()) | Err(StoreError::Conflict) => {}
-                Err(error) => return Err(store_failure(error)),
-            }
-        }
-        let mut work = self.service.work(system_clock());
-        let head = audit::check_start(&mut work).map_err(log_failure)?;
-        Ok(self.service.watch_log(&head)?)
-    }
-
     /// Opens a store beside the server that may serve it.
     pub(crate) fn open_beside(place: &Place, provider: &Provider) -> Result<Self, Failure> {
         place.require_initialised()?;
@@ -631,89 +579,6 @@ pub(crate) fn unlock(store: &dyn Store, provider: &Provider) -> Result<(RootKey,
             Err(provider.wrong_key(root.kek(), stated.as_deref()))
         }
     }
-}
-
-/// A name for an audit log that nobody else has.
-fn random_origin() -> Result<String, Failure> {
-    Ok(format!("audit.outlast.internal/{}", ids::hex::<8>()?))
-}
-
-/// Why a store is not served.
-fn log_failure(fault: Fault) -> Failure {
-    let failure = Failure::new(fault.to_string());
-    match fault {
-        Fault::Audit(_) => failure.hint(
-            "somebody has changed the database: see outlast store check, keep the folder as it is, and restore the newest good backup; outlast audit clear-alarm lets servers start again after an alarm",
-        ),
-        _ => failure,
-    }
-}
-
-/// Authenticates the records of a store that an earlier version has left.
-pub(crate) fn bring_up_to_date(
-    store: &dyn Store,
-    root: &RootKey,
-    state: State,
-) -> Result<(), Failure> {
-    tracing::info!("the store is of an earlier version: its records are authenticated now, once");
-    let (mut after, mut seen) = (Some(String::new()), 0);
-    while let Some(from) = after {
-        let step = commit_step(store, root, |work| migration::step(work, &from, MIGRATED_AT_ONCE))?;
-        seen += step.seen;
-        for place in step.unreadable {
-            tracing::warn!(place, "a record cannot be read; it is left as it is");
-        }
-        tracing::info!(records = seen, "records are being authenticated");
-        after = step.next;
-    }
-    let state = State { is_authenticated: true, ..state };
-    commit_step(store, root, |work| {
-        register::begin(work)?;
-        migration::set_state(work, state)
-    })?;
-    tracing::info!(records = seen, "every record is authenticated");
-    Ok(())
-}
-
-/// File in the data folder that says that the store's records are authenticated: whoever writes to the database cannot
-/// take it away with the record that says the same.
-const AUTHENTICATED: &str = "records-authenticated";
-
-fn note_authenticated(folder: &Path) -> Result<(), Failure> {
-    let path = folder.join(AUTHENTICATED);
-    if path.exists() {
-        return Ok(());
-    }
-    files::write(
-        &path,
-        b"Every record of this store is authenticated. Do not remove this file.\n",
-        0o600,
-    )
-}
-
-/// Records that one transaction of [`bring_up_to_date`] looks at.
-const MIGRATED_AT_ONCE: usize = 2000;
-
-fn commit_step<T>(
-    store: &dyn Store,
-    root: &RootKey,
-    run: impl Fn(&mut Work<'_>) -> Result<T, Fault>,
-) -> Result<T, Failure> {
-    for _ in 0..MAX_TRIES {
-        let mut work = Work::new(store, root, system_clock());
-        let done = match run(&mut work) {
-            Ok(done) => done,
-            Err(Fault::Store(StoreError::Conflict)) => continue,
-            Err(fault) => return Err(fault.into()),
-        };
-        match store.commit_and_wait(work.into_first_transaction()) {
-            Ok(()) => return Ok(done),
-            // Another server on the same database does it, too.
-            Err(StoreError::Conflict) => {}
-            Err(error) => return Err(store_failure(error)),
-        }
-    }
-    Err(store_failure(StoreError::Conflict))
 }
 
 /// The audit record of what was done to the store as a whole, which belongs to no account.

@@ -1,0 +1,156 @@
+//! What a store must be before it is served: its audit log and the records that decide are those that were signed; one of
+//! an earlier build is brought up to date first.
+
+use std::path::Path;
+
+use outlast_domain::seal::RootKey;
+use outlast_domain::seal::migration::{self, State};
+use outlast_domain::work::Work;
+use outlast_domain::{Fault, audit, ids, register};
+use outlast_net::server::system_clock;
+use outlast_store::{Store, StoreError};
+
+use super::{Data, MAX_TRIES, store_event, store_failure};
+use crate::failure::Failure;
+use crate::files;
+
+impl Data {
+    /// Looks whether the records that decide who may do what are those that the audit events tell of.
+    pub(super) fn check_register(&self) -> Result<(), Failure> {
+        if !register::holds(&mut self.service.work(system_clock()))? {
+            return Err(Failure::new(
+                "the records that decide who may do what are not those that the audit events tell of: some were added, \
+                 put back or taken away",
+            )
+            .hint("see which with: outlast store check; restore the newest good backup with: outlast restore"));
+        }
+        Ok(self.service.follow_events(system_clock())?)
+    }
+
+    /// Looks whether the audit log can be gone on with, and watches over it from here on. The hash chain of a store of an
+    /// earlier build becomes a log first.
+    pub(super) fn open_log(&self) -> Result<(), Failure> {
+        for _ in 0..MAX_TRIES {
+            let mut work = self.service.work(system_clock());
+            if !audit::legacy::is_old(&mut work)? {
+                break;
+            }
+            let state = migration::state(&mut work)?.filter(|state| !state.has_log);
+            let Some(state) = state else {
+                return Err(log_failure(Fault::Audit("its records are missing".into())));
+            };
+            tracing::info!("the audit events become a Merkle log; that is done once");
+            let adopted = audit::legacy::adopt(&mut work, &random_origin()?, &mut |events| {
+                if events.is_multiple_of(100_000) {
+                    tracing::info!(events, "verifying the events so far");
+                }
+            })
+            .map_err(log_failure)?;
+            migration::set_state(&mut work, State { has_log: true, ..state })?;
+            let last = adopted.last.map(|(checkpoint, public_key)| {
+                serde_json::json!({ "checkpoint": checkpoint, "publicKey": public_key })
+            });
+            let event = store_event(
+                work.now_ms(),
+                "AdoptAuditChain",
+                &serde_json::json!({
+                    "events": adopted.events,
+                    "chain": adopted.chain,
+                    "checkpoints": adopted.checkpoints,
+                    "lastCheckpoint": last,
+                }),
+            )?;
+            match self.service.store().commit_and_wait(work.into_transaction(vec![event])) {
+                // Another server on the same database was quicker.
+                Ok(()) | Err(StoreError::Conflict) => {}
+                Err(error) => return Err(store_failure(error)),
+            }
+        }
+        let mut work = self.service.work(system_clock());
+        let head = audit::check_start(&mut work).map_err(log_failure)?;
+        Ok(self.service.watch_log(&head)?)
+    }
+}
+
+/// A name for an audit log that nobody else has.
+pub(super) fn random_origin() -> Result<String, Failure> {
+    Ok(format!("audit.outlast.internal/{}", ids::hex::<8>()?))
+}
+
+/// Why a store is not served.
+fn log_failure(fault: Fault) -> Failure {
+    let failure = Failure::new(fault.to_string());
+    match fault {
+        Fault::Audit(_) => failure.hint(
+            "somebody has changed the database: see outlast store check, keep the folder as it is, and restore the newest good backup; outlast audit clear-alarm lets servers start again after an alarm",
+        ),
+        _ => failure,
+    }
+}
+
+/// Authenticates the records of a store that an earlier version has left.
+pub(crate) fn bring_up_to_date(
+    store: &dyn Store,
+    root: &RootKey,
+    state: State,
+) -> Result<(), Failure> {
+    tracing::info!("the store is of an earlier version: its records are authenticated now, once");
+    let (mut after, mut seen) = (Some(String::new()), 0);
+    while let Some(from) = after {
+        let step = commit_step(store, root, |work| migration::step(work, &from, MIGRATED_AT_ONCE))?;
+        seen += step.seen;
+        for place in step.unreadable {
+            tracing::warn!(place, "a record cannot be read; it is left as it is");
+        }
+        tracing::info!(records = seen, "records are being authenticated");
+        after = step.next;
+    }
+    let state = State { is_authenticated: true, ..state };
+    commit_step(store, root, |work| {
+        register::begin(work)?;
+        migration::set_state(work, state)
+    })?;
+    tracing::info!(records = seen, "every record is authenticated");
+    Ok(())
+}
+
+/// File in the data folder that says that the store's records are authenticated: whoever writes to the database cannot
+/// take it away with the record that says the same.
+pub(super) const AUTHENTICATED: &str = "records-authenticated";
+
+pub(super) fn note_authenticated(folder: &Path) -> Result<(), Failure> {
+    let path = folder.join(AUTHENTICATED);
+    if path.exists() {
+        return Ok(());
+    }
+    files::write(
+        &path,
+        b"Every record of this store is authenticated. Do not remove this file.\n",
+        0o600,
+    )
+}
+
+/// Records that one transaction of [`bring_up_to_date`] looks at.
+const MIGRATED_AT_ONCE: usize = 2000;
+
+fn commit_step<T>(
+    store: &dyn Store,
+    root: &RootKey,
+    run: impl Fn(&mut Work<'_>) -> Result<T, Fault>,
+) -> Result<T, Failure> {
+    for _ in 0..MAX_TRIES {
+        let mut work = Work::new(store, root, system_clock());
+        let done = match run(&mut work) {
+            Ok(done) => done,
+            Err(Fault::Store(StoreError::Conflict)) => continue,
+            Err(fault) => return Err(fault.into()),
+        };
+        match store.commit_and_wait(work.into_first_transaction()) {
+            Ok(()) => return Ok(done),
+            // Another server on the same database does it, too.
+            Err(StoreError::Conflict) => {}
+            Err(error) => return Err(store_failure(error)),
+        }
+    }
+    Err(store_failure(StoreError::Conflict))
+}
