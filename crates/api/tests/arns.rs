@@ -13,6 +13,7 @@ mod common;
 
 use acme_support::world::{World, call};
 use common::{ACCOUNT, Fixture, OTHER_ACCOUNT, Who, code, element, key_policy, policy, text};
+use outlast_domain::identity::{Entry, User};
 use serde_json::{Value, json};
 
 /// Other spellings of an ARN that once passed for it.
@@ -377,5 +378,24 @@ fn records_of_older_stores_name_what_they_mean_today() {
         });
         let read: outlast_domain::acme::Authority = serde_json::from_value(stored).unwrap();
         assert_eq!(read.arn, format!("arn:{partition}:acm-pca:{region}:{ACCOUNT}:{id}"));
+    }
+}
+
+#[test]
+fn a_deleted_principal_is_shown_by_its_id_however_it_was_spelled() {
+    let fixture = Fixture::new();
+    let arn = format!("arn:aws:iam::{ACCOUNT}:user/who");
+    fixture.user(ACCOUNT, "who", &[]);
+    let keys = [&arn, &in_china(&arn)].map(|name| {
+        let statement = json!([{
+            "Effect": "Allow", "Principal": { "AWS": name }, "Action": "kms:DescribeKey", "Resource": "*",
+        }]);
+        fixture.key(json!({ "Policy": key_policy(statement) }))
+    });
+    fixture.directory(|work| User::find(work, ACCOUNT, "who").unwrap().delete(work));
+    for key in keys {
+        let shown = fixture.kms("GetKeyPolicy", json!({ "KeyId": key })).unwrap();
+        let shown = text(&shown["Policy"]);
+        assert!(shown.contains("\"AIDA") && !shown.contains("user/who"), "{shown}");
     }
 }

@@ -121,7 +121,9 @@ pub fn shown_policy(work: &mut Work<'_>, text: &str, ids: &UniqueIds) -> Result<
                 one => vec![one],
             };
             for name in names {
-                if let Some(shown) = name.as_str().and_then(|arn| gone.get(arn)) {
+                // Ids are by the ARN in its one spelling.
+                let arn = name.as_str().and_then(Arn::principal).map(|arn| arn.to_string());
+                if let Some(shown) = arn.and_then(|arn| gone.get(arn.as_str())) {
                     *name = Value::String(shown.clone());
                 }
             }
