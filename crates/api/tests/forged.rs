@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 const ADMIN: &str = "arn:aws:iam::123456789012:user/admin";
 
-/// What the database's writer does: no version is looked at, no key is known.
+/// Writes as somebody who has only the database: compares no versions and knows no key.
 fn write(fixture: &Fixture, place: &str, value: Option<Vec<u8>>) {
     let writes = vec![(place.to_owned(), value)];
     fixture.store.commit_and_wait(Transaction { writes, ..Transaction::default() }).unwrap();
