@@ -1,13 +1,13 @@
 //! Everything that must hold before a change lands.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 use std::sync::OnceLock;
 use std::time::Instant;
 
 use crate::fuzz::Plan;
+use crate::suite::{self, SKIPPED};
 
 /// Runs all checks and tests and prints their counts. The last line is `N passed, N failed, N skipped`; above it are the
 /// names of those that failed or were skipped, and what was not checked.
@@ -20,16 +20,20 @@ pub fn run(root: &Path) -> Result<(), String> {
     step("dependencies");
     let advisories = crate::deny::check(root)?;
     println!("{advisories}");
+    // Meanwhile: what takes long about them is the network.
+    let peers = Aside::begin(root, "peers", &["peers", "--fresh"])?;
     step("clippy, warnings denied");
     command(
         cargo_once(root)
             .args(["clippy", "--workspace", "--all-targets", "--features", LEGACY, "--locked"])
             .args(["--", "--deny", "warnings"]),
     )?;
+    step("tests are built");
+    let programs = suite::build(root)?;
     step("peers");
-    crate::peers::install_afresh(root)?;
+    peers.end()?;
     step("tests");
-    let counts = tests(root)?;
+    let counts = suite::run(root, programs)?;
     step("fuzzing, briefly");
     crate::fuzz::run(root, &fuzzed())?;
     step("quickstart, release build");
@@ -53,11 +57,8 @@ pub fn run(root: &Path) -> Result<(), String> {
     if counts.failed > 0 { Err("some tests failed".into()) } else { Ok(()) }
 }
 
-/// How a test says that it was skipped; `outlast_testing::skip` writes the line.
-const SKIPPED: &str = "skipped: ";
-
 /// The lab's algorithms of the literature are tested with all else; the release build is without them.
-const LEGACY: &str = "outlast/lab-legacy";
+pub const LEGACY: &str = "outlast/lab-legacy";
 
 /// Checks what the lab promises of its own accuracy: all of it where the machine lets us emulate links.
 fn selftest(root: &Path) -> Result<(), String> {
@@ -92,114 +93,46 @@ pub fn cargo(root: &Path, arguments: &[&str]) -> Result<(), String> {
 }
 
 /// cargo for what is built once and thrown away: nothing that only helps the next build, no line numbers in backtraces.
-fn cargo_once(root: &Path) -> Command {
+pub fn cargo_once(root: &Path) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(root).env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_DEV_DEBUG", "0");
     cargo
 }
 
-/// What the tests said.
-#[derive(Default)]
-struct Counts {
-    /// Without those that were skipped.
-    passed: usize,
-    failed: usize,
-    failed_names: BTreeSet<String>,
-    /// Each with its reasons.
-    skipped: BTreeMap<String, String>,
+/// A chore that runs while others do; what it says is shown once it has ended.
+struct Aside {
+    name: &'static str,
+    child: Option<Child>,
+    log: PathBuf,
 }
 
-impl Counts {
-    /// Reads what the test harness wrote. A test that is skipped ends like one that passes: the line that it writes tells.
-    fn read(text: &str) -> Self {
-        let mut counts = Self::default();
-        // Those that end in the list of failures, which follows the output of each.
-        let mut names: BTreeSet<&str> = BTreeSet::new();
-        let mut is_list = false;
-        for line in text.lines() {
-            if let Some(result) = line.strip_prefix("test result: ") {
-                counts.passed += number(result, "passed");
-                counts.failed += number(result, "failed");
-                counts
-                    .failed_names
-                    .extend(std::mem::take(&mut names).into_iter().map(str::to_owned));
-                is_list = false;
-            } else if line == "failures:" {
-                names.clear();
-                is_list = true;
-            } else if let Some(name) = line.strip_prefix("    ").filter(|_| is_list) {
-                names.insert(name.trim());
-            } else if let Some((name, reason)) =
-                line.strip_prefix(SKIPPED).and_then(|line| line.split_once(": "))
-            {
-                // One test may lack several things.
-                let reasons = counts.skipped.entry(name.to_owned()).or_default();
-                if !reasons.contains(reason) {
-                    *reasons = if reasons.is_empty() {
-                        reason.to_owned()
-                    } else {
-                        format!("{reasons}; {reason}")
-                    };
-                }
-            }
-        }
-        // A test that fails after all is no skipped one.
-        let failed: Vec<&str> = counts.failed_names.iter().map(String::as_str).collect();
-        counts
-            .skipped
-            .retain(|name, _| !failed.iter().any(|test| name.ends_with(&format!(" {test}"))));
-        counts.passed = counts.passed.saturating_sub(counts.skipped.len());
-        // Those that are measurements never run here.
-        for line in text.lines().filter_map(|line| line.strip_prefix("test ")) {
-            if let Some((name, reason)) = line.split_once(" ... ignored, ") {
-                counts.skipped.insert(name.to_owned(), reason.to_owned());
-            }
-        }
-        counts
+impl Aside {
+    fn begin(root: &Path, name: &'static str, arguments: &[&str]) -> Result<Self, String> {
+        let log = root.join(format!("target/ci-{name}.log"));
+        let failed = |error: std::io::Error| format!("{name}: {error}");
+        let file = File::create(&log).map_err(failed)?;
+        let errors = file.try_clone().map_err(failed)?;
+        let this = std::env::current_exe().map_err(failed)?;
+        let child = Command::new(this).args(arguments).stdout(file).stderr(errors).spawn();
+        Ok(Self { name, child: Some(child.map_err(failed)?), log })
+    }
+
+    fn end(mut self) -> Result<(), String> {
+        let Some(mut child) = self.child.take() else { return Ok(()) };
+        let status = child.wait().map_err(|error| format!("{}: {error}", self.name))?;
+        print!("{}", String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()));
+        if status.success() { Ok(()) } else { Err(format!("{} failed: {status}", self.name)) }
     }
 }
 
-/// The number before ` NAME` in a line of results.
-fn number(result: &str, name: &str) -> usize {
-    let mut words = result.split([' ', ';', '.']).filter(|word| !word.is_empty());
-    let mut before = "";
-    loop {
-        match words.next() {
-            None => return 0,
-            Some(word) if word == name => return before.parse().unwrap_or(0),
-            Some(word) => before = word,
+impl Drop for Aside {
+    /// Another step has failed.
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
         }
     }
-}
-
-fn tests(root: &Path) -> Result<Counts, String> {
-    let mut child = cargo_once(root)
-        .args(["test", "--workspace", "--features", LEGACY, "--locked", "--no-fail-fast"])
-        .args(["--", "--nocapture"])
-        .env("OUTLAST_REQUIRE_PEERS", "1")
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| format!("cargo test: {error}"))?;
-    let mut text = String::new();
-    if let Some(stdout) = child.stdout.take() {
-        // As it comes: the tests take long.
-        for line in BufReader::new(stdout).split(b'\n') {
-            let line = line.map_err(|error| error.to_string())?;
-            let line = String::from_utf8_lossy(&line);
-            println!("{line}");
-            text.push_str(&line);
-            text.push('\n');
-        }
-    }
-    let status = child.wait().map_err(|error| format!("cargo test: {error}"))?;
-    let counts = Counts::read(&text);
-    if !status.success() && counts.failed == 0 {
-        return Err("the tests could not be run".into());
-    }
-    if counts.passed == 0 {
-        return Err("no test was run".into());
-    }
-    Ok(counts)
 }
 
 /// The independent check that the README promises.
@@ -233,43 +166,4 @@ pub fn command(command: &mut Command) -> Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let status = command.status().map_err(|error| format!("{name}: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("{name} failed: {status}")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SAID: &str = "\
-running 4 tests
-test one ... ok
-test two ... 
-skipped: outlast-pki vectors two: the vectors composite are not there
-skipped: outlast-pki vectors two: curl is missing
-ok
-test long ... ignored, takes a minute
-test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s
-
-running 2 tests
-skipped: outlast-net plain three: too many open files
-failures:
-
----- three stdout ----
-    indented, and no name
-
-failures:
-    three
-
-test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s
-";
-
-    #[test]
-    fn what_is_skipped_has_not_passed() {
-        let counts = Counts::read(SAID);
-        assert_eq!((counts.passed, counts.failed), (2, 1));
-        assert_eq!(counts.failed_names.into_iter().collect::<Vec<_>>(), ["three"]);
-        let skipped: Vec<_> = counts.skipped.iter().map(|(name, why)| (&**name, &**why)).collect();
-        let two = "the vectors composite are not there; curl is missing";
-        let expected = [("long", "takes a minute"), ("outlast-pki vectors two", two)];
-        assert_eq!(skipped, expected);
-    }
 }

@@ -15,6 +15,7 @@ mod codegen;
 mod deny;
 mod fuzz;
 mod peers;
+mod suite;
 mod tidy;
 
 use std::path::{Path, PathBuf};

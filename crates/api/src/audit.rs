@@ -223,7 +223,18 @@ fn user_identity(principal: &Principal) -> Value {
 
 /// The record of what the service did by itself: a deletion whose waiting period was over, a rotation.
 pub fn service_event(now_ms: i64, event_id: &str, source: &str, done: &Done) -> Vec<u8> {
-    json!({
+    service_event_with(now_ms, event_id, source, done, None)
+}
+
+/// The same with `additionalEventData`.
+pub fn service_event_with(
+    now_ms: i64,
+    event_id: &str,
+    source: &str,
+    done: &Done,
+    additional: Option<Value>,
+) -> Vec<u8> {
+    let mut event = json!({
         "eventVersion": "1.11",
         "userIdentity": { "accountId": done.scope.account, "invokedBy": "AWS Internal" },
         "eventTime": outlast_pki::time::rfc3339(now_ms.div_euclid(1000)),
@@ -241,9 +252,11 @@ pub fn service_event(now_ms: i64, event_id: &str, source: &str, done: &Done) -> 
         "managementEvent": true,
         "recipientAccountId": done.scope.account,
         "eventCategory": "Management",
-    })
-    .to_string()
-    .into_bytes()
+    });
+    if let Some(additional) = additional {
+        event["additionalEventData"] = additional;
+    }
+    event.to_string().into_bytes()
 }
 
 /// The record of what an operator did with the command line: there is no caller with an access key.

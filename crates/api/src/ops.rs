@@ -28,7 +28,7 @@ use crate::wire::{ApiError, Protocol};
 pub trait Operation {
     /// AWS's name.
     const NAME: &'static str;
-    /// Whether it changes nothing, as CloudTrail has it.
+    /// `readOnly` of its CloudTrail events: whether it changes nothing.
     const READ_ONLY: bool;
     /// Whether it may take longer than a network thread can wait (RSA key generation).
     const SLOW: bool = false;

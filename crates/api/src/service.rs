@@ -2,11 +2,15 @@
 
 mod answers;
 mod bucket;
+mod clock;
+mod elsewhere;
 mod housekeeping;
 mod plain;
 mod publish;
 pub mod published;
+pub mod readiness;
 mod revocation;
+mod strangers;
 mod trail;
 mod watched;
 
@@ -25,6 +29,7 @@ use outlast_domain::{Fault, ids, register};
 use outlast_store::cache::CachedStore;
 use outlast_store::{Store, StoreError, Transaction};
 
+pub use clock::Reading;
 pub use plain::{
     Plain, PlainStep, Question, Signed, Signing, busy, http_date, too_large, unsigned,
 };
@@ -50,6 +55,7 @@ pub struct Service {
     settings: RwLock<Arc<Settings>>,
     revocation: plain::State,
     trail: trail::State,
+    clock: clock::State,
 }
 
 /// A request whose body has arrived.
@@ -152,6 +158,10 @@ impl Route {
                 .ok_or_else(|| unknown(Protocol::RpcV2Cbor));
         }
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let scope = text("authorization").and_then(Claim::service_of);
+        if let Some(response) = scope.and_then(|name| elsewhere::answer(name, path)) {
+            return Err(response);
+        }
         let found = match text("x-amz-target") {
             Some(target) => target.split_once('.').and_then(|(prefix, name)| {
                 let service = SERVICES.iter().find(|row| {
@@ -161,7 +171,7 @@ impl Route {
                 Some(Self { service, row, protocol: Protocol::Json11 })
             }),
             // A query service is known by the scope that the request is signed for.
-            None => text("authorization").and_then(Claim::service_of).and_then(|name| {
+            None => scope.and_then(|name| {
                 let service = SERVICES.iter().find(|row| {
                     row.signing_name == name && row.protocols.contains(&Protocol::Query)
                 })?;
@@ -284,6 +294,7 @@ impl Service {
             settings: RwLock::default(),
             revocation,
             trail,
+            clock: clock::State::default(),
         }
     }
 

@@ -36,7 +36,7 @@ struct Holder {
     certificate: Certificate,
 }
 
-/// What a certificate shall be.
+/// A certificate that a test asks for.
 struct Wanted<'a> {
     spec: &'a str,
     name: &'a str,

@@ -279,7 +279,7 @@ fn a_domain_validation_is_given_up_after_72_hours_and_begins_anew_when_updated()
     world.acm("UpdateAcmeDomainValidation", named.clone());
     assert_eq!(world.look(Queue::Domains, |_| Outcome::Found), 1);
     assert_eq!(status().0, "VALID");
-    // It is looked at again each day.
+    // The server validates the domain again each day.
     world.fixture.advance(86_400);
     assert_eq!(world.look(Queue::Domains, |_| not_there(true)), 1);
     assert_eq!(status().0, "VALID", "DNS may be out of order for a while");

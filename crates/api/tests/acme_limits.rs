@@ -79,7 +79,7 @@ fn looks_are_shared_among_accounts_and_begun_in_turn() {
     let next = jobs(&world, &lane);
     assert_eq!((next.len(), owner(&next[0])), (1, owner(&begun[0])));
 
-    // What is looked at again has to wait until all others had their turn.
+    // A challenge that is tried again waits until all others had their turn.
     world.fixture.advance(61);
     let lane = Mutex::new(Lane::new(1));
     let mut seen = std::collections::BTreeSet::new();

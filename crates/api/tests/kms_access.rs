@@ -532,3 +532,41 @@ fn nobody_locks_a_key_up_by_accident() {
     put(&nobody, true).unwrap();
     assert_eq!(code(fixture.kms("DescribeKey", json!({ "KeyId": key }))), DENIED);
 }
+
+#[test]
+fn a_policy_that_cannot_be_evaluated_denies_and_the_event_says_why() {
+    let fixture = Fixture::new();
+    let user = fixture.user(ACCOUNT, "user", &[allow(&["kms:*"])]);
+    let patterns = vec!["*?b*"; 4500];
+    let deny = json!({
+        "Effect": "Deny", "Principal": "*", "Action": "kms:Encrypt", "Resource": "*",
+        "Condition": { "StringLike": { "aws:UserAgent": patterns } },
+    });
+    let key = with_policy(&fixture, json!([deny]));
+    let body = json!({ "KeyId": key, "Plaintext": b64(b"x") }).to_string();
+    let call = |agent: &str| {
+        let mut headers = http::HeaderMap::new();
+        headers.insert("content-type", "application/x-amz-json-1.1".parse().unwrap());
+        headers.insert("x-amz-target", "TrentService.Encrypt".parse().unwrap());
+        headers.insert("user-agent", agent.parse().unwrap());
+        fixture.request(&user, "kms", headers, body.as_bytes()).status
+    };
+    assert_eq!(call("aws-sdk-rust/1.3"), 200);
+    for (agent, why) in [
+        ("a".repeat(1024), "it takes more than 1048576 steps"),
+        ("a".repeat(60_000), "it asks for aws:useragent, whose value is longer than 1024 bytes"),
+    ] {
+        assert_eq!(call(&agent), 400);
+        let event = fixture.events().pop().unwrap();
+        assert_eq!(event["errorCode"], DENIED);
+        let message = text(&event["errorMessage"]);
+        assert!(message.contains("a key policy could not be evaluated"), "{message}");
+        assert!(message.contains(why), "{message}");
+    }
+    // Nor does a grant help: nobody knows what the policy would have denied.
+    let grant = json!({
+        "KeyId": key, "GranteePrincipal": user_arn("user"), "Operations": ["Encrypt"],
+    });
+    fixture.kms("CreateGrant", grant).unwrap();
+    assert_eq!(call(&"a".repeat(1024)), 400);
+}

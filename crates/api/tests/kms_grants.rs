@@ -457,3 +457,105 @@ fn a_grant_for_an_account_covers_no_grants_that_its_policies_do_not() {
     let wider = grant(&key, &arn("user"), &["Decrypt", "Encrypt"]);
     assert_eq!(code(fixture.kms_as(&user, "CreateGrant", wider)), DENIED);
 }
+
+/// What a call reads of the store, once everything that is kept in memory is there.
+fn reads(fixture: &Fixture, call: impl Fn() -> Answer) -> (Answer, u64) {
+    let _ = call();
+    let before = fixture.store.records_read();
+    let answer = call();
+    (answer, fixture.store.records_read() - before)
+}
+
+#[test]
+fn a_call_reads_as_much_with_one_grant_as_with_ten_thousand() {
+    let fixture = Fixture::new();
+    let user = fixture.user(ACCOUNT, "user", &[]);
+    let key = fixture.key(json!({}));
+    let blob = |context: Value| {
+        let made = fixture.kms("Encrypt", encrypt(&key, context.clone())).unwrap();
+        json!({ "CiphertextBlob": made["CiphertextBlob"], "EncryptionContext": context })
+    };
+    let (first, other) = (blob(json!({ "n": "0" })), blob(json!({ "n": "none" })));
+    let part = blob(json!({ "part": "0", "more": "x" }));
+    // Half of them for whole contexts, half for parts of one, and all for the same user.
+    let add = |n: usize| {
+        let whole = n.to_string();
+        let constraint = match n % 2 {
+            0 => json!({ "EncryptionContextEquals": { "n": whole } }),
+            _ => json!({ "EncryptionContextSubset": { "part": (n - 1).to_string() } }),
+        };
+        let body = grant(&key, &arn("user"), &["Decrypt", "DescribeKey"]);
+        fixture.kms("CreateGrant", with(&body, json!({ "Constraints": constraint }))).unwrap()
+    };
+    let (denied, allowed) = (Some(DENIED), None);
+    let calls: [(&str, Value, Option<&str>); 5] = [
+        ("Encrypt", encrypt(&key, json!({})), denied),
+        ("Decrypt", other, denied),
+        ("Decrypt", first, allowed),
+        ("Decrypt", part, allowed),
+        ("DescribeKey", json!({ "KeyId": key }), allowed),
+    ];
+    let measure = || {
+        let one = |(operation, body, expected): &(&str, Value, Option<&str>)| {
+            let (answer, count) =
+                reads(&fixture, || fixture.kms_as(&user, operation, body.clone()));
+            assert_eq!(answer.err().map(|refused| refused.code).as_deref(), *expected);
+            count
+        };
+        calls.iter().map(one).collect::<Vec<_>>()
+    };
+    (0..2).for_each(|n| drop(add(n)));
+    let few = measure();
+    (2..10_000).for_each(|n| drop(add(n)));
+    let many = measure();
+    println!("records read with 2 grants: {few:?}, with 10000: {many:?}");
+    // Where many grants allow the same, one of a few is read.
+    for (few, many) in few.iter().zip(&many) {
+        assert!(*many <= few + 8, "{few} and {many}");
+    }
+    assert_eq!(few[..2], many[..2], "denied calls");
+    assert!(many.iter().all(|count| *count < 40), "{many:?}");
+}
+
+#[test]
+fn grants_of_earlier_versions_are_found_and_filed_anew() {
+    let fixture = Fixture::new();
+    let user = fixture.user(ACCOUNT, "user", &[]);
+    let key = fixture.key(json!({}));
+    let made =
+        fixture.kms("CreateGrant", grant(&key, &arn("user"), &["Encrypt", "DescribeKey"])).unwrap();
+    let gone = fixture.kms("CreateGrant", grant(&key, &arn("user"), &["Decrypt"])).unwrap();
+    // As earlier versions left them: one pointer for each grant.
+    let digest = hex::encode(outlast_crypto::digests::sha256(arn("user").as_bytes()));
+    let old = format!("kms/grant-to/{ACCOUNT}/{REGION}/{key}/{digest}/");
+    let new = "kms/by-grantee/";
+    let places = |prefix: &str| -> Vec<String> {
+        fixture.store.scan(prefix, "", 100).unwrap().into_iter().map(|(key, _)| key).collect()
+    };
+    assert_eq!((places(new).len(), places(&old).len()), (3, 0));
+    fixture.directory(|work| {
+        for place in places(new) {
+            work.delete(&place);
+        }
+        for one in [&made, &gone] {
+            let id = text(&one["GrantId"]);
+            let pointer = json!({ "account": ACCOUNT, "key_id": key, "grant_id": id });
+            work.put(&format!("{old}{id}"), &pointer).unwrap();
+        }
+    });
+    assert_eq!((places(new).len(), places(&old).len()), (0, 2));
+    let works = || {
+        fixture.kms_as(&user, "Encrypt", encrypt(&key, json!({}))).unwrap();
+        fixture.kms_as(&user, "DescribeKey", json!({ "KeyId": key })).unwrap();
+    };
+    works();
+    // One is revoked before housekeeping comes to it.
+    fixture.kms("RevokeGrant", id_of(&gone, &key)).unwrap();
+    assert_eq!(places(&old).len(), 1);
+    fixture.keep_house();
+    assert_eq!((places(new).len(), places(&old).len()), (2, 0));
+    works();
+    fixture.kms("RevokeGrant", id_of(&made, &key)).unwrap();
+    assert_eq!(places(new), Vec::<String>::new());
+    assert_eq!(code(fixture.kms_as(&user, "Encrypt", encrypt(&key, json!({})))), DENIED);
+}

@@ -355,6 +355,17 @@ fn what_earlier_builds_have_stored_is_by_name_until_it_is_stored_again() {
     for prefix in ["kms/key/", "kms/grant/", "iam/role/"] {
         forget_ids(&fixture, prefix);
     }
+    // They pointed at grants by the grantee's name, too.
+    let digest = hex::encode(outlast_crypto::digests::sha256(user_arn("alice").as_bytes()));
+    let region = common::REGION;
+    let old =
+        format!("kms/grant-to/{ACCOUNT}/{region}/{granted}/{digest}/{}", text(&grant["GrantId"]));
+    let pointer = json!({ "account": ACCOUNT, "key_id": granted, "grant_id": grant["GrantId"] });
+    let pointers = fixture.store.scan("kms/by-grantee/", "", 100).unwrap();
+    fixture.directory(|work| {
+        pointers.iter().for_each(|(place, _)| work.delete(place));
+        work.put(&old, &pointer).unwrap();
+    });
     let works = |who: &Who| {
         assert_eq!(encrypt(&fixture, who, &key), Ok(()));
         assert_eq!(encrypt(&fixture, who, &granted), Ok(()));

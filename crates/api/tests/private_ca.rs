@@ -20,6 +20,7 @@ use outlast_api::ops::acm_pca::{
 };
 use outlast_api::wire::Protocol;
 use outlast_crypto::keys::KEY_SPECS;
+use outlast_domain::settings::{KeyStorage, Settings};
 use outlast_pki::csr;
 use serde_json::{Value, json};
 
@@ -102,6 +103,69 @@ fn subjects_keep_every_field() {
     let target = "ACMPrivateCA.CreateCertificateAuthority";
     let response = fixture.send(&fixture.raw("acm-pca", target, body.as_bytes()));
     assert_eq!(common::error_code(&response), "SerializationException");
+}
+
+#[test]
+fn only_a_standard_that_the_operator_claims_is_claimed() {
+    const LEVEL_2: &str = "FIPS_140_2_LEVEL_2_OR_HIGHER";
+    const LEVEL_3: &str = "FIPS_140_2_LEVEL_3_OR_HIGHER";
+    const CCPC: &str = "CCPC_LEVEL_1_OR_HIGHER";
+    let fixture = Fixture::new();
+    let create = |standard: Option<&str>| {
+        let mut body = json!({
+            "CertificateAuthorityConfiguration": {
+                "KeyAlgorithm": EC.0, "SigningAlgorithm": EC.1, "Subject": { "CommonName": "x" },
+            },
+            "CertificateAuthorityType": "ROOT",
+        });
+        if let Some(standard) = standard {
+            body["KeyStorageSecurityStandard"] = standard.into();
+        }
+        fixture.pca("CreateCertificateAuthority", body)
+    };
+    let shown = |arn: &Value| {
+        let body = json!({ "CertificateAuthorityArn": arn });
+        let found = fixture.pca("DescribeCertificateAuthority", body).unwrap();
+        let described = found["CertificateAuthority"]["KeyStorageSecurityStandard"].clone();
+        let listed = fixture.pca("ListCertificateAuthorities", json!({})).unwrap();
+        let all = listed["CertificateAuthorities"].as_array().unwrap();
+        let listed = all.iter().find(|one| one["Arn"] == *arn).unwrap();
+        assert_eq!(listed["KeyStorageSecurityStandard"], described);
+        described
+    };
+    let claim = |name: Option<&str>| {
+        let key_storage = name.and_then(KeyStorage::by_name);
+        fixture.service.set_settings(Settings { key_storage, ..Settings::default() });
+    };
+    // A store whose root key is in a file.
+    let plain = create(None).unwrap()["CertificateAuthorityArn"].clone();
+    assert_eq!(shown(&plain), Value::Null);
+    for standard in [LEVEL_2, LEVEL_3, CCPC] {
+        let refused = create(Some(standard)).unwrap_err();
+        assert_eq!(refused.code, "InvalidArgsException");
+        assert!(refused.message.contains("leave KeyStorageSecurityStandard out"), "{refused:?}");
+        assert!(refused.message.contains("cannot be created in this region"), "{refused:?}");
+    }
+    assert_eq!(code(create(Some("FIPS"))), "ValidationException");
+    for (claimed, met, not_met) in [
+        (LEVEL_2, vec![LEVEL_2], vec![LEVEL_3, CCPC]),
+        (LEVEL_3, vec![LEVEL_2, LEVEL_3], vec![CCPC]),
+        (CCPC, vec![CCPC], vec![LEVEL_2, LEVEL_3]),
+    ] {
+        claim(Some(claimed));
+        let by_default = create(None).unwrap()["CertificateAuthorityArn"].clone();
+        assert_eq!(shown(&by_default), claimed);
+        assert_eq!(shown(&plain), Value::Null, "a CA of before claims it, too");
+        for standard in met {
+            let made = create(Some(standard)).unwrap()["CertificateAuthorityArn"].clone();
+            assert_eq!(shown(&made), standard);
+        }
+        for standard in not_met {
+            assert_eq!(code(create(Some(standard))), "InvalidArgsException");
+        }
+        claim(None);
+        assert_eq!(shown(&by_default), Value::Null, "it is claimed without the token");
+    }
 }
 
 #[test]

@@ -25,6 +25,7 @@ fn listening() -> Fixture {
         revocation_url: Some("http://pki.example:8080".into()),
         service_url: "https://pki.example:8443".into(),
         service_url_is_given: true,
+        ..Settings::default()
     });
     fixture
 }

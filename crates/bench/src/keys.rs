@@ -27,7 +27,7 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
 }
 
 /// Requests of several clients for so long, each as soon as its last is answered, or one in every `pause`.
-async fn load(
+pub(crate) async fn load(
     server: &Server,
     clients: u32,
     length: Duration,
@@ -79,8 +79,9 @@ fn syncs_per_second(folder: &Path, length: Duration) -> Result<f64, String> {
     Ok(f64::from(count) / begun.elapsed().as_secs_f64())
 }
 
+/// The rate of the requests that took these times.
 #[expect(clippy::cast_precision_loss, reason = "counts of requests fit 53 bits")]
-fn per_second(times: &[Duration], length: Duration) -> f64 {
+pub(crate) fn per_second(times: &[Duration], length: Duration) -> f64 {
     times.len() as f64 / length.as_secs_f64()
 }
 

@@ -4,6 +4,7 @@
 //! noisy. CPU is measured on one thread without sockets; whole programs are measured as processes.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line of its own")]
 
+mod against;
 mod authority;
 mod doors;
 mod files;
@@ -19,7 +20,9 @@ mod requests;
 mod revocation;
 mod serve;
 mod statistics;
+mod trail;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// One line of the table.
@@ -34,61 +37,95 @@ struct Figure {
 /// Measures; quickly if asked to.
 type Case = fn(bool) -> Result<Vec<Figure>, String>;
 
+const CASES: &[(&str, Case)] = &[
+    ("handshake", handshake::measure),
+    ("doors", doors::measure),
+    ("observers", observers::measure),
+    ("quic", quic::measure),
+    ("proxy", proxy::measure),
+    ("requests", requests::measure),
+    ("revocation", revocation::measure),
+    ("keys", keys::measure),
+    ("authority", authority::measure),
+    ("trail", trail::measure),
+    ("files", files::measure),
+    ("process", process::measure),
+];
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [first, rest @ ..] = arguments.as_slice()
-        && first == "serve"
-    {
-        return match serve::run(rest) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("error: {error}");
-                ExitCode::FAILURE
-            }
-        };
-    }
-    let quick = std::env::args().any(|argument| argument == "--quick");
-    let only: Vec<String> =
-        std::env::args().skip(1).filter(|text| !text.starts_with("--")).collect();
-    let cases: [(&str, Case); 11] = [
-        ("handshake", handshake::measure),
-        ("doors", doors::measure),
-        ("observers", observers::measure),
-        ("quic", quic::measure),
-        ("proxy", proxy::measure),
-        ("requests", requests::measure),
-        ("revocation", revocation::measure),
-        ("keys", keys::measure),
-        ("authority", authority::measure),
-        ("files", files::measure),
-        ("process", process::measure),
-    ];
-    println!("| figure | measured | limit | met | how |");
-    println!("|---|---|---|---|---|");
-    let mut all_met = true;
-    for (name, case) in cases {
-        if !only.is_empty() && !only.iter().any(|wanted| wanted == name) {
-            continue;
+    let outcome = match arguments.as_slice() {
+        [first, rest @ ..] if first == "serve" => serve::run(rest).map(|()| true),
+        _ => Plan::parse(arguments).and_then(|plan| plan.run()),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(5),
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
         }
-        match case(quick) {
-            Ok(figures) => {
-                for figure in figures {
-                    all_met &= figure.met;
-                    println!(
-                        "| {} | {} | {} | {} | {} |",
-                        figure.name,
-                        figure.value,
-                        figure.limit,
-                        if figure.met { "yes" } else { "NO" },
-                        figure.note
-                    );
+    }
+}
+
+/// What is measured: `[--quick] [--against PROGRAM] [CASE...]`.
+#[derive(Default)]
+struct Plan {
+    quick: bool,
+    /// The program of another build; then nothing else is measured.
+    against: Option<PathBuf>,
+    /// All cases if there is none.
+    cases: Vec<String>,
+}
+
+impl Plan {
+    fn parse(arguments: Vec<String>) -> Result<Self, String> {
+        let mut plan = Self::default();
+        let mut arguments = arguments.into_iter();
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--quick" => plan.quick = true,
+                "--against" => {
+                    let program =
+                        arguments.next().ok_or("--against needs the path of an outlast")?;
+                    plan.against = Some(program.into());
+                }
+                name if CASES.iter().any(|(known, _)| *known == name) => plan.cases.push(argument),
+                other => {
+                    let names: Vec<_> = CASES.iter().map(|(name, _)| *name).collect();
+                    return Err(format!(
+                        "there is no case {other}; there are {}",
+                        names.join(", ")
+                    ));
                 }
             }
-            Err(error) => {
-                eprintln!("error: {name}: {error}");
-                return ExitCode::FAILURE;
+        }
+        Ok(plan)
+    }
+
+    /// Prints the table; gives whether all limits were met.
+    fn run(&self) -> Result<bool, String> {
+        println!("| figure | measured | limit | met | how |");
+        println!("|---|---|---|---|---|");
+        if let Some(program) = &self.against {
+            return Ok(print(against::measure(program, self.quick)?));
+        }
+        let mut all_met = true;
+        for (name, case) in CASES {
+            if self.cases.is_empty() || self.cases.iter().any(|wanted| wanted == name) {
+                let figures = case(self.quick).map_err(|error| format!("{name}: {error}"))?;
+                all_met &= print(figures);
             }
         }
+        Ok(all_met)
     }
-    if all_met { ExitCode::SUCCESS } else { ExitCode::from(5) }
+}
+
+fn print(figures: Vec<Figure>) -> bool {
+    let mut all_met = true;
+    for Figure { name, value, limit, met, note } in figures {
+        all_met &= met;
+        println!("| {name} | {value} | {limit} | {} | {note} |", if met { "yes" } else { "NO" });
+    }
+    all_met
 }

@@ -66,7 +66,12 @@ pub(crate) fn outlast() -> Result<Command, String> {
 
 /// A data folder in a temporary place.
 pub(crate) fn folder() -> Result<Folder, String> {
-    // Beside the binary, so that it is on a real disk: /tmp may be memory.
+    folder_of(&outlast_binary()?)
+}
+
+/// A data folder of another build's program.
+pub(crate) fn folder_of(program: &Path) -> Result<Folder, String> {
+    // Beside this program, so that it is on a real disk: /tmp may be memory.
     let here = std::env::current_exe().map_err(|error| error.to_string())?;
-    Ok(Folder::new(&outlast_binary()?, here.parent().unwrap_or(Path::new(".")))?)
+    Ok(Folder::new(program, here.parent().unwrap_or(Path::new(".")))?)
 }

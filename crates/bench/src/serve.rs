@@ -71,7 +71,12 @@ fn quic(given: &Given) -> Result<(), String> {
     let door = Arc::new(made(given)?);
     let serve = async {
         let socket = UdpSocket::bind(given.address)?;
-        let listener = Listener::start(door, socket, outlast_net::quic::Settings::default())?;
+        // Nobody but this machine is measured.
+        let settings = outlast_net::quic::Settings {
+            connections_by_peer: usize::MAX,
+            ..outlast_net::quic::Settings::default()
+        };
+        let listener = Listener::start(door, socket, settings)?;
         echo::over_quic(listener, std::future::pending()).await;
         io::Result::Ok(())
     };
@@ -183,6 +188,7 @@ fn proxy(given: &Given) -> Result<(), String> {
     let door = Some(Arc::new(made(given)?));
     let settings = outlast_net::proxy::Settings {
         door,
+        connections_by_peer: Some(usize::MAX),
         ..outlast_net::proxy::Settings::new("measured", given.address, backends)
     };
     runtime()?.block_on(async {

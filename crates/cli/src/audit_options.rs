@@ -1,27 +1,19 @@
-//! `[audit]` of the settings: the witnesses of the log, and who may read it.
+//! `[audit]` of the settings: the witnesses of the log, who may read it, and how long it stays.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use outlast_domain::audit::{self, LogKey, cosigned, prove};
+use outlast_domain::audit::LogKey;
 use outlast_net::client::Connector;
 use outlast_net::policy::Policy;
-use outlast_net::server::system_clock;
-use outlast_net::witness::{Witness, WitnessError, cosign};
-use outlast_store::StoreError;
-use outlast_tlog::{NoteSignature, SignedCheckpoint, VerifierKey};
+use outlast_net::witness::Witness;
+use outlast_tlog::VerifierKey;
 use serde::Deserialize;
-use tokio::task::JoinSet;
 
-use crate::data::Data;
+use crate::audit_retention::Retention;
+use crate::cosigner::Cosigner;
 use crate::failure::Failure;
 use crate::trust;
-
-/// Time between two looks at whether there is a new head to cosign.
-const PAUSE: Duration = Duration::from_secs(2);
-/// How often cosignatures are written down anew while others write.
-const MAX_TRIES: usize = 8;
 
 /// The section.
 #[derive(Default, Deserialize)]
@@ -40,6 +32,10 @@ pub(crate) struct File {
     /// ARNs of the users and roles that may read entries there; each needs the permission outlast:GetAuditEntries, too.
     #[serde(default)]
     readers: Vec<String>,
+    /// After how many days events are exported and pruned [default: never].
+    retention_days: Option<u32>,
+    /// Folder that they are exported to.
+    archive: Option<PathBuf>,
 }
 
 /// What the section says, checked.
@@ -52,6 +48,8 @@ pub(crate) struct Settings {
     pub(crate) publish: bool,
     /// ARNs of those who may read entries.
     pub(crate) readers: Vec<String>,
+    /// What is pruned.
+    pub(crate) retention: Option<Retention>,
 }
 
 impl File {
@@ -79,7 +77,10 @@ impl File {
             )));
         }
         let witness_ca = self.witness_ca.map(|path| folder.join(path));
-        Ok(Settings { witnesses, quorum, witness_ca, publish: self.publish, readers: self.readers })
+        let archive = self.archive.map(|path| folder.join(path));
+        let retention = Retention::choose(self.retention_days, archive)?;
+        let (publish, readers) = (self.publish, self.readers);
+        Ok(Settings { witnesses, quorum, witness_ca, publish, readers, retention })
     }
 }
 
@@ -131,114 +132,6 @@ impl Settings {
             return Ok(None);
         }
         let keys = self.witnesses.iter().map(|(key, _)| key.clone()).collect();
-        Ok(Some(Cosigner { witnesses: self.connect()?, keys, quorum: self.quorum }))
+        Ok(Some(Cosigner::new(self.connect()?, keys, self.quorum)))
     }
-}
-
-/// Asks witnesses to cosign each head. No call waits for it.
-pub(crate) struct Cosigner {
-    witnesses: Vec<Arc<Witness>>,
-    keys: Vec<VerifierKey>,
-    quorum: usize,
-}
-
-impl Cosigner {
-    /// Never ends.
-    pub(crate) async fn run(self, data: Arc<Data>) {
-        let mut done: Option<(u64, usize)> = None;
-        loop {
-            tokio::time::sleep(PAUSE).await;
-            if data.service.audit_alarm().is_some() {
-                continue;
-            }
-            let signed = tokio::task::block_in_place(|| {
-                let mut work = data.service.work(system_clock());
-                let key = LogKey::read(&mut work)?;
-                audit::signed_head(&mut work, &key)
-            });
-            let signed = match signed {
-                Ok(signed) => Arc::new(signed),
-                Err(fault) => {
-                    tracing::warn!(%fault, "there is no head to cosign");
-                    continue;
-                }
-            };
-            let size = signed.checkpoint().size();
-            if size == 0 || done == Some((size, self.witnesses.len())) {
-                continue;
-            }
-            let signatures = self.ask(&data, &signed).await;
-            match keep(&data, &signed, &signatures, &self.keys) {
-                Ok(count) => done = Some((size, count)),
-                Err(fault) => tracing::error!(%fault, "cosignatures could not be written down"),
-            }
-        }
-    }
-
-    /// The cosignatures that there are after all have been asked.
-    async fn ask(&self, data: &Arc<Data>, signed: &Arc<SignedCheckpoint>) -> Vec<NoteSignature> {
-        let mut asked = JoinSet::new();
-        for witness in &self.witnesses {
-            let (witness, data, signed) = (witness.clone(), data.clone(), signed.clone());
-            asked.spawn(async move {
-                let prove = |old| {
-                    tokio::task::block_in_place(|| {
-                        prove::consistency(&mut data.service.work(system_clock()), old, &signed)
-                    })
-                };
-                (cosign(&witness, &signed, prove).await, witness)
-            });
-        }
-        let (mut signatures, mut alarms) = (Vec::new(), Vec::new());
-        while let Some(answer) = asked.join_next().await {
-            match answer {
-                Ok((Ok(found), _)) => signatures.extend(found),
-                Ok((Err(error), witness)) => {
-                    let name = witness.name();
-                    report(name, &error);
-                    if error.is_alarm() {
-                        alarms.push(format!("witness {name}: {error}"));
-                    }
-                }
-                Err(error) => tracing::error!(%error, "a witness could not be asked"),
-            }
-        }
-        // One witness of several may lie; as many as verifiers ask for are believed.
-        if alarms.len() >= self.quorum {
-            data.service.raise_alarm(&alarms.join("; "));
-        }
-        signatures
-    }
-}
-
-fn report(witness: &str, error: &WitnessError) {
-    if error.is_alarm() {
-        tracing::error!(witness, %error, "AUDIT: a witness says that this log is not what it was");
-    } else {
-        tracing::warn!(witness, %error, "a head was not cosigned; it is tried again");
-    }
-}
-
-/// Writes cosignatures down.
-fn keep(
-    data: &Data,
-    signed: &SignedCheckpoint,
-    signatures: &[NoteSignature],
-    keys: &[VerifierKey],
-) -> Result<usize, outlast_domain::Fault> {
-    tokio::task::block_in_place(|| {
-        for _ in 0..MAX_TRIES {
-            let mut work = data.service.work(system_clock());
-            let count = cosigned::keep(&mut work, signed, signatures, keys)?;
-            if !work.writes_anything() {
-                return Ok(count);
-            }
-            match data.service.store().commit_and_wait(work.into_transaction(Vec::new())) {
-                Ok(()) => return Ok(count),
-                Err(StoreError::Conflict) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(StoreError::Conflict.into())
-    })
 }

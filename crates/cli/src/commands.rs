@@ -17,6 +17,7 @@ pub(crate) mod restore;
 pub(crate) mod root_key;
 pub(crate) mod serve_echo;
 pub(crate) mod server;
+pub(crate) mod siege;
 pub(crate) mod sign;
 pub(crate) mod store;
 pub(crate) mod verify;

@@ -30,6 +30,7 @@ use outlast_store::{Store, StoreError, Transaction};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::backup_schedule::Schedule;
 use crate::commands::server;
 use crate::failure::Failure;
 use crate::place::Place;
@@ -49,6 +50,8 @@ pub(crate) struct Data {
     folder: PathBuf,
     /// Who else watches over the audit log.
     pub(crate) audit: audit_options::Settings,
+    /// Backups that the server makes by itself.
+    pub(crate) backups: Option<Schedule>,
     _lock: Option<FolderLock>,
 }
 
@@ -231,22 +234,22 @@ pub(crate) fn join(
 
 /// A folder in which a data folder is built, and the place where it will be.
 pub(crate) fn begin(folder: &Path) -> Result<(tempfile::TempDir, PathBuf), Failure> {
-    if Place::in_folder(folder).is_initialised()
+    if Place::in_folder(folder).is_initialised()?
         || std::fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some())
     {
         return Err(Failure::file(folder, &"the folder exists already and is not empty")
             .hint("choose another folder, or start it with: outlast server --data DIR"));
     }
     let parent = parent_of(folder);
-    std::fs::create_dir_all(parent).map_err(|error| Failure::file(parent, &error))?;
+    std::fs::create_dir_all(parent).map_err(|error| files::io_failure(parent, &error))?;
     let place = std::fs::canonicalize(parent)
-        .map_err(|error| Failure::file(parent, &error))?
+        .map_err(|error| files::io_failure(parent, &error))?
         .join(folder.file_name().unwrap_or_default());
     // Built beside its place and moved there when complete, so that a crash leaves no half of it.
     let build = tempfile::Builder::new()
         .prefix(".outlast-init-")
         .tempdir_in(parent)
-        .map_err(|error| Failure::file(parent, &error))?;
+        .map_err(|error| files::io_failure(parent, &error))?;
     files::make_private_folder(build.path())?;
     Ok((build, place))
 }
@@ -410,6 +413,11 @@ impl Data {
         Self { audit, ..self }
     }
 
+    /// With backups that the server makes by itself.
+    pub(crate) fn with_backups(self, backups: Option<Schedule>) -> Self {
+        Self { backups, ..self }
+    }
+
     /// The folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
@@ -454,7 +462,7 @@ impl Data {
                         "the store says that an earlier version of outlast wrote it, but this one has served it: \
                          old records were put back into the database",
                     )
-                    .hint("restore the newest good backup elsewhere: outlast restore"));
+                    .hint("restore the newest good backup elsewhere: outlast restore BACKUP --data NEW"));
                 }
                 bring_up_to_date(store.as_ref(), &root, state)?;
                 note_authenticated(&place.folder)?;
@@ -467,7 +475,7 @@ impl Data {
         }
         let service = Arc::new(Service::new(store, root));
         let audit = audit_options::Settings::default();
-        Ok(Self { service, folder: place.folder.clone(), audit, _lock: lock })
+        Ok(Self { service, folder: place.folder.clone(), audit, backups: None, _lock: lock })
     }
 
     /// The store.
@@ -596,6 +604,7 @@ pub(crate) fn store_failure(error: StoreError) -> Failure {
         StoreError::Full => Some("make room on the disk and try again"),
         StoreError::Foreign(_) => Some("check the data folder; the file was left as it is"),
         StoreError::NotEmpty => Some("choose another place"),
+        StoreError::Uncertain(_) => Some("look whether it was done before you try again"),
         _ => None,
     };
     let failure = Failure::new(error.to_string());

@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::path::Path;
 use std::process::ExitCode;
 
+use crate::shell;
+
 /// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -32,6 +34,13 @@ impl Failure {
     /// What to do about it.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// With the data folder in the commands that the hint tells, as a shell takes it.
+    pub(crate) fn in_folder(mut self, data: &Path) -> Self {
+        let folder = format!("--data {}", shell::quoted(data));
+        self.hint = self.hint.map(|hint| hint.replace("--data DIR", &folder));
         self
     }
 
@@ -75,7 +84,7 @@ impl From<outlast_domain::Fault> for Failure {
         let failure = Self { conflict, ..Self::new(fault.to_string()) };
         match fault {
             outlast_domain::Fault::Forged(_) => {
-                failure.hint("see what else was changed with: outlast store check")
+                failure.hint("see what else was changed with: outlast store check --data DIR")
             }
             _ => failure,
         }

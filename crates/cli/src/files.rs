@@ -21,7 +21,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure>
         temporary.persist(path).map_err(|error| error.error)?;
         File::open(folder)?.sync_all()
     };
-    attempt().map_err(|error| Failure::file(path, &error))
+    attempt().map_err(|error| io_failure(path, &error))
 }
 
 /// Has `fill` write a new file, which appears whole or not at all; an existing one is not replaced. For its
@@ -53,12 +53,29 @@ pub(crate) fn write_new<T>(
     Ok(result)
 }
 
+/// What to do where the system says that it is not permitted.
+pub(crate) const NOT_PERMITTED: &str =
+    "run the command as the user that the file or folder belongs to, or change its owner or mode";
+
+/// Whether there is something at a path. That it may not be looked for is an error, and not that there is nothing.
+pub(crate) fn exists(path: &Path) -> Result<bool, Failure> {
+    path.try_exists().map_err(|error| io_failure(path, &error))
+}
+
 /// A file that cannot be read or written, with what to do about it.
 pub(crate) fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
     let failure = Failure::file(path, error);
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             failure.hint("make room on the disk and try again; nothing was changed")
+        }
+        ErrorKind::PermissionDenied => failure.hint(NOT_PERMITTED),
+        ErrorKind::NotFound => failure.hint("check the path: there is nothing there"),
+        ErrorKind::NotADirectory => {
+            failure.hint("check the path: a file is where a folder is wanted")
+        }
+        ErrorKind::IsADirectory => {
+            failure.hint("check the path: a folder is where a file is wanted")
         }
         _ => failure,
     }
@@ -74,7 +91,7 @@ pub(crate) fn read(path: &Path, max: usize) -> Result<Vec<u8>, Failure> {
         file.take(max as u64 + 1).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
-    let bytes = attempt().map_err(|error| Failure::file(path, &error))?;
+    let bytes = attempt().map_err(|error| io_failure(path, &error))?;
     if bytes.len() > max {
         return Err(Failure::file(path, &format!("the file is longer than {max} bytes")));
     }
@@ -85,5 +102,5 @@ pub(crate) fn read(path: &Path, max: usize) -> Result<Vec<u8>, Failure> {
 pub(crate) fn make_private_folder(path: &Path) -> Result<(), Failure> {
     fs::create_dir_all(path)
         .and_then(|()| fs::set_permissions(path, Permissions::from_mode(0o700)))
-        .map_err(|error| Failure::file(path, &error))
+        .map_err(|error| io_failure(path, &error))
 }

@@ -59,6 +59,14 @@ impl Flags {
 }
 
 impl Settings {
+    /// Where it is, or that there is none, for whoever starts the process.
+    pub(crate) fn told(&self) -> String {
+        match &self.folder {
+            Some(folder) => format!("ledger in {}", folder.display()),
+            None => "no ledger: who connects how is not recorded (--ledger DIR)".to_owned(),
+        }
+    }
+
     /// Opens the ledger, if there is to be one.
     pub(crate) fn open(self) -> Result<Option<Arc<Ledger>>, Failure> {
         let Some(folder) = self.folder else { return Ok(None) };

@@ -5,14 +5,18 @@
 
 mod acme;
 mod audit_options;
+mod audit_retention;
+mod backup_schedule;
 mod buckets;
 mod client_ca;
 mod commands;
+mod cosigner;
 mod data;
 mod digest;
 mod endpoint;
 mod failure;
 mod files;
+mod heartbeat;
 mod http3;
 mod ledger_options;
 mod metrics_options;
@@ -23,20 +27,22 @@ mod proxy_config;
 mod reload;
 mod root_key;
 mod running;
+mod shell;
 mod signing;
 mod tls;
 mod trust;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::output::Output;
 
 /// Post-quantum trust services that you run yourself.
 ///
 /// Exit codes: 0 done; 1 failed; 2 wrong usage; 3 a signature was refused; 4 some of several files failed;
-/// 5 a ledger has clients that are left behind, or that would break;
+/// 5 a ledger has clients that are left behind, or that would break, or a siege found a limit missed;
 /// 130 a run of the lab was interrupted.
 #[derive(Parser)]
 #[command(name = "outlast", version, propagate_version = true)]
@@ -78,6 +84,8 @@ enum Command {
     Ledger(commands::ledger::Arguments),
     /// Measure what post-quantum costs: handshakes, bytes, requests, over links of your choice.
     Lab(commands::lab::Arguments),
+    /// Attack a server on this machine in every way that is known here, beside a client that must not notice.
+    Siege(commands::siege::Arguments),
     /// Manage users, roles, their policies and access keys.
     Principal(commands::principal::Arguments),
     /// Sign files with a KMS key: detached CMS signatures beside them.
@@ -93,7 +101,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let matches = Arguments::command().get_matches();
+    let arguments = match Arguments::from_arg_matches(&matches) {
+        Ok(arguments) => arguments,
+        Err(error) => error.exit(),
+    };
     let output = arguments.output;
     let outcome = match arguments.command {
         Command::Init(arguments) => commands::init::run(&arguments, output),
@@ -110,6 +122,7 @@ fn main() -> ExitCode {
         Command::Policy(arguments) => commands::policy::run(&arguments, output),
         Command::Ledger(arguments) => commands::ledger::run(&arguments, output),
         Command::Lab(arguments) => commands::lab::run(&arguments, output),
+        Command::Siege(arguments) => commands::siege::run(&arguments, output),
         Command::Principal(arguments) => commands::principal::run(&arguments, output),
         Command::Sign(arguments) => commands::sign::run(&arguments, output),
         Command::Verify(arguments) => commands::verify::run(&arguments, output),
@@ -119,8 +132,18 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => match data_folder(&matches) {
+            Some(folder) => failure.in_folder(&folder).report(),
+            None => failure.report(),
+        },
     }
+}
+
+/// The data folder that the command was given, by an option or by the environment: hints repeat it.
+fn data_folder(matches: &ArgMatches) -> Option<PathBuf> {
+    let (_, inner) = matches.subcommand()?;
+    let here = inner.try_get_one::<PathBuf>("data").ok().flatten();
+    here.cloned().or_else(|| data_folder(inner))
 }
 
 #[cfg(test)]

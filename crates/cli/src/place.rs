@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use outlast_store::Store;
 use outlast_store::lock::FolderLock;
 use outlast_store::postgres::PostgresStore;
 use outlast_store::sqlite::SqliteStore;
+use outlast_store::{Store, StoreError};
 
 use crate::data::store_failure;
 use crate::failure::Failure;
+use crate::files;
 
 /// The place of a store. There is no `Debug`: a URL may hold a password.
 #[derive(Clone)]
@@ -57,20 +58,21 @@ impl Place {
     }
 
     /// Whether there is a store, as far as the folder tells.
-    pub(crate) fn is_initialised(&self) -> bool {
+    pub(crate) fn is_initialised(&self) -> Result<bool, Failure> {
         match self.database {
-            Some(_) => self.folder.is_dir(),
-            None => self.file().exists(),
+            Some(_) => Ok(files::exists(&self.folder)? && self.folder.is_dir()),
+            None => files::exists(&self.file()),
         }
     }
 
     /// Fails unless there is a store.
     pub(crate) fn require_initialised(&self) -> Result<(), Failure> {
-        if self.is_initialised() {
+        if self.is_initialised()? {
             return Ok(());
         }
-        Err(Failure::file(&self.folder, &"there is no outlast store in this folder")
-            .hint(format!("make one with: outlast init --data {}", self.folder.display())))
+        Err(Failure::file(&self.folder, &"there is no outlast store in this folder").hint(
+            "name the folder that outlast init made, or make one with: outlast init --data DIR",
+        ))
     }
 
     /// Takes the place of the one server that a folder of its own can have; a database takes any number.
@@ -84,10 +86,17 @@ impl Place {
     /// Opens the store, or makes an empty one.
     pub(crate) fn open(&self) -> Result<Arc<dyn Store>, Failure> {
         match &self.database {
-            Some(url) => PostgresStore::open(url).map(|store| Arc::new(store) as _),
-            None => SqliteStore::open(&self.file()).map(|store| Arc::new(store) as _),
+            Some(url) => match PostgresStore::open(url) {
+                // The URL may hold a password: it is not repeated.
+                Err(error @ StoreError::Unavailable(_)) => Err(store_failure(error).hint(
+                    "check that PostgreSQL runs, and the host, port, user and database of --store",
+                )),
+                other => other.map(|store| Arc::new(store) as _).map_err(store_failure),
+            },
+            None => SqliteStore::open(&self.file())
+                .map(|store| Arc::new(store) as _)
+                .map_err(store_failure),
         }
-        .map_err(store_failure)
     }
 
     /// Opens the store beside the server that may serve it.

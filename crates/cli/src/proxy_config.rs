@@ -9,6 +9,7 @@ use outlast_crypto::Secret;
 use outlast_ledger::Observe;
 use outlast_net::client::ClientIdentity;
 use outlast_net::door::{self, Door, ServerCertificate};
+use outlast_net::metrics::Metrics;
 use outlast_net::proxy::protocol::VERSIONS;
 use outlast_net::proxy::{
     Address, BALANCES, Backend, Connecting, HealthCheck, IpNet, PROTOCOLS, Protocol, Settings,
@@ -149,6 +150,10 @@ pub(crate) struct Listener {
     /// Connections at a time [default: 16384].
     #[arg(long, value_name = "NUMBER")]
     pub(crate) max_connections: Option<usize>,
+    /// How many of them one peer may have: an IPv4 address, or an IPv6 network of 64 bits. Say more if all clients come from
+    /// one, such as a load balancer without the PROXY protocol [default: an eighth, at least 256].
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) connections_per_peer: Option<usize>,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) upstream: Upstream,
@@ -183,6 +188,7 @@ pub(crate) struct Upstream {
 #[derive(Default)]
 pub(crate) struct Common {
     pub(crate) observer: Option<Arc<dyn Observe>>,
+    pub(crate) metrics: Option<Arc<Metrics>>,
     pub(crate) tickets: Tickets,
 }
 
@@ -248,6 +254,7 @@ impl Listener {
             rules: tls::rules(self.policy.as_deref(), self.mode.as_deref())?,
             tickets: Some(common.tickets.of(name).map_err(cannot)?),
             observer: common.observer.clone(),
+            metrics: common.metrics.clone(),
             ..door::Settings::with_protocols(&alpn)
         };
         Door::new(settings, self.certificates(folder)?, clients)
@@ -290,6 +297,7 @@ impl Listener {
         settings.idle = seconds(self.idle_timeout, settings.idle)?;
         settings.answer = seconds(self.answer_timeout, settings.answer)?;
         settings.max_connections = self.max_connections.unwrap_or(settings.max_connections).max(1);
+        settings.connections_by_peer = self.connections_per_peer;
         let usual = HealthCheck::default();
         settings.health = match self.health.as_deref() {
             None => None,

@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use outlast_crypto::passphrase::Costs;
 use outlast_crypto::{Secret, aead};
 use outlast_domain::seal::{Kek, RootRecord, SoftwareKek};
+use outlast_domain::settings::{KEY_STORAGE, KeyStorage};
 use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
-use crate::files;
+use crate::{files, shell};
 
 /// Shorter ones are refused for new keys.
 const MIN_PASSPHRASE: usize = 12;
@@ -106,6 +107,26 @@ impl Provider {
         }
     }
 
+    /// The standard that its operator says it is certified to. Only a token can be.
+    pub(crate) fn certified_to(
+        &self,
+        setting: Option<&str>,
+    ) -> Result<Option<&'static KeyStorage>, Failure> {
+        let Some(name) = setting else { return Ok(None) };
+        let standard = KeyStorage::by_name(name).ok_or_else(|| {
+            let known: Vec<_> = KEY_STORAGE.iter().map(|row| row.name).collect();
+            Failure::new(format!("key_storage_standard: {name} is not a known standard"))
+                .hint(format!("known are {}", known.join(", ")))
+        })?;
+        match self {
+            Self::Pkcs11(_) => Ok(Some(standard)),
+            Self::File(_) | Self::Passphrase(_) => Err(Failure::new(format!(
+                "key_storage_standard: {name} cannot be claimed, since no token keeps the root key"
+            ))
+            .hint("take the setting away, or move the root key with: outlast root-key rotate --to pkcs11:URI")),
+        }
+    }
+
     /// Whether it can be written down: it holds no PIN.
     pub(crate) fn can_be_shown(&self) -> bool {
         !matches!(self, Self::Pkcs11(uri) if uri.holds_pin())
@@ -155,7 +176,7 @@ impl Provider {
     /// Keeps a key that is there already: only a file can.
     pub(crate) fn keep(&self, key: Secret) -> Result<(), Failure> {
         match self {
-            Self::File(path) if !path.exists() => {
+            Self::File(path) if !files::exists(path)? => {
                 files::write(path, SoftwareKek::from_key(key)?.to_file().expose(), 0o600)
             }
             Self::File(path) => Err(Failure::file(path, &"the file exists already")),
@@ -170,7 +191,7 @@ impl Provider {
     pub(crate) fn create(&self) -> Result<Made, Failure> {
         match self {
             Self::File(path) => {
-                let kek = if path.exists() {
+                let kek = if files::exists(path)? {
                     read_file(path)?
                 } else {
                     let kek = SoftwareKek::generate()?;
@@ -291,20 +312,27 @@ fn ask(prompt: &str) -> Result<Secret, Failure> {
 }
 
 fn read_file(path: &Path) -> Result<SoftwareKek, Failure> {
-    let text = Secret::new(files::read(path, 1024).map_err(|failure| {
-        failure.hint("the store cannot be opened without its root key; restore the file")
-    })?);
+    if !files::exists(path)? {
+        return Err(Failure::file(path, &"the root key's file is not there").hint(
+            "the store cannot be opened without its root key; restore the file, or say where it is with --root-key",
+        ));
+    }
+    let text = Secret::new(files::read(path, 1024)?);
     let mode = std::fs::metadata(path).map_or(0, |found| found.permissions().mode());
     if mode & 0o077 != 0 {
         crate::output::warning(&format!(
-            "{}: others can read the root key; chmod 600 it",
-            path.display()
+            "{}: others can read the root key; close it with: chmod 600 {}",
+            path.display(),
+            shell::quoted(path)
         ));
     }
     std::str::from_utf8(text.expose())
         .ok()
         .and_then(|text| SoftwareKek::from_file(text).ok())
-        .ok_or_else(|| Failure::file(path, &"the file is not a root key"))
+        .ok_or_else(|| {
+            Failure::file(path, &"the file is not a root key")
+                .hint("put back the file that outlast init made, from where it is kept safe")
+        })
 }
 
 fn derive(costs: &Costs, passphrase: &Secret) -> Result<Box<dyn Kek>, Failure> {
@@ -358,5 +386,27 @@ mod tests {
         parameters.insert("memory_kib".into(), 8.into());
         let failure = provider.open_stated("passphrase", Some(&parameters)).err().unwrap();
         assert!(failure.message().contains("too weak"));
+    }
+
+    #[test]
+    fn only_a_token_is_certified() {
+        let base = Path::new("/srv");
+        let token = "pkcs11:token=t;object=o?module-path=/m.so&pin-source=file:p";
+        let level_3 = Some("FIPS_140_2_LEVEL_3_OR_HIGHER");
+        for (text, setting, expected) in [
+            ("file:root.key", None, Ok(None)),
+            ("file:root.key", level_3, Err("no token keeps")),
+            ("passphrase:env:P", level_3, Err("no token keeps")),
+            (token, None, Ok(None)),
+            (token, level_3, Ok(level_3)),
+            (token, Some("FIPS_140_3"), Err("not a known standard")),
+        ] {
+            let found = Provider::parse(text, base).unwrap().certified_to(setting);
+            match (found, expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found.map(|row| row.name), expected),
+                (Err(failure), Err(what)) => assert!(failure.message().contains(what), "{what}"),
+                (found, _) => panic!("{text} {setting:?}: {found:?}"),
+            }
+        }
     }
 }

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use outlast_api::service::Sink;
 use outlast_domain::limits;
-use outlast_domain::settings::Settings;
+use outlast_domain::settings::{KeyStorage, Settings};
 use outlast_ledger::{Observe, Observers};
 use outlast_net::acme::Validator;
 use outlast_net::door::{self, Door};
 use outlast_net::plain::PlainServer;
 use outlast_net::quic::{self, HTTP3};
+use outlast_net::readiness::reading;
 use outlast_net::server::{PROTOCOLS, Server, system_clock};
 use outlast_net::tickets::Tickets;
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -21,6 +22,7 @@ use crate::buckets;
 use crate::client_ca::Clients;
 use crate::data::{self, Data};
 use crate::failure::Failure;
+use crate::heartbeat::{self, Heart};
 use crate::http3::Http3;
 use crate::reload;
 use crate::tls::{Shows, Tls};
@@ -81,6 +83,8 @@ pub(crate) struct Revocation {
     pub(crate) ocsp_validity: i64,
     pub(crate) buckets: buckets::Settings,
     pub(crate) acme: outlast_net::acme::Settings,
+    /// What the token with the root key is certified to, as its operator says.
+    pub(crate) key_storage: Option<&'static KeyStorage>,
 }
 
 impl Default for Revocation {
@@ -92,8 +96,17 @@ impl Default for Revocation {
             ocsp_validity: limits::OCSP_VALIDITY_SECONDS,
             buckets: buckets::Settings::default(),
             acme: outlast_net::acme::Settings::default(),
+            key_storage: None,
         }
     }
+}
+
+/// Where the APIs are served, and to how many.
+pub(crate) struct Network {
+    pub(crate) listen: SocketAddr,
+    pub(crate) http3: Http3,
+    /// Connections that one peer may have at each listener, if not the usual number.
+    pub(crate) connections_per_peer: Option<usize>,
 }
 
 /// A server that runs in this process.
@@ -113,23 +126,24 @@ pub(crate) struct Running {
 impl Running {
     /// Starts a server on a data folder, for this machine and at any port.
     pub(crate) async fn start_here(data: Data) -> Result<Self, Failure> {
-        let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        let network = Network { listen, http3: Http3::Off, connections_per_peer: None };
         let tls = Tls { names: data::default_names(), ..Tls::default() };
         let metrics = metrics_options::Settings::default();
         let ledger = ledger_options::Flags::default().choose(data.folder());
-        Self::start(data, any_port, tls, Http3::Off, Revocation::default(), metrics, ledger).await
+        Self::start(data, network, tls, Revocation::default(), metrics, ledger).await
     }
 
     /// Starts a server on a data folder.
     pub(crate) async fn start(
         data: Data,
-        listen: SocketAddr,
+        network: Network,
         tls: Tls,
-        http3: Http3,
         revocation: Revocation,
         metrics: metrics_options::Settings,
         ledger: ledger_options::Settings,
     ) -> Result<Self, Failure> {
+        let Network { listen, http3, connections_per_peer } = network;
         let (listener, address, udp) = listen_both(listen, http3)?;
         let plain = match revocation.listen.address(listen, address) {
             Some(at) => Some(listen_at(at, "--revocation-listen, or switch it off: off")?),
@@ -151,6 +165,7 @@ impl Running {
             revocation_url: revocation.url.or_else(|| Some(at("http", plain_address?))),
             service_url_is_given: revocation.service_url.is_some(),
             service_url: revocation.service_url.unwrap_or_else(|| at("https", address)),
+            key_storage: revocation.key_storage,
         });
         data.service.set_ocsp_validity(revocation.ocsp_validity);
         let sink = revocation.buckets.sink(data.folder())?;
@@ -172,12 +187,16 @@ impl Running {
             let ledger = ledger.clone();
             kept.metrics.watch_ledger(move || ledger.lost());
         }
+        if let (Some(kept), Some(backups)) = (&metrics, &data.backups) {
+            kept.metrics.watch_backups(backups.failures());
+        }
         let settings = door::Settings {
             listener: "api".into(),
             rules,
             observer: (!observers.is_empty()).then(|| Arc::new(Observers(observers)) as _),
             quic_protocols: udp.iter().map(|_| HTTP3.as_bytes().to_vec()).collect(),
             tickets: Some(tickets.bound("api", &rules)),
+            metrics: metrics.as_ref().map(|kept| kept.metrics.clone()),
             ..door::Settings::with_protocols(PROTOCOLS)
         };
         let door = Door::new(settings, shown.certificates, auth)
@@ -185,11 +204,20 @@ impl Running {
         reload::check(&door)?;
         data.give_roots(&shown.roots)?;
         let door = Arc::new(door);
-        let mut server = Server::new(data.service.clone(), door.clone(), system_clock)
-            .counting(metrics.as_ref().map(|kept| kept.metrics.clone()));
+        let counted = metrics.as_ref().map(|kept| kept.metrics.clone());
+        let mut server =
+            Server::new(data.service.clone(), door.clone(), system_clock).counting(counted.clone());
+        let mut plain_server =
+            PlainServer::new(data.service.clone(), system_clock).counting(counted);
+        let mut over_quic = quic::Settings::default();
+        if let Some(number) = connections_per_peer {
+            server = server.with_connections_by_peer(number);
+            plain_server = plain_server.with_connections_by_peer(number);
+            over_quic.connections_by_peer = number;
+        }
         let udp = match udp {
             Some(socket) => {
-                let started = quic::Listener::start(door, socket, quic::Settings::default());
+                let started = quic::Listener::start(door, socket, over_quic);
                 let listener = started.map_err(|error| {
                     Failure::new(format!("HTTP/3 cannot be served: {error}"))
                         .hint("switch it off: --http3 off")
@@ -214,17 +242,22 @@ impl Running {
         let udp =
             udp.map(|udp| tokio::spawn(server.clone().run_http3(udp, stopping(stopped.clone()))));
         let plain = plain.map(|(listener, _)| {
-            let server = Arc::new(PlainServer::new(data.service.clone(), system_clock));
-            tokio::spawn(server.run(listener, stopping(stopped.clone())))
+            tokio::spawn(Arc::new(plain_server).run(listener, stopping(stopped.clone())))
         });
         let metrics = metrics.map(|metrics| metrics.go(stopping(stopped.clone()))).transpose()?;
         let data = Arc::new(data);
+        let heart = Heart::start(&data)?;
+        let server_id = heart.as_ref().map(Heart::id);
+        let beating = heart.map(|heart| tokio::spawn(heart.run()));
         let ticket_keys = tokio::spawn(reload::ticket_keys(data.clone(), tickets));
         let chores =
             tokio::spawn(chores(data.clone(), server.clone(), shows.clone(), names.clone()));
         let checkpoints = tokio::spawn(checkpoints(data.clone()));
         let cosigning =
             data.audit.cosigner()?.map(|cosigner| tokio::spawn(cosigner.run(data.clone())));
+        let retention =
+            data.audit.retention.clone().map(|kept| tokio::spawn(kept.run(data.clone())));
+        let backups = data.backups.clone().map(|schedule| tokio::spawn(schedule.run(data.clone())));
         let revocation = tokio::spawn(revocation_chores(data.clone()));
         let publishing = tokio::spawn(publishing(data.clone(), sink, stopped.clone()));
         let watch =
@@ -249,14 +282,19 @@ impl Running {
                 // What it was at is looked at again.
                 validating.abort();
             }
-            if let Some(cosigning) = cosigning {
-                cosigning.abort();
-                let _ = cosigning.await;
+            for other in [cosigning, retention, backups].into_iter().flatten() {
+                other.abort();
+                let _ = other.await;
             }
-            for chore in [chores, checkpoints, revocation, publishing, ticket_keys] {
+            let always = [chores, checkpoints, revocation, publishing, ticket_keys];
+            for chore in always.into_iter().chain(beating) {
                 chore.abort();
                 let _ = chore.await;
             }
+            if let Some(id) = server_id {
+                tokio::task::block_in_place(|| heartbeat::stop(&data, &id));
+            }
+            sum_up(&data);
             checkpoint(&data, true);
             if let Some(ledger) = ledger {
                 tokio::task::block_in_place(|| ledger.flush());
@@ -347,6 +385,15 @@ async fn checkpoints(data: Arc<Data>) {
     }
 }
 
+/// Says in the audit log what was signed for strangers since the last full minute.
+fn sum_up(data: &Data) {
+    tokio::task::block_in_place(|| {
+        if let Err(fault) = data.service.sum_up_strangers(system_clock(), true) {
+            tracing::error!(%fault, "what was signed for strangers could not be summed up");
+        }
+    });
+}
+
 fn checkpoint(data: &Data, at_end: bool) {
     tokio::task::block_in_place(|| {
         if let Err(fault) = data.service.sign_log(system_clock(), at_end) {
@@ -391,13 +438,14 @@ async fn publishing(
 async fn chores(data: Arc<Data>, server: Arc<Server>, shows: Shows, names: Vec<String>) {
     loop {
         tokio::task::block_in_place(|| {
-            if let Err(fault) = data.service.keep_house(system_clock()) {
+            if let Err(fault) = data.service.sweep(reading(system_clock)) {
                 tracing::error!(%fault, "not all that was due could be done");
             }
         });
         tokio::time::sleep(CHORES).await;
-        // Not at start: the server has only just looked at its certificates. Files have whoever renews them.
-        if !shows.has_files() {
+        // Not at start: the server has only just looked at its certificates. Files have whoever renews them. By a wrong
+        // clock it would make some that nobody takes.
+        if !shows.has_files() && data.service.clock_problem().is_none() {
             reload::renew(&data, &server.door, &shows, &names);
         }
     }

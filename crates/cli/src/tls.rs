@@ -88,10 +88,15 @@ impl Files {
         own_certificate::read(chain.expose(), key.expose()).map_err(|error| {
             use own_certificate::OwnError::{Encrypted, Key, NoKey, OtherKey, Unusable};
             match error {
-                Key(_) | NoKey | OtherKey | Unusable(_) => Failure::file(&self.key, &error),
+                Key(_) | NoKey | Unusable(_) => Failure::file(&self.key, &error)
+                    .hint("--tls-key-file takes the private key of the certificate, in PEM or DER"),
+                OtherKey => Failure::file(&self.key, &error).hint(
+                    "give the key that the certificate was made for; the server's own certificate comes first in its file",
+                ),
                 Encrypted => Failure::file(&self.key, &error)
                     .hint("decrypt it: there is nobody to ask when the server starts"),
-                _ => Failure::file(&self.chain, &error),
+                _ => Failure::file(&self.chain, &error)
+                    .hint("--tls-cert-file takes certificates, the server's own first"),
             }
         })
     }
@@ -185,7 +190,10 @@ pub(crate) fn rules(policy: Option<&str>, mode: Option<&str>) -> Result<Rules, F
         Some(name) => self::policy(name)?,
         None => Rules::default().policy,
     };
-    let mode = mode.map(str::parse).transpose().map_err(|error: String| Failure::new(error))?;
+    let mode = mode.map(str::parse).transpose().map_err(|error: String| {
+        Failure::new(format!("the mode {error}"))
+            .hint("outlast server --help says what each mode is; prefer is usual")
+    })?;
     Rules::new(policy, mode).map_err(|error| {
         Failure::new(error.to_string())
             .hint(format!("outlast policy show {} says what it has", policy.name))

@@ -13,7 +13,7 @@ mod common;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use common::{Folder, Server, fail, outlast, run, runtime, stdout, succeed};
 use outlast_api::ops::kms::{create_key, list_keys};
@@ -57,6 +57,13 @@ fn filled(count: usize) -> Folder {
     calls(&server, count);
     assert_eq!(server.terminate(), Some(0));
     folder
+}
+
+/// Waits until every event so far is older than 0 days: the times of events are in whole seconds.
+fn next_second() {
+    let second = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let begun = second();
+    until("the next second", || second() > begun);
 }
 
 fn sql(data: &Path) -> Connection {
@@ -522,7 +529,7 @@ fn pruned_events_are_exported_and_later_ones_are_still_proved() {
     assert!(text.contains("no events are old enough") && !nothing.exists(), "{text}");
     // Beside a running server.
     let mut server = folder.serve();
-    std::thread::sleep(Duration::from_millis(1100));
+    next_second();
     let out = folder.path("old.jsonl");
     let arguments = ["prune", "--older-than", "0", "--out", out.to_str().unwrap()];
     let text = succeed(&mut audit(&folder.data, &arguments));
@@ -548,6 +555,62 @@ fn pruned_events_are_exported_and_later_ones_are_still_proved() {
     // More than was pruned, taken away by somebody else.
     execute(&folder.data, "DELETE FROM event WHERE sequence < 1300");
     fail(&mut audit(&folder.data, &["verify"]), 1);
+}
+
+#[test]
+fn a_server_exports_and_prunes_what_is_older_than_its_retention() {
+    let folder = filled(1300);
+    next_second();
+    let policy = policy(&folder, "policy");
+    let settings = folder.data.join("outlast.toml");
+    let before = std::fs::read_to_string(&settings).unwrap();
+    let set = |lines: &str| {
+        std::fs::write(&settings, format!("{before}\n[audit]\n{lines}\n")).unwrap();
+    };
+    let first = || number(&folder.data, "SELECT min(sequence) FROM event");
+    for half in ["retention_days = 1", "archive = \"a\""] {
+        set(half);
+        let text = fail(outlast().args(["server", "--data"]).arg(&folder.data), 1);
+        assert!(text.contains("audit.retention_days") && text.contains("hint: "), "{text}");
+    }
+    // Serves until the log says that nothing was pruned, or something was; gives what it says.
+    let serve = |number: u32| {
+        let log = folder.path(&format!("log-{number}"));
+        let mut command = outlast();
+        command.stderr(std::fs::File::create(&log).unwrap());
+        let mut server = Server::start_by(command, &folder.data, &[]);
+        until("a look at old events", || {
+            first() > 1 || std::fs::read_to_string(&log).unwrap().contains("were not pruned")
+        });
+        assert_eq!(readyz(&server).0, 200);
+        assert_eq!(server.terminate(), Some(0));
+        std::fs::read_to_string(&log).unwrap()
+    };
+    let archive = folder.path("archive");
+    set(&format!("retention_days = 0\narchive = {:?}", archive.display().to_string()));
+    // Nothing is pruned that cannot be exported: no folder, and then a file in the way.
+    let text = serve(1);
+    assert!(text.contains("ERROR") && text.contains("there is no such folder"), "{text}");
+    assert_eq!(first(), 1);
+    std::fs::create_dir(&archive).unwrap();
+    let out = archive.join("audit-events-000000000001-000000001280.jsonl");
+    std::fs::write(&out, "something else").unwrap();
+    let text = serve(2);
+    assert!(text.contains("nothing was pruned") && text.contains("do not verify"), "{text}");
+    assert_eq!(
+        (first(), std::fs::read(&out).unwrap().as_slice()),
+        (1, b"something else".as_slice())
+    );
+    std::fs::remove_file(&out).unwrap();
+    // An export that was made and not followed by its deletion counts.
+    let range = ["export", "--from", "1", "--to", "1280", "--out", out.to_str().unwrap()];
+    succeed(&mut audit(&folder.data, &range));
+    let made = std::fs::read(&out).unwrap();
+    assert_eq!(serve(3), "");
+    assert_eq!((first(), std::fs::read(&out).unwrap() == made), (1281, true));
+    succeed(&mut verify_with("--file", &out, &policy));
+    assert_eq!(verified(&folder.data)["problems"], json!([]));
+    assert_eq!(std::fs::read_dir(&archive).unwrap().count(), 1);
 }
 
 #[test]

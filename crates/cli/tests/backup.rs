@@ -275,6 +275,51 @@ fn a_backup_is_written_whole_or_not_at_all() {
 }
 
 #[test]
+fn a_backup_is_verified_without_a_store() {
+    let folder = Folder::new();
+    fill(&folder, 5);
+    let (file, own) = (folder.path("plain"), folder.path("own"));
+    succeed(&mut backup(&folder, &file));
+    let key = ["--backup-key", "passphrase:env:P", "--include-root-key"];
+    succeed(backup(&folder, &own).args(key).env("P", PASSPHRASE));
+    let root_key = format!("file:{}", folder.data.join("root.key").display());
+    let scratch = folder.path("scratch");
+    std::fs::create_dir(&scratch).unwrap();
+    let verify = |file: &Path, key: [&str; 2]| {
+        let mut command = outlast();
+        command.args(["restore", "--verify-only"]).args(key).arg(file);
+        command.env("P", PASSPHRASE).env("TMPDIR", &scratch);
+        command
+    };
+    let [with_root, with_own] = [["--root-key", &root_key], ["--backup-key", "passphrase:env:P"]];
+    for (file, key) in [(&file, with_root), (&own, with_own)] {
+        let text = succeed(&mut verify(file, key));
+        assert!(text.contains(" 0 problems"), "{text}");
+    }
+    // Any damage of the file, and a store that was damaged when it was backed up.
+    let bytes = std::fs::read(&file).unwrap();
+    let bad = folder.path("bad");
+    for at in [bytes.len() / 2, bytes.len() - 1] {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1;
+        std::fs::write(&bad, &changed).unwrap();
+        let text = fail(&mut verify(&bad, with_root), 1);
+        assert!(text.contains("the backup is damaged"), "{text}");
+    }
+    let database = rusqlite::Connection::open(folder.data.join("store.db")).unwrap();
+    let gone = "DELETE FROM record WHERE key = (SELECT min(key) FROM record WHERE key LIKE 'kms/material/%')";
+    assert_eq!(database.execute(gone, []).unwrap(), 1);
+    let late = folder.path("late");
+    succeed(&mut backup(&folder, &late));
+    let output = common::run(&mut verify(&late, with_root));
+    let text = common::stdout(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("key material is missing (the key arn:aws:kms:"), "{text}");
+    assert_only(&scratch, &[]);
+    assert_only(folder.temporary.path(), &["bad", "data", "late", "own", "plain", "scratch"]);
+}
+
+#[test]
 fn memory_stays_flat() {
     let folder = Folder::new();
     // 200 MB of records.
@@ -285,7 +330,7 @@ fn memory_stays_flat() {
     for first in (0..2000).step_by(100) {
         let mut work = Work::new(&store, &root, 0);
         for number in first..first + 100 {
-            work.create(&format!("x/{number}"), &value).unwrap();
+            work.create(&format!("ca/chain/1/r/a/{number}"), &value).unwrap();
         }
         store.commit_and_wait(work.into_transaction(Vec::new())).unwrap();
     }
@@ -421,4 +466,116 @@ fn a_check_finds_what_is_wrong() {
             .unwrap();
     }
     assert_eq!(report(0, ""), good);
+}
+
+/// Names in a folder, in order.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut found: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    found.sort();
+    found
+}
+
+/// A backup as if it had been made so many hours before, and that time as names have it.
+fn made_before(backup: &[u8], hours: i64) -> (Vec<u8>, String) {
+    let key = b"\"created_ms\":";
+    let at = backup.windows(key.len()).position(|part| part == key).unwrap() + key.len();
+    let digits = std::str::from_utf8(&backup[at..at + 13]).unwrap();
+    let made_ms = digits.parse::<i64>().unwrap() - hours * 3_600_000;
+    let mut bytes = backup.to_vec();
+    bytes[at..at + 13].copy_from_slice(made_ms.to_string().as_bytes());
+    (bytes, outlast_pki::time::rfc3339(made_ms / 1000).replace(':', "-"))
+}
+
+#[test]
+fn a_server_backs_itself_up_and_removes_only_its_own_old_backups() {
+    let folder = Folder::new();
+    let settings = folder.data.join("outlast.toml");
+    let before = std::fs::read_to_string(&settings).unwrap();
+    let set = |lines: &str| {
+        let text = format!("{before}\n[backup]\n{lines}\n");
+        std::fs::write(&settings, text).unwrap();
+    };
+    for (lines, wrong) in [
+        ("folder = \"b\"\nkeep = 0", "backup.keep must be at least 1"),
+        ("folder = \"b\"\nkeep_days = 0", "backup.keep_days must be at least 1"),
+        ("folder = \"b\"\nevery_hours = 0", "backup.every_hours must be at least 1"),
+        ("keep = 1", "folder"),
+    ] {
+        set(lines);
+        let text = fail(outlast().args(["server", "--data"]).arg(&folder.data), 1);
+        assert!(text.contains(wrong), "{text}");
+    }
+    let place = folder.path("backups");
+    set(&format!("folder = {:?}\nkeep = 2\nkeep_days = 400", place.display().to_string()));
+    let log = folder.path("log");
+    // Serves until it has come to this, by what the log says; gives what it says then.
+    let serve = |what: &str, is_done: &dyn Fn(&str) -> bool| {
+        let mut command = outlast();
+        command.stderr(std::fs::File::create(&log).unwrap());
+        let mut server = Server::start_by(command, &folder.data, &[]);
+        outlast_testing::until(what, || is_done(&std::fs::read_to_string(&log).unwrap()));
+        assert_eq!(server.terminate(), Some(0));
+        std::fs::read_to_string(&log).unwrap()
+    };
+    // A disk that is not mounted is not written in the place of.
+    let text = serve("an error", &|log| log.contains("no backup was made"));
+    assert!(text.contains("ERROR") && text.contains("there is no such folder"), "{text}");
+    assert!(!place.exists());
+
+    std::fs::create_dir(&place).unwrap();
+    serve("a backup", &|_| names(&place).iter().any(|name| name.ends_with(".backup")));
+    let [first] = names(&place).try_into().unwrap();
+    succeed(&mut {
+        let mut command = outlast();
+        let root_key = format!("file:{}", folder.data.join("root.key").display());
+        command.args(["restore", "--verify-only", "--root-key", &root_key]).arg(place.join(&first));
+        command
+    });
+
+    // None is due: the next server makes none until an hour has passed, and removes none.
+    let log_id = first.split('-').nth(1).unwrap().to_owned();
+    let at = |time: &str| place.join(format!("outlast-{log_id}-{time}.backup"));
+    std::fs::rename(place.join(&first), at("2020-01-01T00-00-00Z")).unwrap();
+    // What only has the name of an old backup, what another store wrote, and what an attempt left behind.
+    for name in [
+        format!("outlast-{log_id}-2019-01-01T00-00-00Z.backup"),
+        "outlast-00112233-2019-01-01T00-00-00Z.backup".to_owned(),
+        "notes.txt".to_owned(),
+        format!(".outlast-{log_id}-part"),
+    ] {
+        std::fs::write(place.join(name), "not a backup").unwrap();
+    }
+    // The newest by its name is of 2020: another is due. That one says of itself that it is of today, and so stays.
+    let liar = "it is not the backup that its name says";
+    serve("two that are not removed", &|log| log.matches(liar).count() == 2);
+    let found = names(&place);
+    assert_eq!(found.len(), 5, "{found:?}");
+    assert!(!found.iter().any(|name| name.ends_with("-part")), "{found:?}");
+    std::fs::remove_file(at("2020-01-01T00-00-00Z")).unwrap();
+    std::fs::remove_file(at("2019-01-01T00-00-00Z")).unwrap();
+
+    // Real ones that are old: two stay, the newest and the one before it.
+    let [newest] = names(&place)
+        .into_iter()
+        .filter(|name| name.contains(&log_id))
+        .collect::<Vec<_>>()
+        .try_into()
+        .unwrap();
+    let dated: Vec<PathBuf> = [30, 60, 90]
+        .into_iter()
+        .map(|hours| {
+            let (bytes, time) = made_before(&std::fs::read(place.join(&newest)).unwrap(), hours);
+            std::fs::write(at(&time), bytes).unwrap();
+            at(&time)
+        })
+        .collect();
+    std::fs::remove_file(place.join(&newest)).unwrap();
+    serve("old ones are removed", &|_| !dated[1].exists() && !dated[2].exists());
+    let kept: Vec<_> = names(&place).into_iter().filter(|name| name.contains(&log_id)).collect();
+    assert_eq!(kept.len(), 2, "{kept:?}");
+    assert_eq!(dated.iter().map(|path| path.exists()).collect::<Vec<_>>(), [true, false, false]);
+    assert!(place.join("notes.txt").exists());
+    assert!(place.join("outlast-00112233-2019-01-01T00-00-00Z.backup").exists());
 }

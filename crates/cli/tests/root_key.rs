@@ -413,11 +413,11 @@ fn a_rotation_that_is_killed_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_rotation_to_another_provider_that_was_cut_short_is_finished_by_the_same_command() {
+fn a_rotation_that_cannot_end_does_not_begin() {
     let folder = Folder::new();
     let load = use_server(outlast(), &folder.data);
-    // The state after the first step: everything is there, and a secret does not open.
     let database = rusqlite::Connection::open(folder.data.join("store.db")).unwrap();
+    // A secret that does not open, and one of the keys of a load.
     let spoil = |from: &str, to: &str| {
         let sql = "UPDATE record SET value = CAST(?2 || substr(value, 2) AS BLOB)
                    WHERE key LIKE 'iam/access-key-secret/%' AND substr(value, 1, 1) = CAST(?1 AS BLOB)";
@@ -429,15 +429,66 @@ fn a_rotation_to_another_provider_that_was_cut_short_is_finished_by_the_same_com
         command.env("P", PASSPHRASE);
         command
     };
-    let text = fail(&mut to(), 1);
-    assert!(text.contains("1 records do not open") && text.contains("store check"), "{text}");
-    assert!(status(&folder.data)["previous"].is_string(), "the key before is gone");
-    let text = fail(&mut root_key(&["rotate"], &folder.data), 1);
-    assert!(text.contains("kept by the provider passphrase"), "{text}");
+    let before = status(&folder.data);
+    let all = items(&folder.data);
+    for mut command in [to(), root_key(&["rotate"], &folder.data)] {
+        let text = fail(&mut command, 1);
+        let named = "rotation stopped: the secret of the access key TESTKEY01 could not be read";
+        assert!(text.contains(named) && text.contains("nothing was changed"), "{text}");
+        assert!(text.contains("outlast store check"), "{text}");
+        assert_eq!(status(&folder.data), before);
+        assert!(items(&folder.data) == all, "something was changed");
+    }
     spoil("\u{7}", "\u{2}");
+    // What was in force serves on; then the other takes over.
+    assert_readable(outlast(), &folder.data, &load);
     succeed(&mut to());
     assert_settled(&folder.data);
     let mut command = outlast();
     command.env("OUTLAST_ROOT_KEY", "passphrase:env:P").env("P", PASSPHRASE);
+    assert_readable(command, &folder.data, &load);
+}
+
+#[test]
+fn a_rotation_to_another_provider_that_is_killed_leaves_one_in_force() {
+    let folder = Folder::new();
+    let load = use_server(outlast(), &folder.data);
+    let file = |number: u64| folder.path(&format!("kek{number}"));
+    let provider = |number: u64| format!("file:{}", file(number).display());
+    std::fs::copy(folder.data.join("root.key"), file(0)).unwrap();
+    let with = |number: u64, more: &[&str]| {
+        let given = provider(number);
+        let arguments = [&["rotate", "--root-key", &given], more].concat();
+        root_key(&arguments, &folder.data)
+    };
+    let mut finished = 0;
+    for round in 0..8 {
+        let to = provider(round + 1);
+        let mut child = with(round, &["--to", &to])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(round * 40));
+        let _ = child.kill();
+        let _ = child.wait();
+        let opens = |number: u64| {
+            let mut check = outlast();
+            check.args(["store", "check", "--data"]).arg(&folder.data);
+            check.args(["--root-key", &provider(number)]).output().unwrap().status.success()
+        };
+        let (before, after) = (opens(round), opens(round + 1));
+        assert!(before != after, "round {round}: {before} {after}");
+        if before {
+            succeed(&mut with(round, &["--to", &to]));
+        } else {
+            finished += 1;
+        }
+        assert_settled(&folder.data);
+        assert!(opens(round + 1) && !opens(round), "round {round}");
+    }
+    println!("8 kills, {finished} after the other provider was in force");
+    let mut command = outlast();
+    command.env("OUTLAST_ROOT_KEY", provider(8));
     assert_readable(command, &folder.data, &load);
 }

@@ -21,7 +21,8 @@ use serde_json::Value;
 use crate::Fault;
 use crate::ca::crl;
 use crate::identity::{AccessKey, User};
-use crate::register::{self, Register};
+use crate::records::{self, Protection};
+use crate::register::Register;
 use crate::seal::{self, RootKey, migration};
 use crate::work::Work;
 use certificates::Certificates;
@@ -30,33 +31,18 @@ use trial::{certificate_key, fitting, same_key, try_out};
 
 /// Problems that are kept at most; all are counted.
 const MAX_PROBLEMS: usize = 1000;
-/// Records below these must be sealed.
-const SECRETS: &[&str] = &[
-    "acm/material/",
-    "acme/nonce-key",
-    "audit/alarm",
-    "audit/head",
-    "audit/log-key",
-    register::HEAD,
-    "ca/material/",
-    "ca/responder-key/",
-    "kms/material/",
-    "meta/canary",
-    "tls/key/",
-    "tls/ticket-keys",
-];
 /// What is said of a record that does not verify.
 const FORGED: &str = "is not as the service wrote it: it was changed, was moved here from another place, or was added";
 /// Records that point at grants.
-const GRANT_POINTERS: &[&str] = &["kms/grant-of/", "kms/grant-to/", "kms/grant-named/"];
-/// Records that go with a secret of the same name below `...-secret/`.
-const PAIRED: &[&str] = &["acme/binding", "iam/access-key", "iam/session", "kms/import"];
-
+const GRANT_POINTERS: &[&str] =
+    &["kms/by-grantee/", "kms/grant-of/", "kms/grant-to/", "kms/grant-named/"];
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// The record, or the event as `event/number`.
     pub place: String,
+    /// What an operator calls it.
+    pub title: String,
     /// What is wrong with it.
     pub what: String,
 }
@@ -180,9 +166,9 @@ struct Look<'a> {
     public_keys: BTreeMap<String, (Option<&'static KeySpec>, Option<Vec<u8>>)>,
     /// Places of secrets.
     secrets: BTreeSet<String>,
-    /// Records that go with a secret.
-    paired: BTreeSet<String>,
-    /// What belongs to KMS keys: the place of the key, and what to say if it is not there.
+    /// Records of kinds that others belong to.
+    owners: BTreeSet<String>,
+    /// What belongs to others: the place of the owner, and what to say if it is not there.
     belongings: BTreeMap<String, (String, &'static str)>,
     /// Grants, and the places where they are looked up: the end of the place of the grant.
     grants: BTreeSet<String>,
@@ -222,7 +208,7 @@ impl<'a> Look<'a> {
             keys: BTreeMap::new(),
             public_keys: BTreeMap::new(),
             secrets: BTreeSet::new(),
-            paired: BTreeSet::new(),
+            owners: BTreeSet::new(),
             belongings: BTreeMap::new(),
             grants: BTreeSet::new(),
             pointers: BTreeMap::new(),
@@ -243,12 +229,30 @@ impl<'a> Look<'a> {
     fn problem(&mut self, place: &str, what: impl Into<String>) {
         self.report.problem_count += 1;
         if self.report.problems.len() < MAX_PROBLEMS {
-            self.report.problems.push(Problem { place: place.to_owned(), what: what.into() });
+            let title = match place.strip_prefix("event/") {
+                Some(number) => format!("the audit event {number}"),
+                None => records::title(self.store, place),
+            };
+            self.report.problems.push(Problem {
+                place: place.to_owned(),
+                title,
+                what: what.into(),
+            });
         }
     }
 
     fn record(&mut self, place: &str, value: &[u8]) {
         self.report.records += 1;
+        let Some(kind) = records::kind(place) else {
+            return self
+                .problem(place, "no version of outlast that is known here writes such a record");
+        };
+        if let (Some(owner), Some(at)) = (kind.owner, kind.owner_of(place)) {
+            self.belongings.insert(place.to_owned(), (at, owner.missing));
+        }
+        if records::KINDS.iter().any(|row| row.owner.is_some_and(|owner| kind.has(owner.key))) {
+            self.owners.insert(place.to_owned());
+        }
         if let Some(id) = place.strip_prefix(seal::WRAPPED) {
             if self.root.check_wrapped(id, value).is_err() {
                 self.problem(place, "this root key does not unwrap");
@@ -270,8 +274,7 @@ impl<'a> Look<'a> {
             self.secrets.insert(place.to_owned());
             return;
         }
-        if SECRETS.iter().any(|prefix| place.starts_with(prefix)) || paired_secret(place).is_some()
-        {
+        if kind.protection == Protection::Sealed {
             self.secrets.insert(place.to_owned());
             return self.problem(place, "is not sealed");
         }
@@ -357,10 +360,7 @@ impl<'a> Look<'a> {
                 text("key_id").map_or_else(|| place.to_owned(), |id| format!("{place}/{id}"));
             self.public_keys.insert(owner, (None, public_key));
         } else if let Some(rest) = place.strip_prefix("kms/grant/") {
-            if let Some((key, _)) = rest.rsplit_once('/') {
-                self.belongs(place, key, "there is no key that this grant is for");
-                self.grants.insert(rest.to_owned());
-            }
+            self.grants.insert(rest.to_owned());
         } else if let Some(rest) =
             GRANT_POINTERS.iter().find_map(|prefix| place.strip_prefix(prefix))
         {
@@ -372,13 +372,6 @@ impl<'a> Look<'a> {
                 }
                 _ => self.problem(place, "it does not say which grant it is for"),
             }
-        } else if let Some(key) = ["kms/grant-count/", "kms/alias-count/"]
-            .iter()
-            .find_map(|prefix| place.strip_prefix(prefix))
-        {
-            self.belongs(place, key, "there is no key that is counted for");
-        } else if let Some(key) = place.strip_prefix("kms/last-use/") {
-            self.belongs(place, key, "there is no key that was used");
         } else if place.starts_with("iam/user/") {
             match serde_json::from_value::<User>(value.clone()) {
                 Ok(user) => {
@@ -393,27 +386,17 @@ impl<'a> Look<'a> {
             || self.certificates.record(place, value)
         {
             // It is looked at together with the events.
-        } else if PAIRED.iter().any(|prefix| below(place, prefix).is_some()) {
-            self.paired.insert(place.to_owned());
-            if let Some((key, _)) = below(place, "kms/import").and_then(|at| at.rsplit_once('/')) {
-                self.belongs(place, key, "there is no key that this import is for");
-            }
-            if let Some(id) = below(place, "iam/access-key") {
-                match serde_json::from_value::<AccessKey>(value.clone()) {
-                    // Stores of the first version have an administrator without a record.
-                    Ok(key) if !key.has_user => {}
-                    Ok(key) => {
-                        let user = format!("iam/user/{}/{}", key.account, key.user);
-                        self.access_keys.insert(id.to_owned(), user);
-                    }
-                    Err(_) => self.problem(place, "the access key cannot be read"),
+        } else if let Some(id) = place.strip_prefix("iam/access-key/") {
+            match serde_json::from_value::<AccessKey>(value.clone()) {
+                // Stores of the first version have an administrator without a record.
+                Ok(key) if !key.has_user => {}
+                Ok(key) => {
+                    let user = format!("iam/user/{}/{}", key.account, key.user);
+                    self.access_keys.insert(id.to_owned(), user);
                 }
+                Err(_) => self.problem(place, "the access key cannot be read"),
             }
         }
-    }
-
-    fn belongs(&mut self, place: &str, key: &str, else_what: &'static str) {
-        self.belongings.insert(place.to_owned(), (format!("kms/key/{key}"), else_what));
     }
 
     /// Tries a secret out. What it belongs to has been seen: it comes before in the order of keys.
@@ -492,16 +475,4 @@ fn materials(key: &Value, there: bool) -> impl Iterator<Item = &str> {
     // Records of the first version have one material and no list.
     let only = key.get("material_id").filter(|_| there && listed.is_none());
     ids.chain(only).filter_map(Value::as_str).filter(|id| !id.is_empty())
-}
-
-fn below<'a>(place: &'a str, prefix: &str) -> Option<&'a str> {
-    place.strip_prefix(prefix)?.strip_prefix('/')
-}
-
-/// What the secret `place` goes with, if it is one that goes with a record.
-fn paired_secret(place: &str) -> Option<String> {
-    PAIRED.iter().find_map(|prefix| {
-        let rest = place.strip_prefix(prefix)?.strip_prefix("-secret/")?;
-        Some(format!("{prefix}/{rest}"))
-    })
 }

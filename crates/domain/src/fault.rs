@@ -24,6 +24,9 @@ pub enum Fault {
     /// What wraps the root keys cannot be used, as a token that is not there.
     #[error("the root key cannot be used: {0}")]
     RootKey(String),
+    /// The clock is wrong, or may be: what is due by it is left as it is.
+    #[error("the clock is wrong: {0}")]
+    Clock(String),
     /// The cryptographic library failed.
     #[error(transparent)]
     Crypto(#[from] CryptoError),

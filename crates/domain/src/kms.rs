@@ -18,8 +18,8 @@ pub use alias::{
     delete_alias, update_alias,
 };
 pub use grant::{
-    Constraints, GRANT_OPERATIONS, Grant, NewGrant, by_token, create_grant, delete_grant,
-    find_grant, grants, is_token_of, principal_of, retirable_grants, shown_grant,
+    Constraints, GRANT_OPERATIONS, Grant, NewGrant, REFILE_GRANTS, by_token, create_grant,
+    delete_grant, find_grant, grants, is_token_of, principal_of, retirable_grants, shown_grant,
 };
 pub use import::{
     FORGET_EXPIRED, ImportParameters, NewMaterial, delete_material, import_material,

@@ -47,6 +47,15 @@ pub const MIN_SESSION_SECONDS: i64 = 900;
 pub const MAX_READ_CERTIFICATES: usize = 256;
 /// Parsed policies that are kept in memory. Ours.
 pub const MAX_CACHED_POLICIES: usize = 1024;
+/// Steps that all policies of one decision take together: a comparison of a character, a character of a value that is
+/// read, a pattern or principal that is looked at. A policy that needs more denies. About a millisecond. Ours.
+pub const MAX_POLICY_STEPS: u64 = 1 << 20;
+/// Bytes of a value that conditions and variables compare, by the condition key in lower case. A policy that asks for a
+/// longer one denies; one that does not is not concerned. Ours; CloudTrail keeps 1 KB of a `User-Agent`.
+pub const MAX_CONDITION_VALUES: &[(&str, usize)] =
+    &[("aws:referer", 2048), ("aws:useragent", 1024), ("outlast:clientcertificatesubject", 4096)];
+/// Bytes of the values of all other condition keys: what [`MAX_CONTEXT_CHARS`] can take in UTF-8.
+pub const MAX_CONDITION_VALUE: usize = 4 * MAX_CONTEXT_CHARS;
 /// Grants of one key (KMS quota "Grants per KMS key").
 pub const MAX_GRANTS_PER_KEY: usize = 50_000;
 /// Days between automatic rotations.
@@ -115,11 +124,29 @@ pub const RESPONDER_RETRY_MS: i64 = 86_400_000;
 pub const FIRST_RETRY_MS: i64 = 1000;
 /// What it ends with: AWS tries every 15 minutes.
 pub const LAST_RETRY_MS: i64 = 15 * 60_000;
-/// OCSP answers that a server signs at once of those that are of no use to anybody else: to questions with a nonce, about
-/// several certificates, about one that was not issued. Each is an event of the audit trail. Ours.
-pub const OCSP_SIGNINGS_AT_ONCE: i64 = 500;
-/// How many each second from then on.
-pub const OCSP_SIGNINGS_PER_SECOND: i64 = 100;
+/// So much at once, and so much each second from then on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// At once.
+    pub at_once: i64,
+    /// Each second.
+    pub per_second: i64,
+}
+/// OCSP answers that a server signs of those that are of no use to anybody else: to questions with a nonce, about several
+/// certificates, about one that was not issued. Ours.
+pub const OCSP_SIGNINGS: Rate = Rate { at_once: 500, per_second: 100 };
+/// The same for one peer: a fifth of it. Then answers come without a nonce, which RFC 9654, section 2.1, allows. Ours.
+pub const OCSP_SIGNINGS_OF_PEER: Rate = Rate { at_once: 100, per_second: 20 };
+/// Peers whose rate is remembered. Ours.
+pub const OCSP_PEERS_REMEMBERED: usize = 4096;
+/// Such answers that one audit event announces: after a crash it is not known how many of them were signed. Ours.
+pub const OCSP_ANNOUNCED: u64 = 1000;
+/// How long they are announced for, and summed up, in milliseconds: a minute. Ours.
+pub const OCSP_WINDOW_MS: i64 = 60_000;
+/// Peers that a sum names. Ours.
+pub const OCSP_PEERS_NAMED: usize = 32;
+/// Sums that are written in one transaction. Ours.
+pub const OCSP_SUMS_AT_ONCE: usize = 100;
 /// Bytes of OCSP answers that are kept in memory. Ours.
 pub const MAX_KEPT_ANSWERS_BYTES: usize = 128 * 1024 * 1024;
 /// Bytes of paths that these answers were asked for with. Ours.
@@ -168,3 +195,16 @@ pub const MAX_ACME_CSR: usize = 32 * 1024;
 pub const MAX_ACME_BINDING_MS: i64 = 3650 * 86_400_000;
 /// How long after its end an order of ACME is kept with its authorizations, in milliseconds: 90 days.
 pub const KEEP_ENDED_ACME_ORDER_MS: i64 = 90 * 86_400_000;
+/// How far the clock may be from the one that it is held against before nothing is swept, in milliseconds: five minutes, as
+/// far as a signed request's time may be from it. Ours, as what follows.
+pub const CLOCK_TOLERANCE_MS: i64 = 300_000;
+/// How often a clock that stays wrong is logged, in milliseconds.
+pub const CLOCK_LOG_INTERVAL_MS: i64 = 600_000;
+/// Which share of the time since the last audit event a server waits before it sweeps, where there is no database's clock:
+/// an eighth.
+pub const CLOCK_WAIT_SHARE: i64 = 8;
+/// The longest such wait, in milliseconds: a day, by which AWS may be late with the deletion of a key, too.
+pub const MAX_CLOCK_WAIT_MS: i64 = 86_400_000;
+/// Signs of life of servers that are read at a time. Those of servers that were killed stay until somebody sees that they are
+/// dead.
+pub const MAX_HEARTBEATS: usize = 1000;

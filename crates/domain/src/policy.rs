@@ -16,6 +16,7 @@ mod pattern;
 mod principal;
 mod question;
 mod sharing;
+mod steps;
 mod value;
 
 use std::collections::BTreeMap;
@@ -23,10 +24,12 @@ use std::collections::BTreeMap;
 pub use decision::{Decision, decide};
 pub use keys::{KEYS, KeyKind, KeyRow, Set};
 pub use question::{Caller, ConditionKeys, Question};
+pub use steps::{Steps, Stopped};
 
 use condition::Condition;
 use pattern::Template;
 use principal::{Match, Principal};
+use steps::Asked;
 
 use crate::arn::spellings;
 
@@ -71,6 +74,8 @@ pub enum Grant {
     },
     /// Some `Deny` applies.
     Deny,
+    /// The document was not read to its end: it may have denied, and is taken as if it did.
+    Stopped(Stopped),
 }
 
 /// A document cannot be a policy: what is wrong and where. Positions in lists count from 0. No more than
@@ -148,10 +153,21 @@ impl Policy {
     /// What the document says. A `Deny` wins, and an `Allow` for the caller itself over one for its
     /// account. An identity policy speaks of whoever it is attached to, and never delegates.
     pub fn evaluate(&self, question: &Question<'_>) -> Grant {
+        self.evaluate_within(&Steps::default(), question)
+    }
+
+    /// The same with the steps that are left of a decision over several documents.
+    pub fn evaluate_within(&self, steps: &Steps, question: &Question<'_>) -> Grant {
+        let asked = Asked { question, steps };
         let mut grant = Grant::None;
         for statement in &self.statements {
-            let found = statement.principal(question.caller);
-            if found == Match::No || !statement.applies(question) {
+            let found = statement.principal(asked);
+            let applies = found != Match::No && statement.applies(asked);
+            // Whatever was found in a statement that was not read to its end means nothing.
+            if let Some(stopped) = steps.stopped() {
+                return Grant::Stopped(stopped);
+            }
+            if !applies {
                 continue;
             }
             // Such a document is refused today; one from before allows nobody by it.
@@ -181,7 +197,9 @@ struct Statement {
 }
 
 impl Statement {
-    fn principal(&self, caller: Caller<'_>) -> Match {
+    fn principal(&self, asked: Asked<'_>) -> Match {
+        let caller = asked.question.caller;
+        asked.steps.take(1 + self.principals.as_ref().map_or(0, |listed| listed.items.len()));
         match &self.principals {
             None => Match::Direct,
             Some(listed) if listed.negated => principal::outside(&listed.items, caller),
@@ -189,19 +207,19 @@ impl Statement {
         }
     }
 
-    fn applies(&self, question: &Question<'_>) -> bool {
+    fn applies(&self, asked: Asked<'_>) -> bool {
+        let question = asked.question;
         let chosen = |selection: &Selection<Template>, text| {
-            let found = any(selection.items.iter().map(|item| item.matches(text, question)));
+            let found = any(selection.items.iter().map(|item| item.matches(text, asked)));
             settle(found, selection.negated, self.effect)
         };
         chosen(&self.actions, question.action)
             && self.resources.as_ref().is_none_or(|listed| {
                 let names = spellings(question.resource);
-                let one =
-                    |item: &Template| any(names.iter().map(|arn| item.matches(arn, question)));
+                let one = |item: &Template| any(names.iter().map(|arn| item.matches(arn, asked)));
                 settle(any(listed.items.iter().map(one)), listed.negated, self.effect)
             })
-            && self.conditions.iter().all(|condition| condition.holds(question, self.effect))
+            && self.conditions.iter().all(|condition| condition.holds(asked, self.effect))
     }
 }
 

@@ -18,36 +18,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::Fault;
+use crate::records;
 use crate::seal::{Stamps, authentic};
 use crate::work::Work;
 
 /// The member of an audit event that tells which records its transaction has changed.
 pub const MEMBER: &str = "outlastRecords";
 
-/// Below these are the records whose changes are noted: those that decide who may do what. The others are authenticated,
-/// and an older one of them gives nobody a right: sessions never change and end by themselves, and what is due comes
-/// again.
-pub const REGISTERED: &[&str] = &[
-    "acm/account/",
-    "acme/account-key/",
-    "acme/account/",
-    "acme/binding/",
-    "acme/endpoint/",
-    "ca/authority/",
-    "ca/permission/",
-    "ca/policy/",
-    "ca/shared/",
-    "iam/access-key/",
-    "iam/role/",
-    "iam/user/",
-    "kms/alias/",
-    "kms/grant",
-    "kms/key/",
-];
-
-/// Whether changes of the record `place` are noted.
+/// Whether changes of the record `place` are noted: if it decides who may do what. The others are authenticated, and an
+/// older one of them gives nobody a right: sessions never change and end by themselves, and what is due comes again.
 pub(crate) fn is_registered(place: &str) -> bool {
-    REGISTERED.iter().any(|prefix| place.starts_with(prefix))
+    records::kind(place).is_some_and(|kind| kind.is_registered)
 }
 
 /// What a transaction did to a record: its stamps before and after, if it was there.
@@ -210,10 +191,10 @@ fn each_event(
 /// The stamps of the registered records, as they claim: who reads one checks it.
 fn stored(store: &dyn Store) -> Result<BTreeMap<String, u64>, Fault> {
     let mut all = BTreeMap::new();
-    for prefix in REGISTERED {
+    for kind in records::KINDS.iter().filter(|kind| kind.is_registered) {
         let mut after = String::new();
         loop {
-            let page = store.scan(prefix, &after, PAGE)?;
+            let page = store.scan(kind.key, &after, PAGE)?;
             let Some((last, _)) = page.last() else { break };
             after.clone_from(last);
             let stamped = page.into_iter().filter_map(|(place, record)| {

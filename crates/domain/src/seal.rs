@@ -28,6 +28,7 @@ pub use kek::{Kek, SoftwareKek};
 pub use stamps::{Stamps, Written};
 
 use crate::Fault;
+use crate::records::Protection;
 use crate::work::Work;
 
 /// Record that says which root key is current: a [`RootRecord`].
@@ -89,14 +90,17 @@ pub enum SealedUnder {
 
 /// Under which root key the record `key` is sealed or authenticated, if it is either.
 pub fn protected_under(key: &str, value: &[u8]) -> Option<SealedUnder> {
+    if authentic::protection(key) == Protection::Plain {
+        return None;
+    }
     let authentic = || authentic::authentic_under(value).map(|id| SealedUnder::Id(hex::encode(id)));
-    sealed_under(key, value).or_else(|| (!key.starts_with(WRAPPED)).then(authentic).flatten())
+    sealed_under(key, value).or_else(authentic)
 }
 
 /// Under which key the record `key` is sealed; `None` if it is not sealed.
 pub fn sealed_under(key: &str, value: &[u8]) -> Option<SealedUnder> {
-    // Wrapped keys are not sealed under a root key.
-    if key.starts_with(WRAPPED) {
+    // Wrapped keys and CRLs may begin with any byte.
+    if authentic::protection(key) == Protection::Plain {
         return None;
     }
     match value.split_first()? {
@@ -170,6 +174,18 @@ impl RootKey {
         let place = wrapped_place(id);
         let key = self.kek.unwrap(&place, wrapped)?;
         if hex::encode(fingerprint(&key)) == id { Ok(()) } else { Err(Fault::Damaged(place)) }
+    }
+
+    /// Whether the current root key can be had, by which whatever is sealed from now on is opened: it may have been
+    /// replaced, and what wraps it, since this process has started.
+    ///
+    /// # Errors
+    /// [`Fault::Damaged`] if it does not unwrap, and what the store and the provider say.
+    pub fn check_current(&self, store: &dyn Store) -> Result<(), Fault> {
+        match read_fresh(store)? {
+            Some(record) => self.key(store, parse_id(&record.current)?).map(drop),
+            None => Ok(()),
+        }
     }
 
     /// Opens what is sealed in the record `key`.

@@ -14,8 +14,9 @@ use serde::de::DeserializeOwned;
 
 use crate::Fault;
 use crate::arn::Scope;
+use crate::records::Protection;
 use crate::register::{self, Change};
-use crate::seal::authentic::{self, Protection, protection};
+use crate::seal::authentic::{self, protection};
 use crate::seal::{self, RootKey, RootRecord};
 
 /// One page of a list.
@@ -144,7 +145,7 @@ impl<'a> Work<'a> {
     /// Writes a record. The one before counts as read.
     pub fn put<T: Serialize>(&mut self, key: &str, value: &T) -> Result<(), Fault> {
         let stamp = match protection(key) {
-            Protection::Ordered => Some(self.next_stamp(key)?),
+            Protection::Sealed | Protection::Ordered => Some(self.next_stamp(key)?),
             Protection::Unordered | Protection::Plain => None,
         };
         self.write(key, &encode(value)?, stamp)

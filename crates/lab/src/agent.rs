@@ -17,5 +17,6 @@ pub static AGENTS: &[Agent] = &[
     crate::live::EXEC_AGENT,
     crate::pinned::AGENT,
     crate::quic::AGENT,
+    crate::siege::AGENT,
     crate::tls::rounds::AGENT,
 ];

@@ -24,6 +24,7 @@ pub mod result;
 pub mod run;
 pub mod selftest;
 pub mod server;
+pub mod siege;
 pub mod site;
 pub mod state;
 pub mod statistics;

@@ -100,6 +100,11 @@ impl Folder {
         self.temporary.path().join("data")
     }
 
+    /// `outlast` itself.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// A place beside it that is removed with it.
     pub fn path(&self, name: &str) -> PathBuf {
         self.temporary.path().join(name)
@@ -275,11 +280,7 @@ impl Drop for Server {
 impl Server {
     /// What callers of the server must know.
     pub fn access(&self) -> Access {
-        Access {
-            address: self.address,
-            roots: self.roots.iter().map(hex::encode).collect(),
-            secret: self.secret.clone(),
-        }
+        Access::new(self.address, &self.roots, ACCESS_KEY.into(), self.secret.clone())
     }
 
     /// A kept connection.
@@ -321,28 +322,33 @@ pub struct Access {
     pub address: SocketAddr,
     /// Whom to trust, DER in hexadecimal digits.
     roots: Vec<String>,
+    access_key: String,
     secret: String,
 }
 
 impl Access {
-    /// Connects to the server.
-    pub fn connector(&self, policy: &Policy) -> Result<Connector, LabError> {
-        let roots: Vec<Vec<u8>> = self
-            .roots
-            .iter()
-            .map(hex::decode)
-            .collect::<Result<_, _>>()
-            .map_err(LabError::failed)?;
-        Connector::new(policy, &roots).map_err(LabError::failed)
+    /// For a server with these certificates to trust (DER), and a caller with this access key.
+    pub fn new(address: SocketAddr, roots: &[Vec<u8>], access_key: String, secret: String) -> Self {
+        Self { address, roots: roots.iter().map(hex::encode).collect(), access_key, secret }
     }
 
-    /// Signs requests as the administrator.
+    /// Whom to trust, DER.
+    pub fn roots(&self) -> Result<Vec<Vec<u8>>, LabError> {
+        self.roots.iter().map(hex::decode).collect::<Result<_, _>>().map_err(LabError::failed)
+    }
+
+    /// Connects to the server.
+    pub fn connector(&self, policy: &Policy) -> Result<Connector, LabError> {
+        Connector::new(policy, &self.roots()?).map_err(LabError::failed)
+    }
+
+    /// Signs requests with the access key.
     pub fn client(&self) -> Client {
         Client {
             host: format!("{NAME}:{}", self.address.port()),
             region: REGION.into(),
             credentials: Credentials {
-                access_key_id: ACCESS_KEY.into(),
+                access_key_id: self.access_key.clone(),
                 secret: Secret::new(self.secret.clone().into_bytes()),
                 token: None,
             },

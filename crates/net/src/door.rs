@@ -21,14 +21,17 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::client_auth::{self, ClientAuth};
+use crate::metrics::{Metrics, Tally};
 use crate::observed::Observed;
 use crate::watch::Watch;
 use crate::{HandshakeKind, Negotiated, limits};
 pub(crate) use configs::Current;
 use configs::Kept;
+use refusals::Refusals;
 use report::Reporter;
 
 mod configs;
+mod refusals;
 mod refuse;
 mod report;
 mod shown;
@@ -52,6 +55,8 @@ pub struct Settings {
     pub tickets: Option<Arc<dyn ProducesTickets>>,
     /// Whom to tell of each connection.
     pub observer: Option<Arc<dyn Observe>>,
+    /// Where it is counted what limits on peers have ended, over QUIC and through the proxy.
+    pub metrics: Option<Arc<Metrics>>,
     /// From accept to the end of the handshake, if not [`limits::HANDSHAKE`].
     pub handshake_limit: Option<Duration>,
 }
@@ -105,6 +110,7 @@ impl Door {
             listener: settings.listener.clone(),
             rules: settings.rules,
             observer: settings.observer.clone(),
+            refusals: Refusals::default(),
         });
         let current = RwLock::new(Arc::new(current));
         Ok(Self { settings, reporter, sessions, tickets, current, replacing: Mutex::new(()) })
@@ -142,6 +148,16 @@ impl Door {
 
     fn current(&self) -> Arc<Current> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What the ledger calls the listener.
+    pub fn listener(&self) -> &str {
+        &self.settings.listener
+    }
+
+    /// Counts what limits on peers have ended.
+    pub(crate) fn tally(&self) -> Tally {
+        Tally::new(self.settings.metrics.clone(), &self.settings.listener)
     }
 
     /// What may be negotiated.

@@ -78,7 +78,8 @@ pub async fn over_quic(mut listener: Listener, stop: impl Future<Output = ()>) {
 
 async fn quic(accepted: Accepted) {
     let Accepted { mut connection, watch, place, .. } = accepted;
-    // A connection on which nothing comes is ended by its idle timeout.
+    // A connection on which nothing comes is ended by its idle timeout, and not for another one.
+    let _use = place.activity().begin();
     while let Ok(Some(mut stream)) = connection.accept_bidirectional_stream().await {
         tokio::spawn(async move {
             while let Ok(Some(bytes)) = stream.receive().await {

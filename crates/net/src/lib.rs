@@ -1,19 +1,16 @@
-//! The only sockets: the HTTPS server, and the client connection that the command line uses.
+//! The only sockets: the servers and the client connections.
 //!
-//! [`door`] is where a connection gets its key exchange; [`server`] speaks HTTP behind it; [`certificate`]
-//! keeps the service's own TLS chain; [`quic`] does both over UDP; [`proxy`] is the door in front of any other server;
-//! [`plain`] serves CRLs and OCSP; [`s3`] writes to buckets; [`client`] connects to any endpoint and tells what was
-//! negotiated; [`client_auth`] verifies the certificates of clients, and [`fetch`] gets CRLs and OCSP responses over plain
-//! HTTP.
-//! negotiated; [`client_auth`] verifies the certificates of clients, and [`fetch`] gets
-//! keeps the service's own TLS chain, and [`own_certificate`] reads one that the operator brings; [`tickets`] makes what
-//! sessions are resumed by; [`quic`] is the door and HTTP over UDP, [`echo`] sends back what comes; [`plain`] serves CRLs and
-//! OCSP; [`s3`] writes to buckets; [`client`] connects to any endpoint and tells what was negotiated; [`client_auth`]
-//! verifies the certificates of clients, and [`fetch`] gets
-//! CRLs and OCSP responses over plain HTTP.
+//! [`door`] is where a connection gets its key exchange; [`server`] speaks HTTP behind it, and [`quic`] does both over UDP;
+//! [`proxy`] is the door in front of any other server; [`plain`] serves CRLs and OCSP; [`echo`] sends back what comes.
+//! What a peer may hold is in `places` and `bodies`. [`certificate`] keeps the service's own TLS chain, and
+//! [`own_certificate`] reads one that the operator brings; [`tickets`] makes what sessions are resumed by;
+//! [`client_auth`] verifies the certificates of clients. [`client`] connects to any endpoint and tells what was negotiated,
+//! [`s3`] writes to buckets, and [`fetch`] gets CRLs and OCSP responses over plain HTTP.
 
-mod accept;
 pub mod acme;
+mod activity;
+mod bodies;
+mod cancelled;
 pub mod certificate;
 pub mod client;
 pub mod client_auth;
@@ -25,10 +22,13 @@ pub mod metrics;
 mod negotiated;
 pub mod observed;
 pub mod own_certificate;
+mod peer;
+mod places;
 pub mod plain;
 pub mod policy;
 pub mod proxy;
 pub mod quic;
+pub mod readiness;
 pub mod s3;
 pub mod server;
 pub mod tickets;

@@ -2,17 +2,30 @@
 
 use std::time::Duration;
 
-/// Connections at a time that have done their TLS handshake; further ones wait for their turn.
+/// Connections of a listener at a time that have done their TLS handshake. When there are more, the one that has been of
+/// no use for longest is closed: who sends nothing must not lock out who does.
 pub const MAX_CONNECTIONS: usize = 4096;
-/// Connections at a time that have not. When there are more, the oldest is closed: who sends nothing must not lock
-/// out who does.
+/// Connections at a time that have not. When there are more, the oldest of the peer that has most of them is closed.
 pub const MAX_HANDSHAKES: usize = 2048;
+/// A peer, which is an IPv4 address or the first 64 bits of an IPv6 address, has one of so many parts of a listener's
+/// connections, and of the memory for bodies, unless the listener is told otherwise.
+pub const PEER_SHARE: usize = 8;
+/// Handshakes at a time of one peer, for each connection that it may have.
+pub const HANDSHAKES_PER_CONNECTION: usize = 2;
+/// How often somebody who waits for a place looks whether it could be had otherwise than by being left.
+pub const PLACES_AGAIN: Duration = Duration::from_millis(200);
+/// For how long nobody is looked for who could make room after all were looked at in vain.
+pub const PLACES_IN_VAIN: Duration = Duration::from_millis(50);
 /// From accept to the end of the TLS handshake.
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long a connection may be open without a request on it, and how long a request's head may take.
 pub const REQUEST_HEAD: Duration = Duration::from_secs(75);
 /// From a request's head to the end of its body.
 pub const REQUEST_BODY: Duration = Duration::from_secs(30);
+/// From a request's head on, how long its body may come at any pace.
+pub const BODY_GRACE: Duration = Duration::from_secs(10);
+/// Bytes a second of a body after that, at least, counted from its first byte on.
+pub const BODY_RATE: u64 = 4 * 1024;
 /// Bytes of a request's head. Roles Anywhere sends ML-DSA certificates in headers: 10 to 20 kB and more.
 pub const MAX_HEAD: usize = 64 * 1024;
 /// Bytes of an oversized body that are read before it is refused.
@@ -21,10 +34,32 @@ pub const MAX_DISCARDED: usize = 16 * 1024 * 1024;
 pub const DISCARD: Duration = Duration::from_secs(5);
 /// Streams at a time on one HTTP/2 connection.
 pub const MAX_STREAMS: u32 = 32;
-/// KiB of request bodies in memory at a time, over all connections; further ones wait for their turn.
-pub const BODY_BUDGET_KIB: u32 = 128 * 1024;
+/// Requests on one connection that the client has taken back before they were answered, or not sent to their end, less those that
+/// were answered: with more the connection is closed (CVE-2023-44487).
+pub const MAX_CANCELLED: usize = 128;
+/// Streams that an HTTP/2 client has reset and the server has not looked at yet.
+pub const MAX_RESET_STREAMS: usize = 20;
+/// Bytes that a client may send on an HTTP/2 connection before they are read.
+pub const HTTP2_WINDOW: u32 = 256 * 1024;
+/// The same on one stream.
+pub const HTTP2_STREAM_WINDOW: u32 = 128 * 1024;
+/// Bytes of request bodies in memory at a time, over all connections, counted as they come; further ones wait.
+pub const BODY_BUDGET: usize = 128 * 1024 * 1024;
+/// Bytes of it that a peer may have, however small its part of the connections is: some of the longest bodies.
+pub const LEAST_BODY_SHARE: usize = 8 * 1024 * 1024;
 /// A body longer than this is read only for a caller whose access key exists.
 pub const UNKNOWN_CALLER_BODY: usize = 64 * 1024;
+/// Requests at a time that may wait for a store over the network; further ones wait for their turn without a thread. With
+/// [`MAX_PLAIN_READS`] less than the 512 threads that the runtime has: what needs no store must find one.
+pub const MAX_READS: usize = 256;
+/// The same of plain HTTP.
+pub const MAX_PLAIN_READS: usize = 128;
+/// Interval between looks whether the server is ready.
+pub const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+/// How old the last look may be before the server is no longer held to be ready.
+pub const LOOK_AGE: Duration = Duration::from_secs(30);
+/// How long the first look after the start is waited for.
+pub const FIRST_LOOK: Duration = Duration::from_secs(10);
 /// How long open requests may go on after the signal to stop.
 pub const GRACE: Duration = Duration::from_secs(20);
 /// Sessions of TLS 1.2 that are remembered.
@@ -59,8 +94,10 @@ pub const MAX_REDIRECTS: usize = 10;
 pub const MAX_VALIDATION_BODY: usize = 64 * 1024;
 /// Addresses of a target that are tried.
 pub const MAX_ADDRESSES: usize = 4;
-/// Connections at a time over plain HTTP; further ones wait for their turn.
+/// Connections at a time over plain HTTP; beyond that it is as over TLS.
 pub const MAX_PLAIN_CONNECTIONS: usize = 2048;
+/// How many of them one peer may have: many who ask whether a certificate is revoked may be behind one address.
+pub const MAX_PLAIN_BY_PEER: usize = 1024;
 /// How long such a connection may be open without a request on it or progress of an answer, and how long a request may
 /// take to arrive.
 pub const PLAIN_IDLE: Duration = Duration::from_secs(20);
@@ -96,6 +133,11 @@ pub const OBJECT: Duration = Duration::from_secs(20);
 pub const MAX_PROXY_HEADER: usize = 16 * 1024;
 /// How long such a header may take to come, before the TLS handshake begins.
 pub const PROXY_HEADER: Duration = Duration::from_secs(5);
+/// How long a proxied connection of which no content is known, such as one of PostgreSQL, keeps its place though its client
+/// has sent nothing yet.
+pub const PROXY_SILENT: Duration = Duration::from_secs(5);
+/// Connections that one peer may have through a proxy's listener, however few it has in all.
+pub const LEAST_PROXIED_BY_PEER: usize = 256;
 /// Connections at a time through a proxy's listener, unless it is told otherwise.
 pub const MAX_PROXIED: usize = 16_384;
 /// The same, however it is told.
@@ -128,13 +170,15 @@ pub const MAX_PROXY_STREAMS: u32 = 128;
 pub const MAX_POSTGRES_REQUESTS: usize = 2;
 /// For how long a server behind that did not accept a connection is tried after the others only.
 pub const BACKEND_REST: Duration = Duration::from_secs(10);
+/// Refusals of each cause that are logged in a minute, at each listener.
+pub const REFUSALS_LOGGED: u32 = 5;
 /// Rows of one table of metrics; what would be further ones is counted in one.
 pub const MAX_METRIC_ROWS: usize = 2_000;
 /// Names in labels of metrics that are the operator's, such as those of listeners.
 pub const MAX_METRIC_NAMES: usize = 512;
 /// Bytes of such a name.
 pub const MAX_METRIC_NAME: usize = 128;
-/// Connections at a time to the listener for metrics; further ones are closed at once.
+/// Connections at a time to the listener for metrics; for a further one the one that has been idle for longest is closed.
 pub const MAX_METRIC_CONNECTIONS: usize = 64;
 /// Bytes of the head of a request for metrics.
 pub const MAX_METRIC_HEAD: usize = 16 * 1024;
@@ -158,6 +202,8 @@ pub const STREAMS_WITHOUT_REQUEST: usize = 1000;
 pub const HEADS_AT_A_TIME: usize = 4;
 /// How long the head of a request over HTTP/3 may take once its stream is open.
 pub const STREAM_HEAD: Duration = Duration::from_secs(15);
+/// How long the end of a request without a body is waited for after its head.
+pub const STREAM_END: Duration = Duration::from_secs(10);
 /// Bytes of datagrams that wait to be read, on a QUIC listener's socket.
 pub const QUIC_RECEIVE_BUFFER: usize = 2 * 1024 * 1024;
 /// How long clients may remember that there is HTTP/3.

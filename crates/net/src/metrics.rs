@@ -7,6 +7,7 @@
 pub mod otlp;
 pub mod scrape;
 mod table;
+mod tally;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
@@ -19,6 +20,8 @@ use outlast_crypto::versions::Version;
 use outlast_ledger::known::{Ability, ability};
 use outlast_ledger::{End, Handshake, Observe, Outcome, Served};
 use outlast_negotiate::{Offer, Transport};
+
+pub(crate) use self::tally::{Action, Limit, Tally};
 
 use self::table::{Counter, Gauge, Instrument, Readable, Samples, Spread, Table, named};
 
@@ -86,9 +89,23 @@ static REQUEST_SECONDS: Instrument<2> = Instrument {
     labels: ["service", "operation"],
 };
 
+static LIMITED: Instrument<3> = Instrument {
+    name: "limited",
+    help: "Connections that had to make room, and connections and requests that were refused, by the limit that was reached",
+    unit: None,
+    labels: ["listener", "limit", "action"],
+};
+
 static LEDGER_DROPPED: Instrument<0> = Instrument {
     name: "ledger_dropped_records",
     help: "Reports that the ledger had no room for",
+    unit: None,
+    labels: [],
+};
+
+static FAILED_BACKUPS: Instrument<0> = Instrument {
+    name: "failed_backups",
+    help: "Attempts at a backup of the settings' schedule that failed",
     unit: None,
     labels: [],
 };
@@ -128,6 +145,7 @@ pub struct Metrics {
     sent: Arc<Table<2, Counter>>,
     requests: Arc<Table<3, Counter>>,
     request_seconds: Arc<Table<2, Spread>>,
+    limited: Arc<Table<3, Counter>>,
     sources: RwLock<Vec<Arc<dyn Readable>>>,
     listeners: RwLock<HashMap<[&'static str; 2], Arc<Listener>>>,
     connections: [Mutex<Connections>; SHARDS],
@@ -162,6 +180,7 @@ impl Metrics {
             sent: Arc::new(Table::new(&SENT)),
             requests: Arc::new(Table::new(&REQUESTS)),
             request_seconds: Arc::new(Table::new(&REQUEST_SECONDS)),
+            limited: Arc::new(Table::new(&LIMITED)),
             sources: RwLock::new(vec![Arc::new(build), Arc::new(start)]),
             listeners: RwLock::default(),
             connections: std::array::from_fn(|_| Mutex::default()),
@@ -172,6 +191,12 @@ impl Metrics {
     /// Adds the count of reports that the ledger had no room for.
     pub fn watch_ledger(&self, dropped: impl Fn() -> u64 + Send + Sync + 'static) {
         let source = Source { instrument: &LEDGER_DROPPED, read: Box::new(dropped) };
+        self.sources.write().unwrap_or_else(PoisonError::into_inner).push(Arc::new(source));
+    }
+
+    /// Adds the count of scheduled backups that failed.
+    pub fn watch_backups(&self, failed: impl Fn() -> u64 + Send + Sync + 'static) {
+        let source = Source { instrument: &FAILED_BACKUPS, read: Box::new(failed) };
         self.sources.write().unwrap_or_else(PoisonError::into_inner).push(Arc::new(source));
     }
 
@@ -208,6 +233,7 @@ impl Metrics {
             self.sent.clone(),
             self.requests.clone(),
             self.request_seconds.clone(),
+            self.limited.clone(),
         ];
         all.extend(self.sources.read().unwrap_or_else(PoisonError::into_inner).iter().cloned());
         all

@@ -8,8 +8,8 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -30,7 +30,13 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
 use crate::limits;
-use crate::server::{Activity, Clock};
+use crate::metrics::{Metrics, Tally};
+use crate::peer::Peer;
+use crate::places::{Number, Of, Places};
+use crate::server::{Activity, Clock, discard};
+
+/// What metrics call the listener.
+const LISTENER: &str = "revocation";
 
 /// A listener that is ready to run.
 pub struct PlainServer {
@@ -40,20 +46,44 @@ pub struct PlainServer {
     signing: Semaphore,
     /// Questions that wait for that.
     waiting: AtomicUsize,
+    /// Requests that may wait for a store over the network.
+    reads: Semaphore,
+    /// Connections at a time.
+    connections: Number,
+    /// Where it is counted what limits have ended.
+    tally: Tally,
 }
 
 impl PlainServer {
     /// Serves what `service` has for everybody.
     pub fn new(service: Arc<Service>, clock: Clock) -> Self {
         let signing = Semaphore::new(limits::MAX_SIGNING);
-        Self { service, clock, signing, waiting: AtomicUsize::new(0) }
+        let reads = Semaphore::new(limits::MAX_PLAIN_READS);
+        let connections =
+            Number::of(limits::MAX_PLAIN_CONNECTIONS, Some(limits::MAX_PLAIN_BY_PEER));
+        let (waiting, tally) = (AtomicUsize::new(0), Tally::default());
+        Self { service, clock, signing, waiting, reads, connections, tally }
+    }
+
+    /// Lets one peer (an IPv4 address, or the first 64 bits of an IPv6 address) have so many of the connections.
+    #[must_use]
+    pub fn with_connections_by_peer(mut self, by_peer: usize) -> Self {
+        self.connections = Number::of(limits::MAX_PLAIN_CONNECTIONS, Some(by_peer));
+        self
+    }
+
+    /// Counts there what limits have ended.
+    #[must_use]
+    pub fn counting(mut self, metrics: Option<Arc<Metrics>>) -> Self {
+        self.tally = Tally::new(metrics, LISTENER);
+        self
     }
 
     /// Serves until `stop` is ready, then lets open requests finish, for [`limits::GRACE`] at most.
     pub async fn run(self: Arc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
         let graceful = GracefulShutdown::new();
         let (stopping, stopped) = tokio::sync::watch::channel(false);
-        let mut open = Open::new(limits::MAX_PLAIN_CONNECTIONS);
+        let places = Places::new(Of::Connections, self.connections, self.tally.clone());
         tokio::pin!(stop);
         loop {
             let accepted = tokio::select! {
@@ -65,21 +95,22 @@ impl PlainServer {
                 Err(error) => {
                     // Out of file descriptors, or the client went away: neither may end the server.
                     tracing::warn!(%error, "a connection could not be accepted");
-                    open.close_idle();
+                    places.make_room();
                     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                     continue;
                 }
             };
             let activity = Arc::new(Activity::new());
+            let of = Some(Peer::of(peer.ip()));
             // All are busy: this one is not served.
-            let Some(closed) = open.begin(&activity) else { continue };
+            let Ok(mut place) = places.enter(of, &activity) else { continue };
             let (server, watcher) = (self.clone(), graceful.watcher());
             let mut stopped = stopped.clone();
             tokio::spawn(async move {
                 tokio::select! {
                     () = server.connection(stream, peer, watcher, activity) => {}
                     // Idle for longest when there were too many.
-                    _ = closed => {}
+                    () = place.evicted() => {}
                     // After the grace period what is left is cut off.
                     _ = stopped.wait_for(|stopped| *stopped) => {}
                 }
@@ -102,7 +133,7 @@ impl PlainServer {
         let service = service_fn(move |request| {
             let (server, activity) = (self.clone(), busy.clone());
             async move {
-                let answer = server.answer(request, &activity).await;
+                let answer = server.answer(request, peer, &activity).await;
                 Ok::<_, Infallible>(answer.map(|bytes| Sent { bytes, activity }))
             }
         });
@@ -128,6 +159,7 @@ impl PlainServer {
     async fn answer(
         &self,
         request: http::Request<Incoming>,
+        peer: SocketAddr,
         activity: &Arc<Activity>,
     ) -> Response<Bytes> {
         let (head, body) = request.into_parts();
@@ -138,23 +170,25 @@ impl PlainServer {
             headers: &head.headers,
             body: &[],
             now_ms: (self.clock)(),
+            peer: peer.ip(),
         };
-        let reads = matches!(head.method, Method::GET | Method::HEAD);
-        if reads && let Some(response) = self.service.plain_again(&request) {
-            return response;
-        }
         let body = if head.method == Method::POST {
             match read(&head.headers, body).await {
                 Ok(body) => body,
                 Err(()) => return too_large(),
             }
         } else {
+            discard(body).await;
             Bytes::new()
         };
+        let reads = matches!(head.method, Method::GET | Method::HEAD);
+        if reads && let Some(response) = self.service.plain_again(&request) {
+            return response;
+        }
         // Not before all of it is there: who sends slowly must not lock out who does not.
         let _busy = activity.begin();
         request.body = &body;
-        match self.aside(|| self.service.plain(&request)) {
+        match self.aside(|| self.service.plain(&request)).await {
             PlainStep::Respond(response) => response,
             PlainStep::Ask(question) => self.ask(&question, request.now_ms).await,
         }
@@ -163,7 +197,7 @@ impl PlainServer {
     /// Has an answer signed when it is this question's turn. Too many questions are told to come later: whoever
     /// asks what nobody has asked before must not keep the disk from who calls operations.
     async fn ask(&self, question: &Question, now_ms: i64) -> Response<Bytes> {
-        if let Some(response) = self.aside(|| self.service.recheck(question, now_ms)) {
+        if let Some(response) = self.aside(|| self.service.recheck(question, now_ms)).await {
             return response;
         }
         let Some(_waiting) = Waiting::begin(&self.waiting) else { return busy() };
@@ -172,11 +206,11 @@ impl PlainServer {
         };
         let now_ms = (self.clock)();
         // Others may have had it signed meanwhile.
-        if let Some(response) = self.aside(|| self.service.recheck(question, now_ms)) {
+        if let Some(response) = self.aside(|| self.service.recheck(question, now_ms)).await {
             return response;
         }
         for _ in 0..MAX_ATTEMPTS {
-            match self.aside(|| self.service.sign(question, now_ms)) {
+            match self.aside(|| self.service.sign(question, now_ms)).await {
                 Signing::Respond(response) => return response,
                 Signing::Again => {}
                 Signing::Commit(mut signed) => {
@@ -201,9 +235,14 @@ impl PlainServer {
     }
 
     /// Does what reads a store over the network, so that the other requests of this thread can move elsewhere
-    /// meanwhile.
-    fn aside<T>(&self, work: impl FnOnce() -> T) -> T {
-        if self.service.store().is_remote() { tokio::task::block_in_place(work) } else { work() }
+    /// meanwhile. Only so many of them hold a thread.
+    async fn aside<T>(&self, work: impl FnOnce() -> T) -> T {
+        if self.service.store().is_remote() {
+            let _turn = self.reads.acquire().await;
+            tokio::task::block_in_place(work)
+        } else {
+            work()
+        }
     }
 }
 
@@ -239,44 +278,6 @@ impl Body for Sent {
     }
 }
 
-/// The connections that are open. When there are too many, the one that has been idle for longest is closed: who
-/// sends nothing must not lock out who does.
-pub(crate) struct Open {
-    most: usize,
-    all: Vec<(Weak<Activity>, oneshot::Sender<()>)>,
-}
-
-impl Open {
-    /// None yet, and so many at most.
-    pub(crate) fn new(most: usize) -> Self {
-        Self { most, all: Vec::new() }
-    }
-
-    /// Adds one. What it gives tells that it must close; there is none if all others are busy.
-    pub(crate) fn begin(&mut self, activity: &Arc<Activity>) -> Option<oneshot::Receiver<()>> {
-        if self.all.len() >= self.most {
-            // Those whose other end is gone are through.
-            self.all.retain(|(_, close)| !close.is_closed());
-        }
-        if self.all.len() >= self.most && !self.close_idle() {
-            return None;
-        }
-        let (close, closed) = oneshot::channel();
-        self.all.push((Arc::downgrade(activity), close));
-        Some(closed)
-    }
-
-    /// Closes the one that has been idle for longest, if one is.
-    pub(crate) fn close_idle(&mut self) -> bool {
-        let idle_since = |entry: &(Weak<Activity>, _)| entry.0.upgrade()?.idle_since();
-        let idle = self.all.iter().enumerate();
-        let idle = idle.filter_map(|(place, entry)| Some((idle_since(entry)?, place))).min();
-        let Some((_, place)) = idle else { return false };
-        let _ = self.all.swap_remove(place).1.send(());
-        true
-    }
-}
-
 /// A question that waits.
 struct Waiting<'a>(&'a AtomicUsize);
 
@@ -294,15 +295,20 @@ impl Drop for Waiting<'_> {
     }
 }
 
-async fn read(headers: &http::HeaderMap, body: Incoming) -> Result<Bytes, ()> {
+async fn read(headers: &http::HeaderMap, mut body: Incoming) -> Result<Bytes, ()> {
     let announced =
         headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     if announced.is_some_and(|len| len > limits::MAX_PLAIN_BODY) {
+        discard(body).await;
         return Err(());
     }
-    let reading = Limited::new(body, limits::MAX_PLAIN_BODY).collect();
+    let reading = Limited::new(&mut body, limits::MAX_PLAIN_BODY).collect();
     match timeout(limits::PLAIN_IDLE, reading).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(_)) | Err(_) => Err(()),
+        Ok(Err(_)) => {
+            discard(body).await;
+            Err(())
+        }
+        Err(_) => Err(()),
     }
 }

@@ -19,10 +19,10 @@ use std::time::Duration;
 
 use s2n_quic::provider::io::tokio::Builder as Socket;
 use s2n_quic::provider::limits::Limits;
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::door::Door;
 use crate::observed::Counts;
+use crate::places::Place;
 use crate::watch::Watch;
 use crate::{Negotiated, limits};
 use load::{Closing, Counting, Load, Strangers, Tokens};
@@ -38,8 +38,11 @@ pub struct Settings {
     pub retry_above: usize,
     /// Handshakes at a time; further clients are not answered.
     pub max_handshakes: usize,
-    /// Connections at a time that have done theirs; further ones are refused.
+    /// Connections at a time that have done theirs; for a further one, one on which nothing goes on is closed.
     pub max_connections: usize,
+    /// How many of them one peer may have: an IPv4 address, or the first 64 bits of an IPv6 address. It has the same part
+    /// of the handshakes.
+    pub connections_by_peer: usize,
     /// Streams of both directions that a peer may have open.
     pub streams: u64,
     /// How long nothing may come.
@@ -52,6 +55,7 @@ impl Default for Settings {
             retry_above: limits::RETRY_ABOVE,
             max_handshakes: limits::MAX_HANDSHAKES,
             max_connections: limits::MAX_CONNECTIONS,
+            connections_by_peer: limits::MAX_CONNECTIONS / limits::PEER_SHARE,
             streams: limits::MAX_STREAMS.into(),
             idle: limits::REQUEST_HEAD,
         }
@@ -75,7 +79,7 @@ pub struct Accepted {
     /// Reports the connection's end when dropped.
     pub watch: Watch,
     /// Its place among the connections.
-    pub place: OwnedSemaphorePermit,
+    pub place: Place,
 }
 
 impl Listener {
@@ -83,7 +87,7 @@ impl Listener {
     pub fn start(door: Arc<Door>, socket: UdpSocket, settings: Settings) -> io::Result<Self> {
         let address = socket.local_addr()?;
         socket.set_nonblocking(true)?;
-        let load = Arc::new(Load::new(&settings));
+        let load = Arc::new(Load::new(&settings, door.tally()));
         let socket = Socket::default()
             .with_rx_socket(socket)?
             // A burst of first packets waits here; the kernel may allow less.
@@ -96,7 +100,7 @@ impl Listener {
             .map_err(io::Error::other)?
             .with_limits(stream_limits(&settings).map_err(io::Error::other)?)
             .map_err(io::Error::other)?
-            .with_endpoint_limits(Strangers::new(&settings))
+            .with_endpoint_limits(Strangers::new(&settings, load.clone()))
             .map_err(io::Error::other)?
             .with_address_token(Tokens::new(load))
             .map_err(io::Error::other)?

@@ -3,15 +3,14 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use http::header::{ALT_SVC, CONTENT_LENGTH, CONTENT_TYPE, HOST};
 use http::{HeaderValue, Method, StatusCode};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Body;
+use http_body_util::Full;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -22,12 +21,18 @@ use outlast_api::service::{MAX_ATTEMPTS, Prepared, Request, Response, Route, Ser
 use outlast_domain::ids;
 use outlast_store::StoreError;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
-use crate::accept::Handshakes;
+pub(crate) use crate::activity::{Activity, Busy};
+use crate::bodies::Bodies;
+pub(crate) use crate::bodies::{Content, Unread, discard};
+use crate::cancelled::Cancelled;
 use crate::door::{Accepted, Door};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Tally};
+use crate::peer::Peer;
+use crate::places::{Number, Of, Place, Places};
+use crate::readiness::Readiness;
 use crate::watch::Watch;
 use crate::{Negotiated, limits};
 
@@ -51,8 +56,14 @@ pub struct Server {
     pub door: Arc<Door>,
     /// What time it is.
     pub clock: Clock,
-    /// Memory for bodies, in KiB.
-    bodies: Semaphore,
+    /// What was found of its readiness.
+    pub(crate) readiness: Readiness,
+    /// Requests that may wait for a store over the network.
+    reads: Semaphore,
+    /// Memory for bodies.
+    bodies: Bodies,
+    /// Connections at a time.
+    connections: Number,
     /// Where HTTP/3 is, in the words of `Alt-Svc`.
     http3: Option<HeaderValue>,
     /// It is not there any more.
@@ -68,90 +79,66 @@ struct Asked {
     operation: Option<&'static str>,
 }
 
-/// What requests carry, over any version of HTTP.
-pub(crate) trait Content:
-    Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Unpin + Send
-{
-}
-
-impl<B> Content for B
-where
-    B: Body<Data = Bytes> + Unpin + Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-}
-
 /// A connection, over TCP or QUIC.
 pub(crate) struct Connection {
     pub(crate) server: Arc<Server>,
     activity: Arc<Activity>,
     pub(crate) tls: TlsDetails,
     pub(crate) peer: String,
+    /// Whose limits it counts for.
+    pub(crate) of: Peer,
     /// Reports the end of the connection when dropped.
     pub(crate) watch: Watch,
-}
-
-/// Requests that are open on a connection, and when the last one ended.
-pub(crate) struct Activity {
-    open: AtomicUsize,
-    last: Mutex<Instant>,
-}
-
-impl Activity {
-    pub(crate) fn new() -> Self {
-        Self { open: AtomicUsize::new(0), last: Mutex::new(Instant::now()) }
-    }
-
-    pub(crate) fn begin(self: &Arc<Self>) -> Busy {
-        self.open.fetch_add(1, Ordering::Relaxed);
-        Busy(self.clone())
-    }
-
-    /// Something went on without a request being open.
-    pub(crate) fn touch(&self) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-    }
-
-    /// Since when there has been no request; `None` if there is one.
-    pub(crate) fn idle_since(&self) -> Option<Instant> {
-        let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        (self.open.load(Ordering::Relaxed) == 0).then_some(last)
-    }
-
-    /// Ends when there was no request for as long as a connection may idle.
-    pub(crate) async fn idle(&self, limit: Duration) {
-        loop {
-            tokio::time::sleep(limit / 4).await;
-            if self.idle_since().is_some_and(|since| since.elapsed() > limit) {
-                return;
-            }
-        }
-    }
-}
-
-/// An open request.
-pub(crate) struct Busy(Arc<Activity>);
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.0.touch();
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl Server {
     /// A server.
     pub fn new(service: Arc<Service>, door: Arc<Door>, clock: Clock) -> Self {
-        let bodies = Semaphore::new(limits::BODY_BUDGET_KIB as usize);
+        let connections = Number::of(limits::MAX_CONNECTIONS, None);
+        let bodies = Bodies::new(connections, Tally::default());
         let has_lost_http3 = AtomicBool::new(false);
-        Self { service, door, clock, bodies, http3: None, has_lost_http3, metrics: None }
+        let reads = Semaphore::new(limits::MAX_READS);
+        let readiness = Readiness::default();
+        let (http3, metrics) = (None, None);
+        Self {
+            service,
+            door,
+            clock,
+            readiness,
+            reads,
+            bodies,
+            connections,
+            http3,
+            has_lost_http3,
+            metrics,
+        }
+    }
+
+    /// Lets one peer (an IPv4 address, or the first 64 bits of an IPv6 address) have so many of the connections over TCP,
+    /// and the same part of the memory for bodies.
+    #[must_use]
+    pub fn with_connections_by_peer(self, by_peer: usize) -> Self {
+        self.with_connections(limits::MAX_CONNECTIONS, by_peer)
+    }
+
+    /// The same, with another number of connections in all.
+    #[must_use]
+    pub fn with_connections(mut self, all: usize, by_peer: usize) -> Self {
+        self.connections = Number::of(all, Some(by_peer));
+        self.bodies = Bodies::new(self.connections, self.tally());
+        self
     }
 
     /// Counts requests there.
     #[must_use]
     pub fn counting(mut self, metrics: Option<Arc<Metrics>>) -> Self {
         self.metrics = metrics;
+        self.bodies = Bodies::new(self.connections, self.tally());
         self
+    }
+
+    fn tally(&self) -> Tally {
+        Tally::new(self.metrics.clone(), self.door.listener())
     }
 
     /// Says in each answer over TCP that HTTP/3 is at this port of the same host (RFC 7838).
@@ -172,17 +159,19 @@ impl Server {
         self.http3.clone().map(|http3| if lost { HeaderValue::from_static("clear") } else { http3 })
     }
 
-    /// Memory for bodies, in KiB: one for all of them.
-    pub(crate) fn bodies(&self) -> &Semaphore {
+    /// Memory for bodies: one for all of them.
+    pub(crate) fn bodies(&self) -> &Bodies {
         &self.bodies
     }
 
     /// Serves until `stop` is ready, then lets open requests finish, for [`limits::GRACE`] at most.
     pub async fn run(self: Arc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
-        let slots = Arc::new(Semaphore::new(limits::MAX_CONNECTIONS));
+        let _watching = self.watch_readiness();
+        let places = Places::new(Of::Connections, self.connections, self.tally());
+        let number = Number::of_handshakes(limits::MAX_HANDSHAKES, self.connections);
+        let handshakes = Places::new(Of::Handshakes, number, self.tally());
         let graceful = GracefulShutdown::new();
         let (stopping, stopped) = tokio::sync::watch::channel(false);
-        let mut handshakes = Handshakes::default();
         tokio::pin!(stop);
         loop {
             let accepted = tokio::select! {
@@ -194,23 +183,32 @@ impl Server {
                 Err(error) => {
                     // Out of file descriptors, or the client went away: neither may end the server.
                     tracing::warn!(%error, "a connection could not be accepted");
-                    handshakes.close_oldest();
+                    handshakes.make_room();
+                    places.make_room();
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
                 }
             };
             let (server, watcher) = (self.clone(), graceful.watcher());
             let mut stopped = stopped.clone();
-            let (slots, closed) = (slots.clone(), handshakes.begin());
+            let of = Some(Peer::of(peer.ip()));
+            let activity = Arc::new(Activity::new());
+            // None makes use of the service yet, so that there is always one to make room.
+            let Ok(mut handshake) = handshakes.enter(of, &activity) else { continue };
+            let places = places.clone();
             tokio::spawn(async move {
                 let serve = async {
-                    let accepting = server.accept(stream, peer, slots);
                     let accepted = tokio::select! {
-                        accepted = accepting => accepted,
-                        _ = closed => None,
+                        accepted = server.accept(stream, peer) => accepted,
+                        () = handshake.evicted() => None,
                     };
-                    if let Some((accepted, _slot)) = accepted {
-                        server.connection(accepted, peer, watcher).await;
+                    drop(handshake);
+                    let Some(accepted) = accepted else { return };
+                    match places.enter(of, &activity) {
+                        Ok(place) => server.connection(accepted, peer, place, watcher).await,
+                        Err(limit) => {
+                            tracing::debug!(%peer, ?limit, "there was no place for a connection");
+                        }
                     }
                 };
                 tokio::select! {
@@ -225,25 +223,13 @@ impl Server {
         let _ = stopping.send(true);
     }
 
-    /// The TLS handshake, and a place among the connections.
-    async fn accept(
-        &self,
-        stream: TcpStream,
-        peer: SocketAddr,
-        slots: Arc<Semaphore>,
-    ) -> Option<(Accepted<TcpStream>, OwnedSemaphorePermit)> {
+    /// The TLS handshake.
+    async fn accept(&self, stream: TcpStream, peer: SocketAddr) -> Option<Accepted<TcpStream>> {
         let _ = stream.set_nodelay(true);
-        let accepted = match self.door.accept(stream, Some(peer)).await {
-            Ok(accepted) => accepted,
+        match self.door.accept(stream, Some(peer)).await {
+            Ok(accepted) => Some(accepted),
             Err(error) => {
                 tracing::debug!(%peer, %error, "a handshake failed");
-                return None;
-            }
-        };
-        match timeout(limits::HANDSHAKE, slots.acquire_owned()).await {
-            Ok(slot) => Some((accepted, slot.ok()?)),
-            Err(_) => {
-                tracing::debug!(%peer, "there was no place for a connection");
                 None
             }
         }
@@ -253,17 +239,25 @@ impl Server {
         self: Arc<Self>,
         accepted: Accepted<TcpStream>,
         peer: SocketAddr,
+        mut place: Place,
         watcher: Watcher,
     ) {
         let Accepted { stream, negotiated, watch } = accepted;
         tracing::debug!(%peer, ?negotiated, "a connection was accepted");
         let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        let connection = Arc::new(Connection::new(self, &negotiated, peer, watch));
-        let activity = connection.activity.clone();
+        let activity = place.activity().clone();
+        let cancelled = Arc::new(Cancelled::new(self.tally()));
+        let connection =
+            Arc::new(Connection::new(self, &negotiated, peer, activity.clone(), watch));
+        let requests = cancelled.clone();
         let service = service_fn(move |request| {
-            let connection = connection.clone();
+            let (connection, request_is_open) = (connection.clone(), requests.begin());
             async move {
                 let mut answer = connection.answer(request).await;
+                // A body that is taken back with its stream ends so, too.
+                if answer.status() != StatusCode::REQUEST_TIMEOUT {
+                    request_is_open.answered();
+                }
                 if let Some(http3) = connection.server.where_http3_is() {
                     answer.headers_mut().insert(ALT_SVC, http3);
                 }
@@ -282,6 +276,9 @@ impl Server {
             .http2()
             .timer(TokioTimer::new())
             .keep_alive_interval(limits::REQUEST_HEAD)
+            .initial_connection_window_size(limits::HTTP2_WINDOW)
+            .initial_stream_window_size(limits::HTTP2_STREAM_WINDOW)
+            .max_pending_accept_reset_streams(limits::MAX_RESET_STREAMS)
             .max_header_list_size(u32::try_from(limits::MAX_HEAD).unwrap_or(u32::MAX))
             .max_concurrent_streams(limits::MAX_STREAMS);
         let serving = builder.serve_connection(TokioIo::new(stream), service).into_owned();
@@ -292,23 +289,12 @@ impl Server {
                 }
             }
             () = activity.idle(limits::REQUEST_HEAD) => tracing::debug!(%peer, "an idle connection was closed"),
+            () = place.evicted() => tracing::debug!(%peer, "a connection made room for another one"),
+            () = cancelled.too_many() => {
+                tracing::debug!(%peer, "a client took back too many requests");
+            }
         }
     }
-}
-
-/// Reads a body that is not wanted, within limits: a client that is still sending sees no answer.
-pub(crate) async fn discard(mut body: impl Content) {
-    let reading = async {
-        let mut left = limits::MAX_DISCARDED;
-        while let Some(Ok(frame)) = body.frame().await {
-            let read = frame.data_ref().map_or(0, Bytes::len);
-            left = match left.checked_sub(read) {
-                Some(left) => left,
-                None => break,
-            };
-        }
-    };
-    let _ = timeout(limits::DISCARD, reading).await;
 }
 
 fn http_answer(response: Response, request_id: &str) -> http::Response<Full<Bytes>> {
@@ -334,10 +320,11 @@ impl Connection {
         server: Arc<Server>,
         negotiated: &Negotiated,
         peer: SocketAddr,
+        activity: Arc<Activity>,
         watch: Watch,
     ) -> Self {
-        let (tls, peer) = (negotiated.tls_details(), peer.ip().to_string());
-        Self { server, activity: Arc::new(Activity::new()), tls, peer, watch }
+        let (of, tls) = (Peer::of(peer.ip()), negotiated.tls_details());
+        Self { server, activity, tls, peer: peer.ip().to_string(), of, watch }
     }
 
     /// What goes on on it.
@@ -349,7 +336,7 @@ impl Connection {
         &self,
         request: http::Request<impl Content>,
     ) -> http::Response<Full<Bytes>> {
-        let _busy = self.activity.begin();
+        let _open = self.activity.attend();
         let begun = Instant::now();
         let request_id = ids::uuid().unwrap_or_default();
         let mut asked = Asked::default();
@@ -376,15 +363,22 @@ impl Connection {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
         if head.method == Method::GET && matches!(path, "/healthz" | "/readyz") {
-            return self.health(path == "/readyz");
+            discard(body).await;
+            return self.health(path == "/readyz").await;
         }
         if head.method == Method::GET && path.starts_with(PREFIX) {
-            return self.log_resource(&head, request_id);
+            discard(body).await;
+            let _use = self.activity.begin();
+            return self.log_resource(&head, request_id).await;
         }
         let route = match Route::find(&head.method, path, &head.headers) {
             Ok(route) => route,
-            Err(response) => return response,
+            Err(response) => {
+                discard(body).await;
+                return response;
+            }
         };
+        self.activity.touch();
         asked.service = Some(route.names().0);
         let max = route.max_body();
         let announced = head
@@ -418,31 +412,28 @@ impl Connection {
         // Anybody can send a body; who would fill the memory with large ones must have an access key.
         let expected = announced.unwrap_or(max);
         if expected > limits::UNKNOWN_CALLER_BODY
-            && let Err(response) = self.aside(false, || service.admit(route, &request))
+            && let Err(response) = self.aside(false, || service.admit(route, &request)).await
         {
             discard(body).await;
             return response;
         }
-        let reading = async {
-            let share = u32::try_from(expected / 1024 + 1).unwrap_or(limits::BODY_BUDGET_KIB);
-            let share = self.server.bodies.acquire_many(share.min(limits::BODY_BUDGET_KIB)).await;
-            (Limited::new(body, max).collect().await, share)
+        let body = match self.server.bodies.read(self.of, body, max).await {
+            Ok(body) => body,
+            Err(Unread::TooLong) => return route.too_large(),
+            Err(Unread::Incomplete) => return route.incomplete(),
         };
-        let (body, _share) = match timeout(limits::REQUEST_BODY, reading).await {
-            Ok((Ok(collected), share)) => (collected.to_bytes(), share),
-            Ok((Err(error), _)) if error.is::<http_body_util::LengthLimitError>() => {
-                return route.too_large();
-            }
-            Ok((Err(_), _)) | Err(_) => return route.incomplete(),
-        };
-        request.body = &body;
-        let route = match route.resolve(&body) {
+        // Not before all of it is there: who sends slowly must not lock out who does not.
+        let _use = self.activity.begin();
+        let body = &body.bytes;
+        request.body = body;
+        let route = match route.resolve(body) {
             Ok(route) => route,
             Err(response) => return response,
         };
         asked.operation = Some(route.names().1);
         for _ in 0..MAX_ATTEMPTS {
-            let step = self.aside(route.is_slow(&body), || service.prepare(route, &request));
+            let slow = route.is_slow(body);
+            let step = self.aside(slow, || service.prepare(route, &request)).await;
             match step {
                 Step::Respond(response) => return response,
                 Step::Again => {}
@@ -469,7 +460,7 @@ impl Connection {
             }),
         );
         let outcome = receiver.await.unwrap_or_else(|_| {
-            Err(StoreError::Unavailable("the outcome of a commit was lost".into()))
+            Err(StoreError::Uncertain("nobody has said what became of it".into()))
         });
         match outcome {
             Ok(()) => Some(prepared.response),
@@ -479,9 +470,12 @@ impl Connection {
     }
 
     /// Does what may take long, or reads a store over the network, so that the other requests of this thread
-    /// can move elsewhere meanwhile.
-    pub(crate) fn aside<T>(&self, slow: bool, work: impl FnOnce() -> T) -> T {
-        if slow || self.server.service.store().is_remote() {
+    /// can move elsewhere meanwhile. Of those that read over the network only so many hold a thread.
+    pub(crate) async fn aside<T>(&self, slow: bool, work: impl FnOnce() -> T) -> T {
+        if self.server.service.store().is_remote() {
+            let _turn = self.server.reads.acquire().await;
+            tokio::task::block_in_place(work)
+        } else if slow {
             tokio::task::block_in_place(work)
         } else {
             work()
@@ -489,7 +483,7 @@ impl Connection {
     }
 
     /// A GET of the audit log, whose body counts for nothing.
-    fn log_resource(&self, head: &http::request::Parts, request_id: &str) -> Response {
+    async fn log_resource(&self, head: &http::request::Parts, request_id: &str) -> Response {
         let authority = head.uri.authority().map(http::uri::Authority::as_str);
         let host = head.headers.get(HOST).and_then(|value| value.to_str().ok()).or(authority);
         let request = Request {
@@ -504,26 +498,22 @@ impl Connection {
             now_ms: (self.server.clock)(),
             request_id,
         };
-        self.aside(true, || self.server.service.log_resource(&request))
+        self.aside(true, || self.server.service.log_resource(&request)).await
     }
 
-    /// Alive, or ready: the store can be read, and the audit trail is the one that was signed.
-    fn health(&self, look_at_store: bool) -> Response {
-        let store = self.server.service.store();
-        let problem = if !look_at_store {
-            None
-        } else if let Some(alarm) = self.server.service.audit_alarm() {
-            Some(format!("the audit trail was tampered with: {alarm}\n"))
-        } else {
-            let read = self.aside(false, || store.read("meta/ready"));
-            read.is_err().then(|| "the store cannot be read\n".to_owned())
+    /// Alive, or ready, with a line for each reason why not. Neither asks the store.
+    async fn health(&self, is_about_readiness: bool) -> Response {
+        let problems = match is_about_readiness {
+            true => self.server.problems().await,
+            false => Vec::new(),
         };
+        let lines: String = problems.iter().map(|problem| format!("{problem}\n")).collect();
         Response {
-            status: if problem.is_none() { 200 } else { 503 },
+            status: if problems.is_empty() { 200 } else { 503 },
             content_type: "text/plain",
             is_cbor: false,
             error: None,
-            body: problem.unwrap_or_else(|| "ok\n".to_owned()).into_bytes(),
+            body: if problems.is_empty() { b"ok\n".to_vec() } else { lines.into_bytes() },
         }
     }
 }

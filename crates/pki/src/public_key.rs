@@ -196,6 +196,15 @@ fn rsa_fault(key: &[u8]) -> Option<String> {
     None
 }
 
+/// Whether it is an EC key whose parameters are anything but the name of a curve: RFC 5480, section 2.1.1, forbids
+/// `specifiedCurve` and `implicitCurve`, with which a key can bring a generator of its own (CVE-2020-0601).
+pub(crate) fn has_explicit_curve(spki: &[u8]) -> bool {
+    parse(spki).is_ok_and(|parsed| {
+        parsed.algorithm.oid == const_oid::db::rfc5912::ID_EC_PUBLIC_KEY
+            && parsed.algorithm.parameters_oid().is_err()
+    })
+}
+
 /// Bits of the modulus of an RSA key in a DER `SubjectPublicKeyInfo`; `None` for other kinds.
 pub fn rsa_bits(spki: &[u8]) -> Option<usize> {
     let parsed = parse(spki).ok()?;

@@ -22,6 +22,12 @@ pub fn unix_time(time: &Time) -> i64 {
     i64::try_from(time.to_unix_duration().as_secs()).unwrap_or(i64::MAX)
 }
 
+/// Reverses [`rfc3339`], whatever the offset; `None` if the text is no time.
+pub fn from_rfc3339(text: &str) -> Option<i64> {
+    let form = &time::format_description::well_known::Rfc3339;
+    time::OffsetDateTime::parse(text, form).ok().map(time::OffsetDateTime::unix_timestamp)
+}
+
 /// `2026-11-21T02:00:00Z`.
 pub fn rfc3339(unix: i64) -> String {
     time::OffsetDateTime::from_unix_timestamp(unix)

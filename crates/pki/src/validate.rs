@@ -85,6 +85,9 @@ pub struct Options<'a> {
     pub inhibit_any_policy: bool,
     /// Revocation checks.
     pub revocation: Revocation,
+    /// Most CAs between the leaf and the trust anchor; no more than [`MAX_INTERMEDIATES`] count. OpenSSL counts
+    /// `-verify_depth` in the same way.
+    pub max_intermediates: usize,
 }
 
 impl Options<'_> {
@@ -100,6 +103,7 @@ impl Options<'_> {
             inhibit_policy_mapping: false,
             inhibit_any_policy: false,
             revocation: Revocation::Off,
+            max_intermediates: MAX_INTERMEDIATES,
         }
     }
 }
@@ -143,6 +147,8 @@ pub struct Validated<'a> {
     pub path: Vec<&'a Certificate>,
     /// The policies under which the path is valid (`user-constrained-policy-set`); anyPolicy for all.
     pub policies: Vec<ObjectIdentifier>,
+    /// With [`Revocation::IfPresent`], the certificates of the path whose status is not known, leaf first, and why.
+    pub undetermined: Vec<(&'a Certificate, String)>,
 }
 
 /// Why there is no valid path: the certificate that fails, and the rule that it breaks.
@@ -213,8 +219,8 @@ pub enum Rule {
     #[error("a path length constraint is exceeded")]
     PathLength,
     /// Longer than any path that is looked at.
-    #[error("it comes after {MAX_INTERMEDIATES} other CAs, and no longer path is looked at")]
-    TooLong,
+    #[error("it comes after {0} other CAs, and no longer path is looked at")]
+    TooLong(usize),
     /// RFC 5280, section 6.1.4 (n), and the leaf's.
     #[error("its key usage does not allow {0}")]
     KeyUsage(&'static str),

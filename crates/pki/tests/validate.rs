@@ -468,7 +468,7 @@ fn paths_have_a_longest_length() {
     assert_eq!(outcome.0, MAX_INTERMEDIATES + 2);
     let too_long = plan(SPEC, "leaf").issue(chain.last());
     let outcome = run(&too_long, &all, &[&root], &Options::at(NOW));
-    assert_eq!(rule(outcome), Rule::TooLong);
+    assert_eq!(rule(outcome), Rule::TooLong(MAX_INTERMEDIATES));
 }
 
 /// CAs that certify each other, without a root: the search ends, and says what is missing.

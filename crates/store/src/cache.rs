@@ -170,6 +170,10 @@ impl Store for CachedStore {
         self.inner.last_event()
     }
 
+    fn clock_ms(&self) -> Result<Option<i64>, StoreError> {
+        self.inner.clock_ms()
+    }
+
     fn is_remote(&self) -> bool {
         self.inner.is_remote()
     }

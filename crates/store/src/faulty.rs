@@ -1,6 +1,7 @@
-//! A store that fails on demand: shows in tests that nothing is answered which was not written.
+//! A store that fails on demand: shows in tests that nothing is answered which was not written. It also counts what is
+//! read.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::{Completion, Event, Item, Record, Store, StoreError, Transaction};
@@ -10,8 +11,12 @@ pub struct FaultyStore<S> {
     inner: S,
     fail_writes: AtomicBool,
     fail_reads: AtomicBool,
+    lose_outcomes: AtomicBool,
+    /// What a database's clock says; 0 if there is none.
+    clock_ms: AtomicI64,
     conflicts: AtomicU64,
     contested: Mutex<Option<String>>,
+    records_read: AtomicU64,
 }
 
 impl<S: Store> FaultyStore<S> {
@@ -21,8 +26,11 @@ impl<S: Store> FaultyStore<S> {
             inner,
             fail_writes: AtomicBool::new(false),
             fail_reads: AtomicBool::new(false),
+            lose_outcomes: AtomicBool::new(false),
+            clock_ms: AtomicI64::new(0),
             conflicts: AtomicU64::new(0),
             contested: Mutex::default(),
+            records_read: AtomicU64::new(0),
         }
     }
 
@@ -36,6 +44,16 @@ impl<S: Store> FaultyStore<S> {
         self.fail_reads.store(fail, Ordering::SeqCst);
     }
 
+    /// From now on every commit is carried out and its outcome lost, as by a connection that breaks (or no longer is).
+    pub fn lose_outcomes(&self, lose: bool) {
+        self.lose_outcomes.store(lose, Ordering::SeqCst);
+    }
+
+    /// From now on the store has a database's clock, which says this, in milliseconds since 1970.
+    pub fn set_clock(&self, now_ms: i64) {
+        self.clock_ms.store(now_ms, Ordering::SeqCst);
+    }
+
     /// The next `count` commits meet a conflict.
     pub fn conflict_next(&self, count: u64) {
         self.conflicts.store(count, Ordering::SeqCst);
@@ -44,6 +62,11 @@ impl<S: Store> FaultyStore<S> {
     /// From now on every commit that relies on the record under `key` meets a conflict (or none does).
     pub fn conflict_on(&self, key: Option<&str>) {
         *self.contested.lock().unwrap_or_else(PoisonError::into_inner) = key.map(str::to_owned);
+    }
+
+    /// Reads until now, and records that scans have given.
+    pub fn records_read(&self) -> u64 {
+        self.records_read.load(Ordering::SeqCst)
     }
 
     fn is_contested(&self, transaction: &Transaction) -> bool {
@@ -64,6 +87,7 @@ impl<S: Store> FaultyStore<S> {
 impl<S: Store> Store for FaultyStore<S> {
     fn read(&self, key: &str) -> Result<Option<Record>, StoreError> {
         self.readable()?;
+        self.records_read.fetch_add(1, Ordering::SeqCst);
         self.inner.read(key)
     }
 
@@ -74,7 +98,9 @@ impl<S: Store> Store for FaultyStore<S> {
         limit: usize,
     ) -> Result<Vec<(String, Record)>, StoreError> {
         self.readable()?;
-        self.inner.scan(prefix, after, limit)
+        let found = self.inner.scan(prefix, after, limit)?;
+        self.records_read.fetch_add(found.len() as u64, Ordering::SeqCst);
+        Ok(found)
     }
 
     fn commit(&self, transaction: Transaction, done: Completion) {
@@ -88,7 +114,16 @@ impl<S: Store> Store for FaultyStore<S> {
         if injected || self.is_contested(&transaction) {
             return done(Err(StoreError::Conflict));
         }
-        self.inner.commit(transaction, done);
+        let lost = self.lose_outcomes.load(Ordering::SeqCst);
+        self.inner.commit(
+            transaction,
+            Box::new(move |outcome| {
+                done(match outcome {
+                    Ok(()) if lost => Err(StoreError::Uncertain("injected".into())),
+                    outcome => outcome,
+                });
+            }),
+        );
     }
 
     fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
@@ -104,6 +139,12 @@ impl<S: Store> Store for FaultyStore<S> {
     fn last_event(&self) -> Result<u64, StoreError> {
         self.readable()?;
         self.inner.last_event()
+    }
+
+    fn clock_ms(&self) -> Result<Option<i64>, StoreError> {
+        self.readable()?;
+        let now_ms = self.clock_ms.load(Ordering::SeqCst);
+        if now_ms == 0 { self.inner.clock_ms() } else { Ok(Some(now_ms)) }
     }
 
     fn is_remote(&self) -> bool {

@@ -10,6 +10,7 @@
 pub mod cache;
 pub mod chain;
 pub mod faulty;
+pub mod limits;
 pub mod lock;
 pub mod memory;
 pub mod postgres;
@@ -104,6 +105,10 @@ pub enum StoreError {
     /// Reading or writing failed; nothing was written.
     #[error("the store cannot be read or written: {0}")]
     Unavailable(String),
+    /// A commit was sent and not answered: whether it was carried out is not certain. Whoever asked for it has to look
+    /// before trying again.
+    #[error("whether a commit was carried out is not certain: {0}")]
+    Uncertain(String),
     /// The database was written by a newer version of Outlast.
     #[error(
         "the store has schema version {found}, and this version of outlast knows up to {known}"
@@ -176,6 +181,12 @@ pub trait Store: Send + Sync {
     /// The sequence of the last event; 0 when there is none.
     fn last_event(&self) -> Result<u64, StoreError>;
 
+    /// What time it is on the machine of the database, in milliseconds since 1970; `None` if the store is kept by this
+    /// process, which has no clock of its own to hold another one against.
+    fn clock_ms(&self) -> Result<Option<i64>, StoreError> {
+        Ok(None)
+    }
+
     /// Whether a read may take a network round trip: callers on an async runtime step aside then.
     fn is_remote(&self) -> bool {
         false
@@ -210,7 +221,7 @@ pub trait Store: Send + Sync {
         );
         receiver
             .recv()
-            .unwrap_or_else(|_| Err(StoreError::Unavailable("the writer has stopped".into())))
+            .unwrap_or_else(|_| Err(StoreError::Uncertain("the writer has stopped".into())))
     }
 }
 

@@ -4,6 +4,7 @@
 //! works on any thread, inside a runtime or outside; it waits on a plain channel. A completion may read from
 //! the store, but must not wait for another commit.
 
+mod breaker;
 mod connection;
 mod copy;
 mod plan;
@@ -23,6 +24,7 @@ use tokio::sync::oneshot;
 use tokio_postgres::Row;
 
 use crate::{Completion, Event, Item, Record, Store, StoreError, Transaction, prefix_end};
+use breaker::Breaker;
 use connection::{failed, unavailable};
 use copy::{Restore, Snapshot};
 use pool::{Pool, Question};
@@ -38,6 +40,7 @@ pub struct PostgresStore {
     settings: Arc<Settings>,
     queue: Arc<Queue>,
     pool: Arc<Pool>,
+    breaker: Arc<Breaker>,
     writer: Worker,
     // Last: a completion that the writer calls at the end may read.
     reader: Reader,
@@ -75,19 +78,21 @@ impl PostgresStore {
             .map_err(|error| unavailable(&error.to_string()))?
             .map(|byte| format!("{byte:02x}"))
             .concat();
-        let reader = Reader::start()?;
+        let pool = Arc::new(Pool::new(&settings));
+        let breaker = Arc::new(Breaker::default());
+        let reader = Reader::start(breaker.clone().watch(pool.clone()))?;
         let prepared = settings.clone();
         reader.worker.wait(async move { schema::prepare(&prepared).await })?;
         let queue = Arc::new(Queue::default());
         let writer = Writer::new(settings.clone(), queue.clone(), id);
         let writer = Worker::start("store-writer", writer.run())?;
-        let pool = Arc::new(Pool::new(&settings));
-        Ok(Self { settings, queue, pool, writer, reader })
+        Ok(Self { settings, queue, pool, breaker, writer, reader })
     }
 
     fn ask(&self, question: Question) -> Result<Vec<Row>, StoreError> {
+        let reading = self.breaker.begin()?;
         let pool = self.pool.clone();
-        self.reader.worker.wait(async move { pool.ask(&question).await })
+        self.reader.worker.wait(async move { reading.wait(pool.ask(&question)).await })
     }
 }
 
@@ -163,6 +168,11 @@ impl Store for PostgresStore {
         writer::last_event_of(self.ask(Question::LastEvent)?.first())
     }
 
+    fn clock_ms(&self) -> Result<Option<i64>, StoreError> {
+        let rows = self.ask(Question::Clock)?;
+        rows.first().map(|row| row.try_get(0).map_err(|error| failed(&error))).transpose()
+    }
+
     fn is_remote(&self) -> bool {
         true
     }
@@ -232,10 +242,14 @@ fn event_of(row: &Row) -> Result<Event, StoreError> {
 }
 
 impl Reader {
-    fn start() -> Result<Self, StoreError> {
-        let (stop, stopped) = oneshot::channel();
+    /// Starts the thread; it ends when this is dropped, and `watching` with it.
+    fn start(watching: impl Future<Output = ()> + Send + 'static) -> Result<Self, StoreError> {
+        let (stop, stopped) = oneshot::channel::<()>();
         let worker = Worker::start("store-reader", async move {
-            let _ = stopped.await;
+            tokio::select! {
+                _ = stopped => {}
+                () = watching => {}
+            }
         })?;
         Ok(Self { stop: Some(stop), worker })
     }

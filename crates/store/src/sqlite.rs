@@ -355,7 +355,11 @@ fn apply(
                 .map_err(failed)?;
         }
     }
-    sql.commit().map_err(failed)?;
+    sql.commit().map_err(|error| match failed(error) {
+        // The log may hold it by now: a crash before the next commit would bring it back.
+        StoreError::Unavailable(what) => StoreError::Uncertain(what),
+        certain => certain,
+    })?;
     Ok(outcomes)
 }
 

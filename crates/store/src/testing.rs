@@ -136,6 +136,26 @@ impl Postgres {
         child.wait().unwrap();
     }
 
+    /// SIGSTOP to the postmaster and all its children: connections stay open, and nothing is answered.
+    pub fn freeze(&self) {
+        self.signal_all(Signal::STOP);
+    }
+
+    /// SIGCONT after [`Postgres::freeze`].
+    pub fn thaw(&self) {
+        self.signal_all(Signal::CONT);
+    }
+
+    fn signal_all(&self, signal: Signal) {
+        let postmaster = self.postmaster();
+        let Some(child) = postmaster.as_ref() else { return };
+        // The postmaster first: stopped, it makes no more children.
+        kill_process(Pid::from_child(child), signal).unwrap();
+        for pid in children(child.id()) {
+            let _ = kill_process(pid, signal);
+        }
+    }
+
     /// Ends the server in an orderly way; open connections are cut.
     pub fn stop(&self) {
         let mut postmaster = self.postmaster();

@@ -120,7 +120,7 @@ impl Seen {
     fn note(&self, id: String, outcome: &Result<(), StoreError>) {
         match outcome {
             Ok(()) => self.done.lock().unwrap().insert(id),
-            Err(StoreError::Unavailable(what)) if what.contains("not certain") => {
+            Err(StoreError::Uncertain(_)) => {
                 self.uncertain.fetch_add(1, Ordering::SeqCst);
                 true
             }

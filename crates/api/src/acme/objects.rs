@@ -37,7 +37,7 @@ pub struct AccountRequest {
     pub contact: Option<Vec<String>>,
     /// `deactivated`
     pub status: Option<String>,
-    /// Whether no account shall be made.
+    /// Asks for an account that there is, and makes none (RFC 8555, section 7.3.1).
     #[serde(default)]
     pub only_return_existing: bool,
     /// A JWS.

@@ -16,6 +16,7 @@ pub use revocation::{
 use std::collections::BTreeMap;
 
 use outlast_domain::ca::{self, Authority};
+use outlast_domain::settings::Settings;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -24,9 +25,6 @@ use crate::wire::{ApiError, Timestamp, validate};
 
 /// `CertificateAuthorityUsageMode`
 pub const USAGE_MODES: &[&str] = &["GENERAL_PURPOSE", "SHORT_LIVED_CERTIFICATE"];
-/// `KeyStorageSecurityStandard`: kept for display.
-pub const KEY_STORAGE: &[&str] =
-    &["FIPS_140_2_LEVEL_2_OR_HIGHER", "FIPS_140_2_LEVEL_3_OR_HIGHER", "CCPC_LEVEL_1_OR_HIGHER"];
 /// `ValidityPeriodType`
 pub const VALIDITY_TYPES: &[&str] = &["END_DATE", "ABSOLUTE", "DAYS", "MONTHS", "YEARS"];
 /// `CrlType`
@@ -152,12 +150,14 @@ pub struct CertificateAuthority {
     pub certificate_authority_configuration: Configuration,
     pub revocation_configuration: RevocationConfiguration,
     pub restorable_until: Option<Timestamp>,
-    pub key_storage_security_standard: String,
+    pub key_storage_security_standard: Option<String>,
     pub usage_mode: String,
 }
 
-impl From<&Authority> for CertificateAuthority {
-    fn from(authority: &Authority) -> Self {
+impl CertificateAuthority {
+    /// What is shown of an authority. The standard that it was made for is shown while the operator claims it.
+    pub fn new(authority: &Authority, settings: &Settings) -> Self {
+        let claimed = |name: &&str| settings.key_storage.is_some_and(|kept| kept.meets(name));
         let certificate = authority.certificate();
         Self {
             arn: authority.arn(),
@@ -180,7 +180,9 @@ impl From<&Authority> for CertificateAuthority {
             },
             revocation_configuration: authority.revocation().into(),
             restorable_until: authority.restorable_until_ms().map(Timestamp::from_ms),
-            key_storage_security_standard: authority.key_storage().to_owned(),
+            key_storage_security_standard: Some(authority.key_storage())
+                .filter(claimed)
+                .map(str::to_owned),
             usage_mode: authority.usage_mode().to_owned(),
         }
     }

@@ -1,6 +1,6 @@
 //! What the service does by itself: it erases, rotates and forgets what is due.
 
-use outlast_domain::work::{Sweep, Swept};
+use outlast_domain::work::{Done, Sweep, Swept};
 use outlast_domain::{Fault, acm, acme, ca, identity, ids, kms, limits};
 use outlast_store::StoreError;
 
@@ -13,6 +13,7 @@ static SWEEPS: &[(&ServiceRow, Sweep)] = &[
     (&KMS, kms::ERASE_EXPIRED),
     (&KMS, kms::ROTATE_DUE),
     (&KMS, kms::FORGET_EXPIRED),
+    (&KMS, kms::REFILE_GRANTS),
     (&STS, identity::session::FORGET_ENDED),
     (&ACM_PCA, ca::ERASE_EXPIRED),
     (&ACM_PCA, ca::FORGET_TOKENS),
@@ -46,18 +47,26 @@ impl Service {
     ///
     /// # Errors
     /// The first failure. Everything that can be done is done all the same, and the rest comes again at the
-    /// next round.
+    /// next round. [`Fault::Clock`] if the clock is known to be wrong: then nothing is swept.
     pub fn keep_house(&self, now_ms: i64) -> Result<(), Fault> {
         let mut round = Round::new(self, now_ms);
         if let Err(fault) = self.follow_events(now_ms) {
             tracing::warn!(%fault, "the newest audit events could not be read");
             round.failed = Some(fault);
         }
-        for (row, sweep) in SWEEPS {
-            round.sweep(row, sweep);
+        match self.may_sweep(now_ms) {
+            Ok(true) => {
+                for (row, sweep) in SWEEPS {
+                    round.sweep(row, sweep);
+                }
+                // What takes long comes last and holds up nothing else.
+                round.sweep_in_steps(&ACM, &acm::renew::RENEW_DUE, limits::RENEWALS_AT_ONCE);
+            }
+            Ok(false) => {}
+            Err(fault) => {
+                round.failed.get_or_insert(fault);
+            }
         }
-        // What takes long comes last and holds up nothing else.
-        round.sweep_in_steps(&ACM, &acm::renew::RENEW_DUE, limits::RENEWALS_AT_ONCE);
         round.outcome()
     }
 }
@@ -129,10 +138,13 @@ impl<'a> Round<'a> {
                 Ok(service_event(self.now_ms, &ids::event_id(self.now_ms)?, row.event_source, done))
             })
             .collect::<Result<_, Fault>>()?;
-        self.service.store.commit_and_wait(work.into_transaction(events))?;
+        let transaction = work.into_transaction(events);
+        let deleted = transaction.writes.iter().filter(|(_, value)| value.is_none()).count();
+        self.service.store.commit_and_wait(transaction)?;
         for material in &swept.erased {
             self.service.ring.forget(material);
         }
+        tell(row, places, &swept, deleted);
         Ok(())
     }
 
@@ -140,5 +152,21 @@ impl<'a> Round<'a> {
         let service = row.signing_name;
         tracing::warn!(service, place, %fault, "what is due was not done; it is tried again");
         self.failed.get_or_insert(fault);
+    }
+}
+
+/// Says in the log what a sweep has done: each thing that has its audit event, and how many records went without one.
+fn tell(row: &ServiceRow, places: &[String], swept: &Swept, deleted: usize) {
+    let service = row.signing_name;
+    for done in &swept.done {
+        let Done { scope, arn, event } = done;
+        let (account, region) = (scope.account.as_str(), scope.region.as_str());
+        tracing::info!(service, event, arn, account, region, "done because it was due");
+    }
+    if swept.done.is_empty() && deleted > 0 {
+        // The kind is what the keys of the records begin with.
+        let kind = places.first().map(String::as_str).unwrap_or_default();
+        let kind = kind.match_indices('/').nth(1).map_or(kind, |(end, _)| &kind[..end]);
+        tracing::info!(service, kind, deleted, "records were deleted because their time is over");
     }
 }

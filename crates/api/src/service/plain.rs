@@ -3,7 +3,9 @@
 //!
 //! OCSP: RFC 6960, appendix A, and the profile of RFC 5019, which says what caches on the way may keep.
 
+use std::cell::Cell;
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +18,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use outlast_domain::ca::crl::{self, Made};
-use outlast_domain::ca::{self, ocsp};
+use outlast_domain::ca::{self, Authority, ocsp};
 use outlast_domain::work::{Swept, Work};
 use outlast_domain::{Fault, ids, limits};
 use outlast_pki::ocsp::{Failure, RESPONSE_MEDIA_TYPE, Request};
@@ -27,7 +29,7 @@ use time::macros::format_description;
 
 use super::Service;
 use super::answers::{Answers, Bounded, Kept, key};
-use super::bucket::Bucket;
+use super::strangers::{Strangers, Window};
 use crate::audit::service_event;
 use crate::ops::ACM_PCA;
 
@@ -41,8 +43,8 @@ pub(super) struct State {
     validity_seconds: AtomicI64,
     /// The last of the CRLs with slow signatures that it was the turn of. Which comes next is fairness, no more.
     pub(super) last_slow: Mutex<String>,
-    /// What may be signed for questions that nobody has asked before.
-    signings: Mutex<Bucket>,
+    /// What is signed for questions that nobody has asked before.
+    pub(super) strangers: Strangers,
     /// Commits that may have changed answers: see [`super::watched`].
     pub(super) changes: Arc<AtomicU64>,
 }
@@ -54,7 +56,7 @@ impl Default for State {
             crls: Mutex::new(Bounded::new(limits::MAX_KEPT_CRLS_BYTES)),
             epochs: Mutex::default(),
             last_slow: Mutex::default(),
-            signings: Mutex::default(),
+            strangers: Strangers::default(),
             validity_seconds: AtomicI64::new(limits::OCSP_VALIDITY_SECONDS),
             changes: Arc::new(AtomicU64::new(1)),
         }
@@ -73,6 +75,8 @@ pub struct Plain<'a> {
     pub body: &'a [u8],
     /// Milliseconds since 1970.
     pub now_ms: i64,
+    /// Who asks.
+    pub peer: IpAddr,
 }
 
 /// What is to be done now.
@@ -86,6 +90,7 @@ pub enum PlainStep {
 /// A question that has no answer yet.
 pub struct Question {
     request: Request,
+    peer: IpAddr,
     key: Arc<[u8]>,
     /// The path of a GET that asked it.
     path: Option<Box<[u8]>>,
@@ -109,6 +114,10 @@ pub struct Signed {
     /// What must be durable first.
     pub transaction: Transaction,
     kept: Arc<Kept>,
+    /// Whether it is an answer that can be given again.
+    is_lasting: bool,
+    /// What the transaction announces.
+    announced: Option<Window>,
 }
 
 impl Service {
@@ -247,6 +256,7 @@ impl Service {
         }
         PlainStep::Ask(Question {
             request: asked,
+            peer: request.peer,
             key,
             path: path.map(|path| path.as_bytes().into()),
             admitted: AtomicBool::new(false),
@@ -294,34 +304,23 @@ impl Service {
 
     /// Signs the answer to a question. Reads the store.
     pub fn sign(&self, question: &Question, now_ms: i64) -> Signing {
-        let mut work = self.work(now_ms);
-        let mut swept = Swept::default();
-        let request = &question.request;
-        let admit = || {
-            question.admitted.load(Ordering::Relaxed) || {
-                let admitted = lock(&self.revocation.signings).take(now_ms);
-                question.admitted.store(admitted, Ordering::Relaxed);
-                admitted
-            }
-        };
-        let terms = ocsp::Terms { validity_seconds: self.ocsp_validity(), admit: &admit };
-        let outcome = ocsp::answer(&mut work, &self.ring, request, &terms, &mut swept)
-            .and_then(|answer| Ok((answer, self.events(now_ms, &swept)?)));
-        match outcome {
-            Ok((Ok(answer), events)) => {
-                let kept = Arc::new(Kept::new(request.ids.clone(), answer));
-                let transaction = work.into_transaction(events);
-                Signing::Commit(Box::new(Signed { transaction, kept }))
-            }
-            Ok((Err(Failure::TryLater), _)) if request.nonce.is_some() => {
+        let asked = &question.request;
+        let outcome = match self.try_sign(question, asked, now_ms) {
+            Ok(Err(Failure::TryLater)) if asked.nonce.is_some() => {
                 // RFC 9654, section 2.1: without a nonce is better than not at all. Who gave one decides.
-                Signing::Respond(self.kept(question, now_ms).map_or_else(busy, |kept| {
-                    let mut response = answered(&kept, None, now_ms);
-                    only_once(&mut response);
-                    response
-                }))
+                match self.kept(question, now_ms) {
+                    Some(kept) => return Signing::Respond(once(&kept, now_ms)),
+                    None => {
+                        let plain = Request { ids: asked.ids.clone(), nonce: None };
+                        self.try_sign(question, &plain, now_ms)
+                    }
+                }
             }
-            Ok((Err(failure), _)) => Signing::Respond(failed(failure)),
+            outcome => outcome,
+        };
+        match outcome {
+            Ok(Ok(signing)) => signing,
+            Ok(Err(failure)) => Signing::Respond(failed(failure)),
             Err(Fault::Store(StoreError::Conflict)) => Signing::Again,
             Err(fault) => {
                 tracing::error!(%fault, "an OCSP answer could not be signed");
@@ -330,20 +329,86 @@ impl Service {
         }
     }
 
+    fn try_sign(
+        &self,
+        question: &Question,
+        request: &Request,
+        now_ms: i64,
+    ) -> Result<Result<Signing, Failure>, Fault> {
+        let (mut work, mut swept) = (self.work(now_ms), Swept::default());
+        let strangers = &self.revocation.strangers;
+        let is_announced = Cell::new(false);
+        let admit = |authority: &Authority| {
+            if !question.admitted.load(Ordering::Relaxed) {
+                let admitted = strangers.admit(question.peer, now_ms);
+                question.admitted.store(admitted, Ordering::Relaxed);
+                if !admitted {
+                    return false;
+                }
+            }
+            // Counted before the key is used: what an announcement covers is never more than it says.
+            is_announced.set(strangers.count(&authority.arn(), question.peer, now_ms));
+            true
+        };
+        let terms = ocsp::Terms { validity_seconds: self.ocsp_validity(), admit: &admit };
+        let answer = match ocsp::answer(&mut work, &self.ring, request, &terms, &mut swept)? {
+            Ok(answer) => answer,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let is_lasting = request.nonce.is_none() && answer.is_lasting();
+        if is_announced.get() {
+            // The event is on disk. What was read must hold as for a commit, and after an alarm nothing is sent.
+            if let Some(reason) = self.trail.guard.refusal() {
+                return Err(StoreError::Unavailable(reason).into());
+            }
+            if !work.is_current()? {
+                return Err(StoreError::Conflict.into());
+            }
+            let kept = Arc::new(Kept::new(request.ids.clone(), answer));
+            return Ok(Ok(Signing::Respond(self.hand_out(question, kept, is_lasting, now_ms))));
+        }
+        let mut events = self.events(now_ms, &swept)?;
+        let mut announced = None;
+        if answer.is_once {
+            let (scope, arn) = answer.authority.clone();
+            let (window, event) = Window::announce(&scope, arn, question.peer, now_ms)?;
+            announced = Some(window);
+            events.push(event);
+        }
+        let kept = Arc::new(Kept::new(request.ids.clone(), answer));
+        let transaction = work.into_transaction(events);
+        let signed = Signed { transaction, kept, is_lasting, announced };
+        Ok(Ok(Signing::Commit(Box::new(signed))))
+    }
+
     /// The answer, now that it is durable that it was given.
     pub fn signed(&self, question: &Question, signed: &Signed, now_ms: i64) -> Response<Bytes> {
-        let kept = &signed.kept;
-        if question.request.nonce.is_some() || !is_lasting(kept) {
-            let mut response = answered(kept, None, now_ms);
-            only_once(&mut response);
-            return response;
+        if let Some(window) = &signed.announced {
+            self.revocation.strangers.open(window.clone());
+        }
+        self.hand_out(question, signed.kept.clone(), signed.is_lasting, now_ms)
+    }
+
+    fn hand_out(
+        &self,
+        question: &Question,
+        kept: Arc<Kept>,
+        is_lasting: bool,
+        now_ms: i64,
+    ) -> Response<Bytes> {
+        if !is_lasting {
+            return once(&kept, now_ms);
         }
         self.keep(kept.clone(), now_ms);
+        kept.used();
+        if question.request.nonce.is_some() {
+            // It has no nonce: the path of the question must not lead to it.
+            return once(&kept, now_ms);
+        }
         if let Some(path) = &question.path {
             self.revocation.answers.put_path(path, question.key.clone());
         }
-        kept.used();
-        answered(kept, question.if_none_match.as_ref(), now_ms)
+        answered(&kept, question.if_none_match.as_ref(), now_ms)
     }
 
     /// Carries a request out and waits for the commit.
@@ -440,10 +505,6 @@ pub fn too_large() -> Response<Bytes> {
     text(StatusCode::PAYLOAD_TOO_LARGE, "the request is too long\n")
 }
 
-fn is_lasting(kept: &Kept) -> bool {
-    !kept.statuses.contains(&outlast_pki::ocsp::Status::Unknown)
-}
-
 /// RFC 5019, section 6.2.
 fn answered(kept: &Kept, if_none_match: Option<&HeaderValue>, now_ms: i64) -> Response<Bytes> {
     let mut response = if matches_etag(if_none_match, &kept.etag) {
@@ -459,6 +520,13 @@ fn answered(kept: &Kept, if_none_match: Option<&HeaderValue>, now_ms: i64) -> Re
     let left = (kept.next_update - now_ms.div_euclid(1000)).max(0);
     let control = format!("max-age={left}, public, no-transform, must-revalidate");
     headers.insert(CACHE_CONTROL, header(control));
+    response
+}
+
+/// An answer to one question alone.
+fn once(kept: &Kept, now_ms: i64) -> Response<Bytes> {
+    let mut response = answered(kept, None, now_ms);
+    only_once(&mut response);
     response
 }
 

@@ -8,7 +8,7 @@ use outlast_domain::{Fault, ids};
 use outlast_store::StoreError;
 use outlast_tlog::tile::Resource;
 
-use super::{Request, Response, Service, conditions, header_text};
+use super::{MAX_ATTEMPTS, Request, Response, Service, conditions, header_text};
 use crate::audit::{Event, Notes};
 use crate::wire::ApiError;
 use crate::wire::sigv4::Claim;
@@ -47,7 +47,12 @@ impl Service {
                 let found = serve::tile(&mut self.work(request.now_ms), id);
                 found.map_err(ApiError::from).map(|found| found.map(octets))
             }
-            Ok(Resource::Entries(id)) => self.published_entries(&published, request, id),
+            Ok(Resource::Entries(id)) => (0..MAX_ATTEMPTS)
+                .find_map(|_| self.published_entries(&published, request, id).transpose())
+                .unwrap_or_else(|| {
+                    let text = "The request was made while the records behind it changed.";
+                    Err(ApiError { status: 503, ..ApiError::new("ServiceUnavailable", text) })
+                }),
             Err(_) => Ok(None),
         };
         match answer {
@@ -69,12 +74,14 @@ impl Service {
         Ok(Some(text(200, &head.to_string())))
     }
 
+    /// The entries of a tile, if there is one, and an event that says who read them. Absent when what was read for it has
+    /// changed meanwhile, as it does when a head is signed: it is to be done again then.
     fn published_entries(
         &self,
         published: &Published,
         request: &Request<'_>,
         id: outlast_tlog::tile::TileId,
-    ) -> Result<Option<Response>, ApiError> {
+    ) -> Result<Option<Option<Response>>, ApiError> {
         let mut work = self.work(request.now_ms);
         let key = LogKey::read(&mut work)?;
         let claim = Claim::parse(&request.parts(), work.now())?;
@@ -142,11 +149,8 @@ impl Service {
         }
         .to_json();
         match self.store.commit_and_wait(work.into_refusal(vec![event])) {
-            Ok(()) => outcome.map(|found| found.map(octets)),
-            Err(StoreError::Conflict) => {
-                let text = "The request was made while the records behind it changed.";
-                Err(ApiError { status: 503, ..ApiError::new("ServiceUnavailable", text) })
-            }
+            Ok(()) => outcome.map(|found| Some(found.map(octets))),
+            Err(StoreError::Conflict) => Ok(None),
             Err(error) => Err(Fault::from(error).into()),
         }
     }

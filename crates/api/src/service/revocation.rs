@@ -28,11 +28,16 @@ const ATTEMPTS: u32 = 3;
 
 impl Service {
     /// Makes the CRLs and responders that are due, and renews answers that are asked for again and again. Cheap when
-    /// there is nothing.
+    /// there is nothing. While the clock is wrong, nothing is made: a CRL by a clock that is ahead leaves out what has
+    /// not yet expired.
     ///
     /// # Errors
     /// The first failure. What can be done is done all the same, and the rest comes again at the next round.
     pub fn keep_revocation(&self, now_ms: i64) -> Result<(), Fault> {
+        if self.may_sweep(now_ms).is_err() {
+            // It is in the log already, and this comes again within seconds.
+            return self.look_at_epochs(now_ms);
+        }
         let mut round = Round::new(self, now_ms);
         round.sweep(&ACM_PCA, &crl::MARK_DUE);
         for outcome in
@@ -43,6 +48,9 @@ impl Service {
             }
         }
         self.renew_answers(now_ms);
+        if let Err(fault) = self.sum_up_strangers(now_ms, false) {
+            round.failed(&ACM_PCA, "revocation", fault);
+        }
         round.outcome()
     }
 
@@ -182,8 +190,8 @@ impl Service {
 
     fn renew_together(&self, due: &[Arc<Kept>], now_ms: i64) -> Result<(), Fault> {
         let mut renewed = Vec::with_capacity(due.len());
-        // What is kept is bounded, and so is what is renewed of it.
-        let terms = ocsp::Terms { validity_seconds: self.ocsp_validity(), admit: &|| true };
+        // Answers about several certificates are signed when they are asked for.
+        let terms = ocsp::Terms { validity_seconds: self.ocsp_validity(), admit: &|_| false };
         let mut work = self.work(now_ms);
         let mut swept = Swept::default();
         for kept in due {

@@ -39,14 +39,21 @@ impl Service {
     /// Signs the head of the log if that is due; with `at_end` also if only little has come.
     ///
     /// # Errors
-    /// [`Fault::Audit`] if somebody has changed the log: the alarm is raised then.
+    /// [`Fault::Audit`] if somebody has changed the log: the alarm is raised then. After any other but that of the store
+    /// calls are refused until a head can be signed.
     pub fn sign_log(&self, now_ms: i64, at_end: bool) -> Result<(), Fault> {
         loop {
             let mut work = self.work(now_ms);
             let step = match audit::log::advance(&mut work, &self.trail.guard, at_end) {
                 Ok(step) => step,
                 Err(fault) => {
-                    self.note_alarm(&fault);
+                    match &fault {
+                        Fault::Audit(reason) => self.raise_alarm(reason),
+                        // Then no event can be committed either.
+                        Fault::Store(_) => {}
+                        // The root key was rotated elsewhere, say, or somebody has changed its record.
+                        other => self.trail.guard.suspend(&other.to_string()),
+                    }
                     return Err(fault);
                 }
             };

@@ -61,10 +61,9 @@ impl Store for Watched {
             return self.inner.commit(transaction, done);
         }
         if !transaction.events.is_empty()
-            && let Some(reason) = self.watches.guard.alarm()
+            && let Some(reason) = self.watches.guard.refusal()
         {
-            let text = format!("the audit trail was tampered with: {reason}");
-            return done(Err(StoreError::Unavailable(text)));
+            return done(Err(StoreError::Unavailable(reason)));
         }
         self.watches.guard.begin(&transaction.events);
         let leaves: Vec<_> = transaction.events.iter().map(|event| *event.leaf()).collect();
@@ -95,6 +94,10 @@ impl Store for Watched {
 
     fn last_event(&self) -> Result<u64, StoreError> {
         self.inner.last_event()
+    }
+
+    fn clock_ms(&self) -> Result<Option<i64>, StoreError> {
+        self.inner.clock_ms()
     }
 
     fn is_remote(&self) -> bool {

@@ -49,9 +49,13 @@ impl ApiError {
             Fault::Store(StoreError::Full) => {
                 "The request failed because the service's disk is full. Nothing was changed."
             }
+            Fault::Store(StoreError::Uncertain(_)) => {
+                "The request failed because the store did not answer when it was told to commit. Whether \
+                 it took effect is not certain; look before you try again."
+            }
             Fault::Store(StoreError::Unavailable(_)) => {
-                "The request failed because the store cannot be read or written. Whether it took \
-                 effect is not certain; look before you try again."
+                "The request failed because the store cannot be read or written. Nothing was changed; \
+                 try again."
             }
             _ => "The request failed because of an internal error. Nothing was changed; try again.",
         };

@@ -62,6 +62,11 @@ impl Store for Shared {
     fn last_event(&self) -> Result<u64, StoreError> {
         self.0.last_event()
     }
+
+    fn clock_ms(&self) -> Result<Option<i64>, StoreError> {
+        self.0.clock_ms()
+    }
+
     fn snapshot(
         &self,
         out: &mut dyn FnMut(outlast_store::Item) -> Result<(), StoreError>,

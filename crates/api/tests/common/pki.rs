@@ -135,6 +135,7 @@ fn settings(url: &str) -> Settings {
         revocation_url: Some(url.into()),
         service_url: "https://localhost:8443".into(),
         service_url_is_given: true,
+        ..Settings::default()
     }
 }
 
@@ -332,8 +333,19 @@ pub fn plain(
     headers: &HeaderMap,
     body: &[u8],
 ) -> Response<bytes::Bytes> {
+    plain_from(fixture, [192, 0, 2, 1].into(), (method, path), headers, body)
+}
+
+/// The same by somebody else.
+pub fn plain_from(
+    fixture: &Fixture,
+    peer: std::net::IpAddr,
+    (method, path): (&Method, &str),
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Response<bytes::Bytes> {
     let now_ms = fixture.now.get() * 1000;
-    fixture.service.call_plain(&Plain { method, path, headers, body, now_ms })
+    fixture.service.call_plain(&Plain { method, path, headers, body, now_ms, peer })
 }
 
 pub fn post(fixture: &Fixture, request: &Request) -> Result<Ocsp, OcspError> {
@@ -341,6 +353,17 @@ pub fn post(fixture: &Fixture, request: &Request) -> Result<Ocsp, OcspError> {
     let response = plain(fixture, &Method::POST, "/ocsp", &HeaderMap::new(), &der);
     assert_eq!(response.status(), 200);
     assert_eq!(response.headers()["content-type"], "application/ocsp-response");
+    Ocsp::parse(response.body())
+}
+
+/// The same by somebody else.
+pub fn post_from(
+    fixture: &Fixture,
+    peer: std::net::IpAddr,
+    request: &Request,
+) -> Result<Ocsp, OcspError> {
+    let der = request.to_der().unwrap();
+    let response = plain_from(fixture, peer, (&Method::POST, "/ocsp"), &HeaderMap::new(), &der);
     Ocsp::parse(response.body())
 }
 

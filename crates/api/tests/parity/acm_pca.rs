@@ -7,6 +7,7 @@ use outlast_api::wire::fields::fields_of;
 use outlast_crypto::keys::KEY_SPECS;
 use outlast_crypto::signatures::SIGNATURES;
 use outlast_domain::ca;
+use outlast_domain::settings::KEY_STORAGE;
 use outlast_pki::extensions::{ACCESS_METHODS, PURPOSES};
 
 use super::{Part, set};
@@ -95,7 +96,7 @@ pub(super) static PART: Part = Part {
             ("ExtendedKeyUsageType", set(PURPOSES.iter().map(|row| row.name))),
             ("FailureReason", set([])),
             ("KeyAlgorithm", set(KEY_SPECS.iter().filter_map(|row| row.pca_name))),
-            ("KeyStorageSecurityStandard", set(model::KEY_STORAGE.iter().copied())),
+            ("KeyStorageSecurityStandard", set(KEY_STORAGE.iter().map(|row| row.name))),
             ("PolicyQualifierId", set(["CPS"])),
             ("ResourceOwner", set(model::RESOURCE_OWNERS.iter().copied())),
             ("RevocationReason", set(ca::REVOCATION_REASONS.iter().copied())),

@@ -5,7 +5,7 @@ mod export;
 mod file;
 mod policy;
 mod prove;
-mod prune;
+pub(crate) mod prune;
 mod tail;
 mod verify;
 mod witness;

@@ -94,12 +94,12 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 }
 
 /// Counts for people.
-pub(super) fn describe(counts: Counts) -> String {
+pub(crate) fn describe(counts: Counts) -> String {
     format!("{} records, {} audit events", counts.records, counts.events)
 }
 
 /// A backup's errors with what to do about them.
-pub(super) fn failure(path: &Path, error: BackupError) -> Failure {
+pub(crate) fn failure(path: &Path, error: BackupError) -> Failure {
     match error {
         BackupError::Io(error) => files::io_failure(path, &error),
         BackupError::Fault(outlast_domain::Fault::Store(error)) => store_failure(error),
@@ -110,6 +110,7 @@ pub(super) fn failure(path: &Path, error: BackupError) -> Failure {
                 BackupError::TooNew(_) => {
                     failure.hint("use the version of outlast that wrote it, or a newer one")
                 }
+                BackupError::Foreign => failure.hint("name the file that outlast backup wrote"),
                 BackupError::WrongKey => failure.hint("give the key that it was made with"),
                 BackupError::Damaged(_) => failure.hint("nothing was restored; use another copy"),
                 _ => failure,

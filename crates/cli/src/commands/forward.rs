@@ -160,6 +160,8 @@ impl Arguments {
         // A web page whose name leads here must not speak through it.
         settings.hosts = (!self.allow_remote).then_some(hosts);
         settings.door = door.cloned();
+        // All clients are on this machine.
+        settings.connections_by_peer = Some(settings.max_connections);
         Ok(settings)
     }
 

@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use super::server;
 use crate::data::{self, NewData};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::place::Place;
 use crate::root_key::Provider;
+use crate::shell;
 
 /// Arguments of `init`.
 #[derive(clap::Args)]
@@ -27,7 +29,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "us-east-1")]
     region: String,
     /// Port that the AWS profile names.
-    #[arg(long, default_value_t = 8443)]
+    #[arg(long, default_value_t = server::PORT)]
     port: u16,
     /// What shall wrap the store's root key: file:PATH, passphrase:SOURCE (env:NAME, file:PATH, or nothing to
     /// be asked) or pkcs11:URI; a file or a token's key is made unless it exists [default: file:root.key in
@@ -63,7 +65,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     }
     let keep = match &root_key {
         None => {
-            format!("{}/root.key (without it the store cannot be read)", arguments.data.display())
+            let path = shell::quoted(&arguments.data.join("root.key"));
+            format!("{path} (without it the store cannot be read)")
         }
         Some(given) => format!("what {given} names (without it the store cannot be read)"),
     };
@@ -81,14 +84,17 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             audit_origin: arguments.audit_origin.clone(),
         },
     )?;
-    let folder = arguments.data.display();
     let text = format!(
         "made {folder}: store, root key, TLS chain, administrator of account {account}\n\n\
-         start it:    outlast server --data {folder}\n\
-         use it with: export AWS_CONFIG_FILE={folder}/client/config \
-         AWS_SHARED_CREDENTIALS_FILE={folder}/client/credentials AWS_PROFILE=outlast\n\
+         start it:    {start}\n\
+         use it with: export AWS_CONFIG_FILE={config} \
+         AWS_SHARED_CREDENTIALS_FILE={credentials} AWS_PROFILE=outlast\n\
          keep safe:   {keep}",
+        folder = arguments.data.display(),
         account = key.account,
+        start = start(arguments),
+        config = shell::quoted(&arguments.data.join("client/config")),
+        credentials = shell::quoted(&arguments.data.join("client/credentials")),
     );
     output.result(
         &text,
@@ -105,6 +111,15 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     Ok(())
 }
 
+/// The command that serves the folder at the port of its profile.
+fn start(arguments: &Arguments) -> String {
+    let command = format!("outlast server --data {}", shell::quoted(&arguments.data));
+    if arguments.port == server::PORT {
+        return command;
+    }
+    format!("{command} --listen 127.0.0.1:{}", arguments.port)
+}
+
 fn join(
     arguments: &Arguments,
     url: &str,
@@ -112,9 +127,10 @@ fn join(
     output: Output,
 ) -> Result<(), Failure> {
     data::join(&arguments.data, url.to_owned(), provider, &arguments.region, arguments.port)?;
-    let folder = arguments.data.display();
     let text = format!(
-        "made {folder} for another server on the database\n\nstart it: outlast server --data {folder}"
+        "made {} for another server on the database\n\nstart it: {}",
+        arguments.data.display(),
+        start(arguments),
     );
     output.result(&text, &json!({ "data": arguments.data, "joined": true }));
     Ok(())

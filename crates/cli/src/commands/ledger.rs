@@ -23,6 +23,10 @@ use crate::output::{self, Output};
 /// A command has found what it looks for: clients that are left behind, or that would break.
 pub(crate) const FOUND: u8 = 5;
 
+/// What is said where there is nothing to say anything about.
+const EMPTY: &str =
+    "no connection is recorded: the ledger is empty, or was at the times and listener asked for";
+
 /// Arguments of `ledger`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {

@@ -482,8 +482,12 @@ fn failure(error: IdentityError) -> Failure {
         error => error,
     };
     let hint = match &error {
-        IdentityError::NotFound(_) => Some("see what is there with: outlast principal list"),
-        IdentityError::LimitExceeded(_) => Some("see what is there with: outlast principal list"),
+        IdentityError::NotFound(_) => {
+            Some("see what is there with: outlast principal list --data DIR")
+        }
+        IdentityError::LimitExceeded(_) => {
+            Some("see what is there with: outlast principal list --data DIR")
+        }
         IdentityError::AlreadyExists(_) => Some("choose another name, or delete it first"),
         _ => None,
     };

@@ -16,7 +16,7 @@ use crate::running::raise_open_files;
 use crate::{ledger_options, metrics_options, output};
 
 /// The flags of one listener. Beside a settings file, which says the same of each, they would mean nothing.
-const OF_ONE_LISTENER: [&str; 33] = [
+const OF_ONE_LISTENER: [&str; 34] = [
     "listen",
     "name",
     "to",
@@ -44,6 +44,7 @@ const OF_ONE_LISTENER: [&str; 33] = [
     "answer_timeout",
     "idle_timeout",
     "max_connections",
+    "connections_per_peer",
     "backend_ca",
     "backend_name",
     "backend_cert",
@@ -121,7 +122,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     let mut ledger = arguments.ledger.or(from_file);
     // There is no data folder that it could be in.
     ledger.ledger.get_or_insert_with(|| "off".into());
-    let ledger = ledger.choose(Path::new("")).open()?;
+    let ledger = ledger.choose(Path::new(""));
+    let ledger_told = ledger.told();
+    let ledger = ledger.open()?;
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
     runtime.block_on(async {
@@ -137,8 +140,11 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         let metrics_address = metrics.as_ref().and_then(|metrics| metrics.address);
         let observer =
             (!observers.is_empty()).then(|| Arc::new(Observers(observers)) as Arc<dyn Observe>);
-        let common = Common { observer, ..Common::default() };
-        let mut proxy = Proxy::start(source.read(&common)?).map_err(failure)?;
+        let counted = metrics.as_ref().map(|kept| kept.metrics.clone());
+        let common = Common { observer, metrics: counted, ..Common::default() };
+        let list = source.read(&common)?;
+        let forwards: Vec<String> = list.iter().map(forwards).collect();
+        let mut proxy = Proxy::start(list).map_err(failure)?;
         let (stop, mut stopped) = tokio::sync::watch::channel(false);
         let stopping = async move {
             let _ = stopped.wait_for(|stopped| *stopped).await;
@@ -150,6 +156,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         if let Some(address) = metrics_address {
             output::line(&format!("metrics on http://{address}/metrics"));
         }
+        forwards.iter().for_each(|line| output::line(line));
+        output::line(&ledger_told);
         while signals.next().await {
             let read = tokio::task::block_in_place(|| source.read(&common));
             match read.and_then(|list| proxy.reload(list).map_err(failure)) {
@@ -173,6 +181,23 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         }
         Ok(())
     })
+}
+
+/// Where a listener's connections go, and under which policy they come.
+fn forwards(settings: &Settings) -> String {
+    let to: Vec<String> = settings
+        .backends
+        .iter()
+        .map(|behind| match behind.tls {
+            Some(_) => format!("{} over TLS", behind.address),
+            None => behind.address.to_string(),
+        })
+        .collect();
+    let policy = settings.door.as_ref().map_or_else(
+        || "without TLS".to_owned(),
+        |door| format!("under policy {} in mode {}", door.rules().policy.name, door.rules().mode),
+    );
+    format!("{} forwards to {} {policy}", settings.name, to.join(", "))
 }
 
 /// Lets what is open end, unless a second signal says that it is enough.

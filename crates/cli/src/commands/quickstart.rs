@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     std::fs::create_dir_all(&out).map_err(|error| Failure::file(&out, &error))?;
     let folder = out.join("data");
     let mut report = Report::default();
-    if Place::in_folder(&folder).is_initialised() {
+    if Place::in_folder(&folder).is_initialised()? {
         report.step("store", format!("used the store in {}", folder.display()));
     } else {
         data::create(

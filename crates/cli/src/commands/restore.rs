@@ -1,12 +1,13 @@
 //! `outlast restore`: makes a data folder from a backup.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use outlast_domain::backup::{self, Header, Restored};
+use outlast_domain::check;
 use outlast_domain::identity::{self, AccessKey};
-use outlast_domain::seal::RootKey;
+use outlast_domain::seal::{Kek, RootKey};
 use outlast_domain::work::Work;
 use outlast_net::certificate::{self, KINDS};
 use outlast_net::server::system_clock;
@@ -14,11 +15,13 @@ use outlast_store::{Store, Transaction};
 use serde_json::{Map, json};
 
 use super::backup::{describe, failure};
+use super::server::PORT;
 use crate::data::{self, Profile, store_failure};
 use crate::failure::Failure;
 use crate::output::{self, Output};
 use crate::place::Place;
 use crate::root_key::Provider;
+use crate::{files, shell};
 
 /// Arguments of `restore`.
 #[derive(clap::Args)]
@@ -26,8 +29,13 @@ pub(crate) struct Arguments {
     /// The backup.
     file: PathBuf,
     /// Folder to make.
-    #[arg(long, env = "OUTLAST_DATA")]
-    data: PathBuf,
+    #[arg(long, env = "OUTLAST_DATA", required_unless_present = "verify_only")]
+    data: Option<PathBuf>,
+    /// Make nothing: look whether the backup is whole, every record in it opens, everything fits together and the audit
+    /// log is the one that was signed. Needs as much room in the temporary folder as the store has; what is put there is
+    /// sealed as in the store, and goes again.
+    #[arg(long)]
+    verify_only: bool,
     /// What wraps the store's root key: file:PATH, passphrase:SOURCE or pkcs11:URI. If the root key is in the
     /// backup: what shall wrap it from now on [default: file:root.key in the new folder].
     #[arg(long, env = "OUTLAST_ROOT_KEY", hide_env_values = true)]
@@ -43,16 +51,16 @@ pub(crate) struct Arguments {
     #[arg(long, env = "OUTLAST_STORE", hide_env_values = true)]
     store: Option<String>,
     /// Port that the AWS profile names.
-    #[arg(long, default_value_t = 8443)]
+    #[arg(long, default_value_t = PORT)]
     port: u16,
 }
 
 /// Makes the folder; it appears complete or not at all.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let (path, folder) = (&arguments.file, &arguments.data);
-    let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
-    let mut input = BufReader::with_capacity(1 << 17, file);
-    let (header, head) = backup::header(&mut input).map_err(|error| failure(path, error))?;
+    let path = &arguments.file;
+    let file = File::open(path).map_err(|error| files::io_failure(path, &error))?;
+    let mut file = BufReader::with_capacity(1 << 17, file);
+    let (header, head) = backup::header(&mut file).map_err(|error| failure(path, error))?;
     let here = std::env::current_dir().map_err(|error| Failure::new(error.to_string()))?;
     let parse = |text: &Option<String>| match text {
         // Absolute, since it is written down in the settings.
@@ -63,17 +71,15 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let backup_key = parse(&arguments.backup_key)?;
     let opener = opener(&header, root_key.as_ref(), backup_key.as_ref())?;
     let kek = opener.open_stated(&header.key.provider, Some(&header.key.parameters))?;
+    let input = Input { path, header: &header, head: &head, kek: kek.as_ref() };
+    let Some(folder) = arguments.data.as_ref().filter(|_| !arguments.verify_only) else {
+        return verify(&input, &mut file, root_key.as_ref(), output);
+    };
     let (build, place) = data::begin(folder)?;
-    let bar = output::spinner("restoring");
     let target = Place::choose(build.path(), arguments.store.as_deref(), None)?;
     let opened = target.open()?;
     let store = opened.as_ref();
-    let restored =
-        backup::restore(&header, &head, kek.as_ref(), &mut input, store, &mut |counts| {
-            bar.set_message(describe(counts));
-        })
-        .map_err(|error| failure(path, error))?;
-    bar.finish_and_clear();
+    let restored = input.restore(&mut file, store, "restoring")?;
     let counts = restored.counts;
     let provider = keep_root_keys(store, restored, root_key.as_ref(), folder, build.path())?;
     let (root, state) = data::unlock(store, &provider)?;
@@ -88,9 +94,11 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let made = outlast_pki::time::rfc3339(header.created_ms.div_euclid(1000));
     let text = format!(
         "made {folder} from the backup of {made}: {counts}\n\n\
-         start it: outlast server --data {folder}\n\
-         check it: outlast store check --data {folder}",
+         start it: outlast server --data {quoted}{listen}\n\
+         check it: outlast store check --data {quoted}",
         folder = folder.display(),
+        quoted = shell::quoted(folder),
+        listen = listen(arguments.port),
         counts = describe(counts),
     );
     output.result(
@@ -103,6 +111,78 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         }),
     );
     Ok(())
+}
+
+/// The option that serves the folder at the port of its profile.
+fn listen(port: u16) -> String {
+    if port == PORT { String::new() } else { format!(" --listen 127.0.0.1:{port}") }
+}
+
+/// A backup that is read.
+struct Input<'a> {
+    path: &'a Path,
+    header: &'a Header,
+    head: &'a [u8],
+    kek: &'a dyn Kek,
+}
+
+impl Input<'_> {
+    /// Fills an empty store with what follows the header.
+    fn restore(
+        &self,
+        file: &mut dyn Read,
+        store: &dyn Store,
+        doing: &'static str,
+    ) -> Result<Restored, Failure> {
+        let bar = output::spinner(doing);
+        let restored =
+            backup::restore(self.header, self.head, self.kek, file, store, &mut |counts| {
+                bar.set_message(describe(counts));
+            })
+            .map_err(|error| failure(self.path, error))?;
+        bar.finish_and_clear();
+        Ok(restored)
+    }
+}
+
+/// Looks at the backup as `store check` looks at a store.
+fn verify(
+    input: &Input<'_>,
+    file: &mut dyn Read,
+    root_key: Option<&Provider>,
+    output: Output,
+) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::new(format!("the temporary folder cannot be used: {error}"))
+            .hint("name another one with TMPDIR")
+    };
+    let build = tempfile::tempdir().map_err(failed)?;
+    let opened = Place::in_folder(build.path()).open()?;
+    let store = opened.as_ref();
+    let restored = input.restore(file, store, "reading the backup")?;
+    let counts = restored.counts;
+    let mine = restored.root_keys.is_empty();
+    // Root keys that came along are put beside the copy: what shall keep them one day has no part in this.
+    let kept = root_key.filter(|_| mine);
+    let provider = keep_root_keys(store, restored, kept, build.path(), build.path())?;
+    let (root, _) = data::unlock(store, &provider)?;
+    let report = check::check(store, &root, &mut |_| {})?;
+    let made = outlast_pki::time::rfc3339(input.header.created_ms.div_euclid(1000));
+    let mut text = format!(
+        "the backup of {made}: {}, {} sealed records open, {} problems\n",
+        describe(counts),
+        report.opened,
+        report.problem_count
+    );
+    for problem in &report.problems {
+        text.push_str(&format!("  {}: {} ({})\n", problem.place, problem.what, problem.title));
+    }
+    output.result(&text, &report);
+    if report.problem_count == 0 {
+        return Ok(());
+    }
+    Err(Failure::file(input.path, &"the store in the backup has problems")
+        .hint("keep an older backup that verifies, and look at the store: outlast store check"))
 }
 
 /// Which key opens the backup.

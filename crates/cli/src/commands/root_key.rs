@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use outlast_domain::seal::rotation::{self, NewKek};
+use outlast_domain::Fault;
+use outlast_domain::records;
+use outlast_domain::seal::rotation::{self, NewKek, Step};
 use outlast_domain::seal::{self, RootRecord, SealedUnder};
 use outlast_domain::work::Work;
 use outlast_net::server::system_clock;
@@ -13,9 +15,10 @@ use serde_json::{Value, json};
 
 use crate::data::{self, Data, StoreArguments, store_failure};
 use crate::failure::Failure;
+use crate::heartbeat;
 use crate::output::{self, Output};
 use crate::place::Place;
-use crate::root_key::Provider;
+use crate::root_key::{Made, Provider};
 
 /// Records that one transaction looks at.
 const BATCH: usize = 256;
@@ -48,8 +51,8 @@ struct Rotate {
     /// token's key is made unless it exists. The server must be stopped for that.
     #[arg(long)]
     to: Option<String>,
-    /// With --to and a database: no server on it runs. It cannot be looked at from here, and one that runs would
-    /// not be able to read its secrets any more.
+    /// With --to and a database: no server on it runs, since one that did would not be able to read its secrets any
+    /// more. The servers' signs of life in the database are watched before anything is changed.
     #[arg(long, requires = "to")]
     servers_are_stopped: bool,
 }
@@ -73,8 +76,8 @@ fn rotate(arguments: &Rotate, output: Output) -> Result<(), Failure> {
         Some(text) => Some(Provider::parse(text, Path::new(""))?),
         None => None,
     };
-    // Another provider's key is nothing that a running server could unwrap.
-    let lock = match to {
+    // Another provider's key is nothing that a running server could unwrap: none may start before this ends.
+    let _lock = match to {
         Some(_) => {
             place.require_initialised()?;
             let hint = "stop the server, rotate, and start it with the new --root-key";
@@ -84,20 +87,22 @@ fn rotate(arguments: &Rotate, output: Output) -> Result<(), Failure> {
     };
     let (data, provider, record) = open(&place, given, to.as_ref())?;
     let resumed = record.as_ref().is_some_and(|record| record.previous.is_some());
-    let provider = match (&to, resumed) {
-        (None, false) => begin(&data, None).map(|()| provider)?,
-        (None, true) => provider,
-        (Some(to), false) => begin(&data, Some(to)).map(|()| to.clone())?,
-        (Some(to), true) if to.to_string() == provider.to_string() => provider,
-        (Some(_), true) => {
-            return Err(Failure::new("a rotation of the root key is under way").hint(
-                "finish it first with: outlast root-key rotate (without --to), then rotate again",
-            ));
-        }
-    };
-    drop(lock);
+    // An earlier version has made the new provider's key current before it sealed anything under it.
+    let to = to.filter(|to| !(resumed && to.to_string() == provider.to_string()));
+    if to.is_some() && place.is_shared() {
+        heartbeat::require_stopped(&data)?;
+    }
+    let made = to.as_ref().map(made).transpose()?;
+    if !resumed {
+        survey(&data)?;
+        begin(&data)?;
+    }
     let resealed = reseal(data.store(), &data)?;
-    let record = finish(&data, resealed)?;
+    let new = made
+        .as_ref()
+        .map(|(kek, parameters)| NewKek { kek: kek.as_ref(), parameters: parameters.clone() });
+    let record = finish(&data, resealed, new.as_ref())?;
+    let provider = to.as_ref().unwrap_or(&provider);
     let text = format!(
         "the root key is now {} (kept by {provider}); {resealed} records were sealed again{}{}",
         record.current,
@@ -105,7 +110,8 @@ fn rotate(arguments: &Rotate, output: Output) -> Result<(), Failure> {
         match &to {
             Some(_) => format!(
                 "\nstart the server with: --root-key '{provider}' (or root_key in outlast.toml)\n\
-                 what kept it before opens older backups only"
+                 what kept it before opens older backups only; if others may know it, rotate once more: the new root \
+                 key was under it while this ran"
             ),
             None => String::new(),
         }
@@ -122,7 +128,7 @@ fn rotate(arguments: &Rotate, output: Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Opens the store with the provider that keeps its root keys; after a rotation to another one was
+/// Opens the store with the provider that keeps its root keys. After an earlier version's rotation to another one was
 /// interrupted, that is the one rotated to.
 fn open(
     place: &Place,
@@ -151,16 +157,30 @@ fn under_way(place: &Place, to: &Provider) -> bool {
         .is_some_and(|record| record.previous.is_some() && record.provider == to.name())
 }
 
-fn begin(data: &Data, to: Option<&Provider>) -> Result<(), Failure> {
-    let made = match to {
-        Some(to) => Some(to.create()?),
-        None => None,
-    };
-    let new = made
-        .as_ref()
-        .map(|(kek, parameters)| NewKek { kek: kek.as_ref(), parameters: parameters.clone() });
+/// The new provider's key, tried out: nothing is changed if it does not work.
+fn made(to: &Provider) -> Result<Made, Failure> {
+    let (kek, parameters) = to.create()?;
+    rotation::try_out(kek.as_ref()).map_err(|fault| {
+        let kept = "nothing was changed, and the root key is where it was";
+        Failure::from(fault).prefixed(&to.to_string()).hint(kept)
+    })?;
+    Ok((kek, parameters))
+}
+
+/// Looks whether every record can be sealed or authenticated again, so that no rotation begins that cannot end.
+fn survey(data: &Data) -> Result<(), Failure> {
+    let bar = output::spinner("looking whether every record can be read");
+    let unreadable = walk(data, &bar, |work, from| rotation::survey(work, from, BATCH))?.unreadable;
+    bar.finish_and_clear();
+    match unreadable.as_slice() {
+        [] => Ok(()),
+        places => Err(stopped(data.store(), places, "nothing was changed")),
+    }
+}
+
+fn begin(data: &Data) -> Result<(), Failure> {
     step(data, |work| {
-        let record = rotation::begin(work, new.as_ref())?;
+        let record = rotation::begin(work)?;
         let parameters = json!({
             "rootKey": record.current,
             "previousRootKey": record.previous,
@@ -170,9 +190,9 @@ fn begin(data: &Data, to: Option<&Provider>) -> Result<(), Failure> {
     })
 }
 
-fn finish(data: &Data, resealed: usize) -> Result<RootRecord, Failure> {
+fn finish(data: &Data, resealed: usize, new: Option<&NewKek<'_>>) -> Result<RootRecord, Failure> {
     step(data, |work| {
-        let record = rotation::finish(work)?;
+        let record = rotation::finish(work, new)?;
         let parameters = json!({
             "rootKey": record.current,
             "provider": record.provider,
@@ -187,35 +207,53 @@ fn finish(data: &Data, resealed: usize) -> Result<RootRecord, Failure> {
 /// Walks over the whole store; gives the number of records that were sealed again.
 fn reseal(store: &dyn Store, data: &Data) -> Result<usize, Failure> {
     let bar = output::spinner("sealing the store's records again");
-    let (mut seen, mut resealed, mut unreadable) = (0, 0, Vec::new());
-    let mut after = Some(String::new());
-    while let Some(from) = after {
-        let begun = Instant::now();
-        let done = step(data, |work| Ok((rotation::reseal(work, &from, BATCH)?, None)))?;
-        seen += done.seen;
-        resealed += done.resealed;
-        unreadable.extend(done.unreadable);
-        after = done.next;
-        bar.set_message(format!("{seen} records looked at, {resealed} sealed again"));
-        if done.resealed > 0 {
-            std::thread::sleep(begun.elapsed().min(MAX_PAUSE));
-        }
-    }
+    let done = walk(data, &bar, |work, from| rotation::reseal(work, from, BATCH))?;
     bar.finish_and_clear();
-    let left = census(store)?;
-    if let Some(first) = unreadable.first() {
-        return Err(Failure::new(format!(
-            "{} records do not open, the first is {first}; the root key before stays in the store",
-            unreadable.len()
-        ))
-        .hint("see what is wrong with: outlast store check; then run the same command again"));
+    if !done.unreadable.is_empty() {
+        let left = "the root key before stays in the store, and everything else opens";
+        return Err(stopped(store, &done.unreadable, left));
     }
+    let left = census(store)?;
     let others = left.records.keys().filter(|id| Some(*id) != left.current.as_ref()).count();
     if others > 0 {
         return Err(Failure::new("records are still sealed under another root key")
             .hint("run the same command again"));
     }
-    Ok(resealed)
+    Ok(done.resealed)
+}
+
+/// Takes steps over the whole store; gives all that they did.
+fn walk(
+    data: &Data,
+    bar: &indicatif::ProgressBar,
+    each: impl Fn(&mut Work<'_>, &str) -> Result<Step, Fault>,
+) -> Result<Step, Failure> {
+    let mut all = Step::default();
+    let mut after = Some(String::new());
+    while let Some(from) = after {
+        let begun = Instant::now();
+        let done = step(data, |work| Ok((each(work, &from)?, None)))?;
+        all.seen += done.seen;
+        all.resealed += done.resealed;
+        all.unreadable.extend(done.unreadable);
+        after = done.next;
+        bar.set_message(format!("{} records looked at, {} sealed again", all.seen, all.resealed));
+        if done.resealed > 0 {
+            std::thread::sleep(begun.elapsed().min(MAX_PAUSE));
+        }
+    }
+    Ok(all)
+}
+
+/// What to say of a rotation that has met what it cannot read.
+fn stopped(store: &dyn Store, places: &[String], left: &str) -> Failure {
+    let first = places.first().map(|place| records::title(store, place)).unwrap_or_default();
+    let more = match places.len() {
+        0 | 1 => String::new(),
+        count => format!(", and neither could {} others", count - 1),
+    };
+    Failure::new(format!("root key rotation stopped: {first} could not be read{more}; {left}"))
+        .hint("see what is wrong with: outlast store check; then run the same command again")
 }
 
 type Noted = Option<(&'static str, Value)>;

@@ -85,6 +85,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
                 retry_above: arguments.max_connections,
                 max_handshakes: arguments.max_connections,
                 max_connections: arguments.max_connections,
+                connections_by_peer: arguments.max_connections,
                 ..quic::Settings::default()
             };
             let listener = Listener::start(door, socket, settings)

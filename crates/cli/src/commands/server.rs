@@ -13,11 +13,14 @@ use crate::data::{self, Data};
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::root_key::Provider;
-use crate::running::{Listen, Revocation, Running};
+use crate::running::{Listen, Network, Revocation, Running};
 use crate::{
-    acme, audit_options, buckets, files, http3, ledger_options, metrics_options, output, running,
-    tls,
+    acme, audit_options, backup_schedule, buckets, files, http3, ledger_options, metrics_options,
+    output, running, tls,
 };
+
+/// Port of the APIs unless one says otherwise.
+pub(crate) const PORT: u16 = 8443;
 
 /// Arguments of `server`.
 #[derive(clap::Args)]
@@ -43,6 +46,10 @@ pub(crate) struct Arguments {
     tls: tls::Flags,
     #[command(flatten)]
     http3: http3::Flags,
+    /// Connections at a time that one peer may have, an IPv4 address or an IPv6 network of 64 bits, of the 4096 at each
+    /// listener. Say more if all clients come from one, such as a NAT or a load balancer [default: 512].
+    #[arg(long, env = "OUTLAST_CONNECTIONS_PER_PEER", value_name = "NUMBER")]
+    connections_per_peer: Option<usize>,
     /// Address and port of plain HTTP for CRLs and OCSP, or off [default: the next port at the same address].
     #[arg(long, env = "OUTLAST_REVOCATION_LISTEN", value_name = "ADDRESS|off")]
     revocation_listen: Option<String>,
@@ -58,6 +65,10 @@ pub(crate) struct Arguments {
     service_url: Option<String>,
     #[command(flatten)]
     acme: acme::Flags,
+    /// Believe the clock though it is far from the last audit event: after it was wrong and has been set right. Without, a
+    /// server on SQLite erases nothing by a clock that is behind that event, and waits up to a day if it is ahead.
+    #[arg(long, env = "OUTLAST_TRUST_CLOCK")]
+    trust_clock: bool,
     /// What to log to stderr: error, warn, info, debug, or directives such as outlast_net=debug
     /// [default: info].
     #[arg(long, env = "OUTLAST_LOG")]
@@ -82,6 +93,7 @@ pub(crate) struct File {
     tls_key_file: Option<Vec<PathBuf>>,
     tls_names: Option<Vec<String>>,
     http3: Option<String>,
+    connections_per_peer: Option<usize>,
     revocation_listen: Option<String>,
     revocation_url: Option<String>,
     ocsp_validity: Option<i64>,
@@ -95,6 +107,8 @@ pub(crate) struct File {
     /// Witnesses of the audit log, and who may read it.
     #[serde(default)]
     pub(crate) audit: audit_options::File,
+    /// Backups that the server makes by itself.
+    backup: Option<backup_schedule::Settings>,
     log: Option<String>,
     client_ca: Option<PathBuf>,
     client_auth: Option<String>,
@@ -106,6 +120,8 @@ pub(crate) struct File {
     ledger_bytes: Option<u64>,
     /// Where the root key is.
     pub(crate) root_key: Option<String>,
+    /// What the token with the root key is certified to: a `KeyStorageSecurityStandard` of Private CA.
+    key_storage_standard: Option<String>,
     /// Where the records are.
     pub(crate) store: Option<String>,
 }
@@ -115,12 +131,15 @@ impl File {
     pub(crate) fn load(given: Option<&Path>, folder: &Path) -> Result<Self, Failure> {
         let default = folder.join("outlast.toml");
         let path = given.unwrap_or(&default);
-        if given.is_none() && !path.exists() {
+        if given.is_none() && !files::exists(path)? {
             return Ok(Self::default());
         }
         let bytes = files::read(path, 1 << 20)?;
         let text = String::from_utf8_lossy(&bytes);
-        toml::from_str(&text).map_err(|error| Failure::file(path, &error.to_string().trim_end()))
+        toml::from_str(&text).map_err(|error| {
+            Failure::file(path, &error.to_string().trim_end())
+                .hint("settings are called as the options of outlast server --help, with _ for -")
+        })
     }
 }
 
@@ -133,8 +152,11 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     let listen = arguments
         .listen
         .or(file.listen)
-        .unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8443)));
+        .unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], PORT)));
+    let provider =
+        Provider::choose(arguments.root_key.as_deref(), file.root_key.as_deref(), &arguments.data)?;
     let revocation = Revocation {
+        key_storage: provider.certified_to(file.key_storage_standard.as_deref())?,
         listen: match arguments.revocation_listen.or(file.revocation_listen) {
             Some(text) => Listen::parse(&text)?,
             None => Listen::NextPort,
@@ -153,8 +175,6 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         buckets: file.buckets,
         acme: acme::settings(arguments.acme, file.acme)?,
     };
-    let provider =
-        Provider::choose(arguments.root_key.as_deref(), file.root_key.as_deref(), &arguments.data)?;
     let place = Place::choose(&arguments.data, arguments.store.as_deref(), file.store.as_deref())?;
     let settings = client_ca::Settings {
         client_ca: file.client_ca,
@@ -181,9 +201,17 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         ledger_bytes: file.ledger_bytes,
     };
     let ledger = arguments.ledger.or(from_file).choose(&arguments.data);
-    let http3 = arguments.http3.choose(file.http3)?;
+    let network = Network {
+        listen,
+        http3: arguments.http3.choose(file.http3)?,
+        connections_per_peer: arguments.connections_per_peer.or(file.connections_per_peer),
+    };
     let audit = file.audit.choose(&arguments.data)?;
-    let data = Data::open(&place, &provider)?.with_audit(audit);
+    let backups = file.backup.map(|backup| backup.choose(&arguments.data)).transpose()?;
+    let data = Data::open(&place, &provider)?.with_audit(audit).with_backups(backups);
+    if arguments.trust_clock {
+        data.service.trust_clock();
+    }
     running::raise_open_files();
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
@@ -196,7 +224,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         let mut interrupt = receive(SignalKind::interrupt())?;
         // Who sends it wants files read again. It ends nothing, also where there are none and before they are watched.
         let _hang_up = receive(SignalKind::hangup())?;
-        let running = Running::start(data, listen, tls, http3, revocation, metrics, ledger).await?;
+        let running = Running::start(data, network, tls, revocation, metrics, ledger).await?;
         if let Err(failure) = data::update_profile(&arguments.data, running.address) {
             tracing::warn!(error = failure.message(), "the AWS profile was not brought up to date");
         }
@@ -229,7 +257,8 @@ fn ocsp_validity(given: Option<i64>) -> Result<i64, Failure> {
         "an OCSP answer is valid for {} to {} seconds",
         limits::OCSP_VALIDITY_RANGE.start(),
         limits::OCSP_VALIDITY_RANGE.end()
-    )))
+    ))
+    .hint("choose a value between them for --ocsp-validity, or leave it out for an hour"))
 }
 
 /// A URL that paths are appended to.
@@ -240,14 +269,17 @@ fn base_url(url: &str, scheme: &str) -> Result<String, Failure> {
         Some(rest) if !rest.is_empty() && !rest.starts_with('/') && !rest.contains(odd) => {
             Ok(format!("{scheme}{rest}"))
         }
-        _ => Err(Failure::new(format!("{url} is not a URL that begins with {scheme}"))),
+        _ => Err(Failure::new(format!("{url} is not a URL that begins with {scheme}"))
+            .hint(format!("give {scheme}, a host, and perhaps a port and a path"))),
     }
 }
 
 /// Logs to stderr.
 pub(crate) fn start_log(directives: &str) -> Result<(), Failure> {
-    let filter = tracing_subscriber::EnvFilter::try_new(directives)
-        .map_err(|error| Failure::new(format!("the log setting is not valid: {error}")))?;
+    let filter = tracing_subscriber::EnvFilter::try_new(directives).map_err(|error| {
+        Failure::new(format!("the log setting is not valid: {error}"))
+            .hint("give --log a level such as info, or directives such as info,outlast_net=debug")
+    })?;
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -55,8 +55,7 @@ fn check(arguments: &StoreArguments, output: Output) -> Result<(), Failure> {
     }
 }
 
-const HINT: &str =
-    "keep the folder as it is, and restore the newest good backup elsewhere: outlast restore";
+const HINT: &str = "keep the folder as it is, and restore the newest good backup elsewhere: outlast restore BACKUP --data NEW";
 
 fn describe(report: &Report) -> String {
     let mut text = format!(
@@ -72,7 +71,7 @@ fn describe(report: &Report) -> String {
         report.problem_count,
     );
     for problem in &report.problems {
-        text += &format!("  {}: {}\n", problem.place, problem.what);
+        text += &format!("  {}: {} ({})\n", problem.place, problem.what, problem.title);
     }
     text
 }

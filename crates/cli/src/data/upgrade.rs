@@ -22,7 +22,7 @@ impl Data {
                 "the records that decide who may do what are not those that the audit events tell of: some were added, \
                  put back or taken away",
             )
-            .hint("see which with: outlast store check; restore the newest good backup with: outlast restore"));
+            .hint("see which with: outlast store check --data DIR; restore the newest good backup with: outlast restore BACKUP --data NEW"));
         }
         Ok(self.service.follow_events(system_clock())?)
     }
@@ -82,7 +82,7 @@ fn log_failure(fault: Fault) -> Failure {
     let failure = Failure::new(fault.to_string());
     match fault {
         Fault::Audit(_) => failure.hint(
-            "somebody has changed the database: see outlast store check, keep the folder as it is, and restore the newest good backup; outlast audit clear-alarm lets servers start again after an alarm",
+            "somebody has changed the database: see outlast store check --data DIR, keep the folder as it is, and restore the newest good backup; outlast audit clear-alarm --data DIR lets servers start again after an alarm",
         ),
         _ => failure,
     }

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cryptoki::context::{CInitializeArgs, CInitializeFlags, Pkcs11};
 use cryptoki::error::{Error, RvError};
@@ -133,51 +134,143 @@ impl Uri {
 
 /// The key in its token.
 pub(super) struct Token {
-    context: Pkcs11,
+    library: Mutex<Library>,
     uri: Uri,
     pin: AuthPin,
+}
+
+/// The module, while one works with it.
+struct Library {
+    context: Pkcs11,
+    /// Whether the token has refused the PIN. It is not tried again: tokens lock after a few wrong ones.
+    pin_refused: bool,
+}
+
+/// What the token is to encrypt or decrypt.
+#[derive(Clone, Copy)]
+struct Message<'a> {
+    /// The record that it is for.
+    place: &'a str,
+    nonce: &'a [u8],
+    bytes: &'a [u8],
+    what: What,
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Seal,
+    Open,
+}
+
+/// What a token says when it is away, has been away, or has lost what it knew of its user: to begin anew with its library
+/// may help. (PKCS #11 v3.1, section 5.1)
+static DEVICE: &[RvError] = &[
+    RvError::CryptokiNotInitialized,
+    RvError::DeviceError,
+    RvError::DeviceMemory,
+    RvError::DeviceRemoved,
+    RvError::FunctionFailed,
+    // SoftHSM says this of everything, of a wrong tag, too.
+    RvError::GeneralError,
+    RvError::KeyHandleInvalid,
+    RvError::ObjectHandleInvalid,
+    RvError::OperationActive,
+    RvError::OperationNotInitialized,
+    RvError::SessionClosed,
+    RvError::SessionHandleInvalid,
+    RvError::SlotIdInvalid,
+    RvError::TokenNotPresent,
+    RvError::TokenNotRecognized,
+    RvError::UserNotLoggedIn,
+];
+
+/// A library is the process's: who begins anew with it must not do so below somebody else.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What it holds is replaced whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Library {
+    fn load(module: &Path) -> Result<Self, Error> {
+        let context = Pkcs11::new(module)?;
+        match context.initialize(CInitializeArgs::new(CInitializeFlags::OS_LOCKING_OK)) {
+            Ok(()) | Err(Error::Pkcs11(RvError::CryptokiAlreadyInitialized, _)) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(Self { context, pin_refused: false })
+    }
+
+    /// Begins anew: the library looks for its tokens, and knows no session any more.
+    fn restart(&mut self, module: &Path) -> Result<(), Problem> {
+        // Whatever it says: it may have lost that it was ever begun with.
+        let _ = self.context.clone().finalize();
+        self.context = Self::load(module)?.context;
+        Ok(())
+    }
 }
 
 impl Token {
     /// Logs in and looks for the key; makes it if it is not there and may be made.
     pub(super) fn open(uri: &Uri, make: bool) -> Result<Self, Failure> {
-        let context = Pkcs11::new(&uri.module).map_err(|error| {
-            Failure::file(&uri.module, &format!("the PKCS #11 module cannot be loaded: {error}"))
-                .hint("give the path of the token's library as module-path")
+        let library = Library::load(&uri.module).map_err(|error| match error {
+            Error::Pkcs11(..) => Failure::file(&uri.module, &error),
+            error => Failure::file(
+                &uri.module,
+                &format!("the PKCS #11 module cannot be loaded: {error}"),
+            )
+            .hint("give the path of the token's library as module-path"),
         })?;
-        match context.initialize(CInitializeArgs::new(CInitializeFlags::OS_LOCKING_OK)) {
-            Ok(()) | Err(Error::Pkcs11(RvError::CryptokiAlreadyInitialized, _)) => {}
-            Err(error) => return Err(Failure::file(&uri.module, &error)),
-        }
-        let token = Self { context, uri: uri.clone(), pin: uri.pin()? };
-        let session = token.session(make).map_err(|error| token.failure(&error))?;
-        match token.find(&session).map_err(|error| token.failure(&error))? {
-            Some(_) => {}
-            None if make => token.make(&session).map_err(|error| token.failure(&error))?,
-            None => {
-                return Err(Failure::new(format!("{uri}: the token has no such key"))
-                    .hint("name the token and object that the store was made with"));
+        let token = Self { library: Mutex::new(library), uri: uri.clone(), pin: uri.pin()? };
+        let outcome = token.in_turn(|library| {
+            let session = token.session(library, make)?;
+            match token.find(&session)? {
+                Some(_) => Ok(()),
+                None if make => token.make(&session),
+                None => Err(Problem::NoKey),
             }
-        }
-        drop(session);
+        });
+        outcome.map_err(|problem| token.failure(&problem))?;
         Ok(token)
     }
 
-    fn session(&self, write: bool) -> Result<Session, Problem> {
-        let slot = self.slot()?;
+    /// Does something with the library when it is one's turn.
+    fn in_turn<T>(
+        &self,
+        run: impl FnOnce(&mut Library) -> Result<T, Problem>,
+    ) -> Result<T, Problem> {
+        let _turn = locked(&TURN);
+        run(&mut locked(&self.library))
+    }
+
+    fn session(&self, library: &mut Library, write: bool) -> Result<Session, Problem> {
+        if library.pin_refused {
+            return Err(Problem::PinRefused);
+        }
+        let slot = self.slot(&library.context)?;
         let session = match write {
-            true => self.context.open_rw_session(slot)?,
-            false => self.context.open_ro_session(slot)?,
+            true => library.context.open_rw_session(slot)?,
+            false => library.context.open_ro_session(slot)?,
         };
         match session.login(UserType::User, Some(&self.pin)) {
             Ok(()) | Err(Error::Pkcs11(RvError::UserAlreadyLoggedIn, _)) => Ok(session),
-            Err(error) => Err(error.into()),
+            Err(error) => {
+                library.pin_refused = matches!(
+                    error,
+                    Error::Pkcs11(
+                        RvError::PinIncorrect | RvError::PinLenRange | RvError::PinLocked,
+                        _
+                    )
+                );
+                Err(error.into())
+            }
         }
     }
 
-    fn slot(&self) -> Result<Slot, Problem> {
-        for slot in self.context.get_slots_with_initialized_token()? {
-            let info = self.context.get_token_info(slot)?;
+    fn slot(&self, context: &Pkcs11) -> Result<Slot, Problem> {
+        for slot in context.get_slots_with_initialized_token()? {
+            let info = context.get_token_info(slot)?;
             let fits = |wanted: &Option<String>, found: &str| {
                 wanted.as_ref().is_none_or(|wanted| wanted == found.trim_end())
             };
@@ -224,6 +317,9 @@ impl Token {
         let failure = Failure::new(format!("{}: {problem}", self.uri));
         match problem {
             Problem::NoToken => failure.hint("check that it is plugged in and initialised"),
+            Problem::NoKey => {
+                failure.hint("name the token and object that the store was made with")
+            }
             Problem::Ambiguous => failure.hint("give the key a label of its own"),
             Problem::Library(Error::Pkcs11(RvError::PinIncorrect | RvError::PinLenRange, _)) => {
                 failure.hint("the PIN is wrong; mind that tokens lock after a few wrong ones")
@@ -231,27 +327,50 @@ impl Token {
             Problem::Library(Error::Pkcs11(RvError::PinLocked, _)) => {
                 failure.hint("the PIN is locked; the token's security officer can unlock it")
             }
-            Problem::Library(_) => failure,
+            Problem::PinRefused | Problem::Library(_) => failure,
         }
     }
 
-    fn crypt(
-        &self,
-        place: &str,
-        nonce: &[u8],
-        input: &[u8],
-        wrap: bool,
-    ) -> Result<Vec<u8>, Problem> {
-        let session = self.session(false)?;
-        let key = self.find(&session)?.ok_or(Problem::NoToken)?;
-        let mut nonce = nonce.to_vec();
-        let parameters = GcmParams::new(&mut nonce, place.as_bytes(), TAG_BITS.into())?;
-        let mechanism = Mechanism::AesGcm(parameters);
-        Ok(if wrap {
-            session.encrypt(&mechanism, key, input)?
-        } else {
-            session.decrypt(&mechanism, key, input)?
+    /// Encrypts or decrypts. A token that seems to be away is looked for once more, with its library begun anew.
+    fn crypt(&self, message: Message<'_>) -> Result<Vec<u8>, Problem> {
+        self.in_turn(|library| match self.attempt(library, message) {
+            Err(problem) if problem.is_of_device() => {
+                library.restart(&self.uri.module)?;
+                let again = self.attempt(library, message);
+                if again.is_ok() {
+                    tracing::warn!(token = %self.uri, %problem, "the token is there again");
+                }
+                again
+            }
+            outcome => outcome,
         })
+    }
+
+    fn attempt(&self, library: &mut Library, message: Message<'_>) -> Result<Vec<u8>, Problem> {
+        let session = self.session(library, false)?;
+        let key = self.find(&session)?.ok_or(Problem::NoKey)?;
+        let mut nonce = message.nonce.to_vec();
+        let parameters = GcmParams::new(&mut nonce, message.place.as_bytes(), TAG_BITS.into())?;
+        let mechanism = Mechanism::AesGcm(parameters);
+        Ok(match message.what {
+            What::Seal => session.encrypt(&mechanism, key, message.bytes)?,
+            What::Open => session.decrypt(&mechanism, key, message.bytes)?,
+        })
+    }
+
+    /// Whether the token encrypts and decrypts: what it refuses otherwise is not of this key then.
+    fn works(&self) -> bool {
+        let trial = || -> Result<bool, Fault> {
+            let secret = Secret::new(random::bytes::<NONCE_LEN>()?.to_vec());
+            let nonce = random::bytes::<NONCE_LEN>()?;
+            let crypt = |bytes: &[u8], what| {
+                let message = Message { place: "trial", nonce: &nonce, bytes, what };
+                self.crypt(message).map_err(|problem| self.fault(&problem))
+            };
+            let made = crypt(secret.expose(), What::Seal)?;
+            Ok(crypt(&made, What::Open)? == secret.expose())
+        };
+        trial().unwrap_or(false)
     }
 
     fn fault(&self, problem: &Problem) -> Fault {
@@ -266,24 +385,24 @@ impl Kek for Token {
 
     fn wrap(&self, place: &str, key: &Secret) -> Result<Vec<u8>, Fault> {
         let nonce = random::bytes::<NONCE_LEN>()?;
-        let body = self
-            .crypt(place, &nonce, key.expose(), true)
-            .map_err(|problem| self.fault(&problem))?;
+        let message = Message { place, nonce: &nonce, bytes: key.expose(), what: What::Seal };
+        let body = self.crypt(message).map_err(|problem| self.fault(&problem))?;
         Ok([nonce.as_slice(), &body].concat())
     }
 
     fn unwrap(&self, place: &str, wrapped: &[u8]) -> Result<Secret, Fault> {
         let damaged = || Fault::Damaged(place.to_owned());
         let (nonce, body) = wrapped.split_at_checked(NONCE_LEN).ok_or_else(damaged)?;
-        match self.crypt(place, nonce, body, false) {
+        match self.crypt(Message { place, nonce, bytes: body, what: What::Open }) {
             Ok(key) => Ok(Secret::new(key)),
             Err(Problem::Library(Error::Pkcs11(
-                RvError::EncryptedDataInvalid
-                | RvError::EncryptedDataLenRange
-                // What SoftHSM says of a tag that is wrong.
-                | RvError::GeneralError,
+                RvError::EncryptedDataInvalid | RvError::EncryptedDataLenRange,
                 _,
             ))) => Err(damaged()),
+            // What SoftHSM says of a tag that is wrong, and any token of anything else.
+            Err(Problem::Library(Error::Pkcs11(RvError::GeneralError, _))) if self.works() => {
+                Err(damaged())
+            }
             Err(problem) => Err(self.fault(&problem)),
         }
     }
@@ -293,8 +412,22 @@ impl Kek for Token {
 #[derive(Debug)]
 enum Problem {
     NoToken,
+    NoKey,
+    PinRefused,
     Ambiguous,
     Library(Error),
+}
+
+impl Problem {
+    /// Whether it is the token's, and may pass.
+    fn is_of_device(&self) -> bool {
+        match self {
+            Self::NoToken | Self::NoKey => true,
+            Self::PinRefused | Self::Ambiguous => false,
+            Self::Library(Error::Pkcs11(code, _)) => DEVICE.contains(code),
+            Self::Library(_) => false,
+        }
+    }
 }
 
 impl From<Error> for Problem {
@@ -307,6 +440,10 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoToken => f.write_str("there is no such token"),
+            Self::NoKey => f.write_str("the token has no such key"),
+            Self::PinRefused => f.write_str(
+                "the token has refused the PIN before, and it is not tried again; start again with the right one",
+            ),
             Self::Ambiguous => f.write_str("the token has several keys of this name"),
             Self::Library(Error::Pkcs11(code, function)) => {
                 write!(f, "the token refused {function}: {code:?}")

@@ -59,8 +59,13 @@ impl Cluster {
 
     /// Starts the server of a folder. What it says of a database that is gone is not shown.
     pub fn serve(&self, number: usize) -> Server {
+        self.serve_with(number, &[])
+    }
+
+    /// The same, with these options.
+    pub fn serve_with(&self, number: usize, options: &[&str]) -> Server {
         let mut command = outlast();
         command.stderr(Stdio::null());
-        Server::start_by(command, &self.folders[number], &[])
+        Server::start_by(command, &self.folders[number], options)
     }
 }

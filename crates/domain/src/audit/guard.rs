@@ -22,6 +22,8 @@ struct State {
     own: HashMap<Hash, bool, foldhash::fast::RandomState>,
     known: Option<CompactRange>,
     alarm: Option<String>,
+    /// Why the last attempt to sign a head failed, if that says nothing against the log.
+    suspended: Option<String>,
 }
 
 /// The log as of a head that was signed and committed.
@@ -36,6 +38,23 @@ impl Guard {
     /// Why the audit trail is not trusted any more, if it is not.
     pub fn alarm(&self) -> Option<String> {
         self.state().alarm.clone()
+    }
+
+    /// Why no event may be committed, if none may: there is an alarm, or the last head could not be signed. Otherwise
+    /// whoever keeps heads from being signed leaves the events of calls uncovered for as long as they like.
+    pub fn refusal(&self) -> Option<String> {
+        let state = self.state();
+        let alarm =
+            state.alarm.as_ref().map(|why| format!("the audit trail was tampered with: {why}"));
+        alarm.or_else(|| {
+            let why = state.suspended.as_ref()?;
+            Some(format!("the audit events cannot be signed for now: {why}"))
+        })
+    }
+
+    /// Stops every call that needs an event until a head can be signed again.
+    pub fn suspend(&self, reason: &str) {
+        self.state().suspended = Some(reason.to_owned());
     }
 
     /// Stops signing, and with it every call that needs an event. Returns whether this is the first reason, which stays.
@@ -83,6 +102,7 @@ impl Guard {
             state.own.remove(leaf);
         }
         state.known = Some(advance.range);
+        state.suspended = None;
     }
 
     /// The events of this process that the next head must cover. Asked before the end of the events is read.

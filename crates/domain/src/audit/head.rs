@@ -52,12 +52,16 @@ impl Head {
     /// The head of a store.
     ///
     /// # Errors
-    /// [`Fault::Audit`] if there is none, or it does not open: it exists in every store, so it was taken away.
+    /// [`Fault::Audit`] if there is none, or it does not open: it exists in every store, so it was taken away. But where
+    /// the current root key cannot be had, nothing can be said of it: the error is then that of the root key.
     pub fn read(work: &mut Work<'_>) -> Result<Self, Fault> {
         let missing = || Fault::Audit("the record of the last signed head is missing".into());
         let damaged = || Fault::Audit("the record of the last signed head was changed".into());
         let sealed = match work.secret(HEAD) {
-            Err(Fault::Damaged(_)) => return Err(damaged()),
+            Err(Fault::Damaged(_)) => {
+                work.root().check_current(work.store())?;
+                return Err(damaged());
+            }
             other => other?.ok_or_else(missing)?,
         };
         Self::parse(&sealed).ok_or_else(damaged)

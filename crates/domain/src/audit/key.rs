@@ -52,7 +52,10 @@ impl LogKey {
     pub fn read(work: &mut Work<'_>) -> Result<Self, Fault> {
         let missing = || Fault::Audit("the key that signs the log is missing".into());
         match work.secret(LOG_KEY) {
-            Err(Fault::Damaged(_)) => Err(Fault::Audit("the log's key was changed".into())),
+            Err(Fault::Damaged(_)) => {
+                work.root().check_current(work.store())?;
+                Err(Fault::Audit("the log's key was changed".into()))
+            }
             other => Self::parse(other?.ok_or_else(missing)?),
         }
     }

@@ -8,8 +8,9 @@ use super::tiles::StoredTiles;
 use crate::Fault;
 use crate::work::Work;
 
-/// Events that are looked at on each side of where an id's time says that it should be, before all are.
-const NEAR: u64 = 4096;
+/// Events that are looked at on each side of where an id's time says that it should be: so few at first, since it is there
+/// but for events that were long on their way, and so many before all are.
+const NEAR: [u64; 2] = [64, 4096];
 /// Events that are read at once.
 const PAGE: usize = 512;
 
@@ -110,7 +111,8 @@ pub fn find(
     let mut look = |from: u64, to: u64| -> Result<Option<u64>, Fault> {
         let mut at = from;
         while at < to {
-            let page = store.events(at, PAGE)?;
+            let left = usize::try_from(to - at).unwrap_or(PAGE);
+            let page = store.events(at, PAGE.min(left))?;
             let Some(last) = page.last() else { return Ok(None) };
             at = last.sequence;
             if let Some(event) = page.iter().find(|event| named(&event.body)) {
@@ -129,8 +131,10 @@ pub fn find(
             // Pruned ones are earlier than any other; older ids were made before there were such.
             if time.is_none_or(|time| time < wanted) { low = middle } else { high = middle }
         }
-        if let Some(found) = look(low.saturating_sub(NEAR), low + NEAR)? {
-            return Ok(Some(found));
+        for near in NEAR {
+            if let Some(found) = look(low.saturating_sub(near), low + near)? {
+                return Ok(Some(found));
+            }
         }
     }
     look(0, size)

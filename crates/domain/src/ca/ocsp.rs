@@ -53,6 +53,10 @@ pub struct Answer {
     pub epoch: Option<u64>,
     /// What was said of each certificate.
     pub statuses: Vec<Said>,
+    /// The authority.
+    pub authority: (Scope, String),
+    /// Whether it is for this question alone: [`Terms::admit`] was asked.
+    pub is_once: bool,
 }
 
 impl Answer {
@@ -66,8 +70,9 @@ impl Answer {
 pub struct Terms<'a> {
     /// How long they are valid.
     pub validity_seconds: i64,
-    /// Whether one may be signed that cannot be given again, or that anybody could ask for in ever new ways.
-    pub admit: &'a dyn Fn() -> bool,
+    /// Whether an authority may sign one that cannot be given again, or that anybody could ask for in ever new ways. Who
+    /// says yes has the signature covered by the audit log in another way than by [`Swept::done`].
+    pub admit: &'a dyn Fn(&Authority) -> bool,
 }
 
 /// Answers a request, or says why not. What is written and noted must be durable before the answer is sent.
@@ -91,7 +96,7 @@ pub fn answer(
     let statuses = statuses(work, &authority, &request.ids)?;
     let unknown = statuses.contains(&Said::Unknown);
     let absorbed = request.nonce.is_none() && request.ids.len() == 1 && !unknown;
-    if !absorbed && !(terms.admit)() {
+    if !absorbed && !(terms.admit)(&authority) {
         // RFC 5019, section 2.2.3: who has no record of the certificate may say so without a signature.
         return Ok(Err(if unknown { Failure::Unauthorized } else { Failure::TryLater }));
     }
@@ -117,8 +122,19 @@ pub fn answer(
     let key = responder.load_key(work, ring)?;
     let signature = key.sign(responder.algorithm(), Message::Raw(&unsigned.to_be_signed))?;
     let der = unsigned.assemble(&signature, &[responder.certificate().der().to_vec()])?;
-    swept.done(authority.scope(), authority.arn(), "GenerateOCSPResponse");
-    Ok(Ok(Answer { der, this_update: now, next_update, epoch_place, epoch, statuses }))
+    if absorbed {
+        swept.done(authority.scope(), authority.arn(), "GenerateOCSPResponse");
+    }
+    Ok(Ok(Answer {
+        der,
+        this_update: now,
+        next_update,
+        epoch_place,
+        epoch,
+        statuses,
+        authority: (authority.scope().clone(), authority.arn()),
+        is_once: !absorbed,
+    }))
 }
 
 /// Whether an answer that was made before is still what would be answered, and the epoch as of now.

@@ -10,12 +10,6 @@ use crate::arn::{Arn, current};
 use crate::ca::{REVOCATION_REASONS, report};
 use crate::policy::{Kind, Policy};
 
-/// What must go when its authority goes, and what to say if it has not.
-const OWNED: &[(&str, &str)] = &[
-    ("ca/permission/", "there is no authority that this permission is for"),
-    ("ca/policy/", "there is no authority that this policy is of"),
-];
-
 impl Look<'_> {
     /// Looks at a record, if it is one of these.
     pub(super) fn of_authorities(&mut self, place: &str, value: &Value) -> bool {
@@ -26,12 +20,6 @@ impl Look<'_> {
             let end = rest.match_indices('/').nth(2).map_or(rest.len(), |(at, _)| at);
             Some((rest[..end].to_owned(), rest[end..].trim_start_matches('/').to_owned()))
         };
-        if let Some((owner, what)) =
-            OWNED.iter().find_map(|(prefix, what)| below(prefix).map(|(owner, _)| (owner, what)))
-            && !self.public_keys.contains_key(&format!("ca/authority/{owner}"))
-        {
-            self.problem(place, *what);
-        }
         if let Some((owner, serial)) = below("ca/certificate/") {
             self.report.certificates += 1;
             let certificate = text("certificate").map(|pem| Certificate::parse_one(pem.as_bytes()));

@@ -1,6 +1,6 @@
 //! Whether Certificate Manager's records fit together.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use outlast_crypto::Secret;
 use outlast_pki::certificate::Certificate;
@@ -9,12 +9,6 @@ use serde_json::Value;
 use super::trial::try_out;
 use crate::acm::certificate::{Origin, Record, serial_place};
 use crate::acm::details::requestable;
-
-/// Records that go with a certificate, which is filed as they are.
-const COMPANIONS: &[(&str, &str)] = &[
-    ("acm/renewal/", "there is no certificate that is to be renewed"),
-    ("acm/ended/", "there is no certificate that is to be forgotten"),
-];
 
 /// Serial number and public key of a certificate.
 type Half = (String, Vec<u8>);
@@ -28,7 +22,6 @@ pub(super) struct Certificates {
     texts: BTreeMap<String, (Option<Half>, Option<Half>)>,
     /// By account, region, id of the certificate and id of the key.
     keys: BTreeMap<String, Option<Vec<u8>>>,
-    companions: BTreeSet<(&'static str, String)>,
     /// By account, region and id of the CA, and serial number: account, region and id of the certificate.
     serials: BTreeMap<String, String>,
     problems: Vec<(String, String)>,
@@ -63,8 +56,6 @@ impl Certificates {
                 }
                 _ => self.problem(place, "it does not say which certificate it is for"),
             }
-        } else if let Some((prefix, _)) = COMPANIONS.iter().find(|row| place.starts_with(row.0)) {
-            self.companions.insert((*prefix, place[prefix.len()..].to_owned()));
         } else {
             return false;
         }
@@ -145,12 +136,6 @@ impl Certificates {
         for (rest, owner) in &self.serials {
             if !self.records.contains_key(owner) {
                 problem(format!("acm/serial/{rest}"), "there is no certificate with this number");
-            }
-        }
-        for (prefix, rest) in &self.companions {
-            if !self.records.contains_key(rest) {
-                let what = COMPANIONS.iter().find(|row| row.0 == *prefix).map_or("", |row| row.1);
-                problem(format!("{prefix}{rest}"), what);
             }
         }
         found

@@ -1,6 +1,9 @@
 //! Whether the records fit together.
 
-use super::{Look, PAIRED, below, paired_secret};
+use std::collections::BTreeSet;
+
+use super::Look;
+use crate::records::{self, Protection};
 
 impl Look<'_> {
     /// What can be said only when all records have been seen.
@@ -11,8 +14,8 @@ impl Look<'_> {
                 found.push((place.clone(), "its key material is missing"));
             }
         }
-        for (place, (key, what)) in &self.belongings {
-            if !self.keys.contains_key(key) {
+        for (place, (owner, what)) in &self.belongings {
+            if !self.owners.contains(owner) {
                 found.push((place.clone(), *what));
             }
         }
@@ -22,7 +25,7 @@ impl Look<'_> {
             }
         }
         for (id, user) in &self.listed_access_keys {
-            if !self.paired.contains(&format!("iam/access-key/{id}")) {
+            if !self.owners.contains(&format!("iam/access-key/{id}")) {
                 found.push((user.clone(), "it lists an access key that does not exist"));
             }
         }
@@ -40,17 +43,15 @@ impl Look<'_> {
                 found.push((place.clone(), "its private key is missing"));
             }
         }
-        for place in &self.paired {
-            let secret = PAIRED.iter().find_map(|prefix| {
-                below(place, prefix).map(|rest| format!("{prefix}-secret/{rest}"))
-            });
-            if secret.is_some_and(|secret| !self.secrets.contains(&secret)) {
+        let with_secret: BTreeSet<_> = self
+            .belongings
+            .iter()
+            .filter(|(place, _)| self.secrets.contains(*place))
+            .map(|(_, (owner, _))| owner)
+            .collect();
+        for place in &self.owners {
+            if has_secret(place) && !with_secret.contains(place) {
                 found.push((place.clone(), "its secret is missing"));
-            }
-        }
-        for place in &self.secrets {
-            if paired_secret(place).is_some_and(|owner| !self.paired.contains(&owner)) {
-                found.push((place.clone(), "there is nothing that this secret belongs to"));
             }
         }
         for (place, key) in &self.aliases {
@@ -77,4 +78,14 @@ impl Look<'_> {
             self.problem(&place, what);
         }
     }
+}
+
+/// Whether a secret goes with each record of this kind.
+fn has_secret(place: &str) -> bool {
+    records::kind(place).is_some_and(|kind| {
+        records::KINDS.iter().any(|row| {
+            row.protection == Protection::Sealed
+                && row.owner.is_some_and(|owner| kind.has(owner.key))
+        })
+    })
 }

@@ -256,16 +256,23 @@ impl Caller {
             Decision::ImplicitDeny { reason } => {
                 return Err(denied(format!("because {reason} allows the {action} action"), false));
             }
+            // It may have been a Deny: no grant allows what is not known to be permitted.
+            Decision::Undecided { source, why } => {
+                let because = format!("because {source} could not be evaluated: {why}");
+                return Err(denied(because, true));
+            }
         }
-        if let Some(session) = &self.session
-            && !matches!(session.evaluate(&question), policy::Grant::Allow { .. })
-        {
-            return Err(denied(
-                format!("because no session policy allows the {action} action"),
-                true,
-            ));
-        }
-        Ok(())
+        let Some(session) = &self.session else { return Ok(()) };
+        let because = match session.evaluate(&question) {
+            policy::Grant::Allow { .. } => return Ok(()),
+            policy::Grant::Stopped(why) => {
+                format!("because a session policy could not be evaluated: {why}")
+            }
+            policy::Grant::None | policy::Grant::Deny => {
+                format!("because no session policy allows the {action} action")
+            }
+        };
+        Err(denied(because, true))
     }
 
     fn denied(&self, action: &str, resource: &str, because: String, explicit: bool) -> Denied {

@@ -7,14 +7,18 @@ use std::collections::BTreeSet;
 use outlast_crypto::keys::KeyUsage;
 use serde::{Deserialize, Serialize};
 
+use self::index::usable::{self, Constrained};
 use super::access::Access;
 use super::record::Key;
 use super::{EncryptionContext, KmsError};
 use crate::arn::{self, Arn, Scope, is_account_id};
 use crate::identity::unique::{self, Unresolved};
 use crate::identity::{Caller, Denied, Permit, action};
-use crate::work::{Page, Work};
+use crate::work::{Page, Sweep, Work};
 use crate::{Fault, ids, limits};
+
+/// Files grants that earlier versions have made where this one looks for them.
+pub const REFILE_GRANTS: Sweep = usable::REFILE;
 
 /// What a grant can allow: AWS's `GrantOperation`.
 pub const GRANT_OPERATIONS: &[&str] = &[
@@ -307,14 +311,16 @@ fn is_covered(
     let (caller, action) = (access.caller, "kms:CreateGrant");
     let account = caller.principal.account.as_str();
     let by_identity = caller.judge(None, account, false, access.conditions, action, &key.arn());
-    Ok(index::of_caller(work, key, caller)?.iter().any(|grant| {
+    let covers = |grant: &Grant| {
         let may = match grant.is_for(caller) {
             Some(Way::Direct) => true,
             Some(Way::Account) => by_identity.is_ok(),
             None => false,
         };
         may && grant.permits(access, "CreateGrant") && grant.covers(new)
-    }))
+    };
+    let all = ("CreateGrant", Constrained::Any);
+    Ok(usable::find(work, key, access, all, covers)?.is_some())
 }
 
 /// Lists the grants of a key, in order of id, beginning after the marker of the page before.
@@ -428,9 +434,14 @@ pub(super) fn allows(
     }
     let way =
         |grant: &Grant| grant.is_for(access.caller).filter(|_| grant.permits(access, operation));
-    let of_caller = index::of_caller(work, key, access.caller)?;
-    let ways = || named.iter().chain(&of_caller).filter_map(way);
-    Ok(ways().find(|way| *way == Way::Direct).or_else(|| ways().next()))
+    let of_tokens = || named.iter().filter_map(way);
+    if let Some(direct) = of_tokens().find(|way| *way == Way::Direct) {
+        return Ok(Some(direct));
+    }
+    // Those for the caller itself and for its role are found before those for its account.
+    let met = (operation, Constrained::Met);
+    let found = usable::find(work, key, access, met, |grant| way(grant).is_some())?;
+    Ok(found.as_ref().and_then(way).or_else(|| of_tokens().next()))
 }
 
 pub(super) fn delete_all(work: &mut Work<'_>, key: &Key) -> Result<(), Fault> {

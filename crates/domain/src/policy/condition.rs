@@ -9,7 +9,8 @@ use std::cmp::Ordering;
 use ipnet::IpNet;
 
 use super::pattern::{Syntax, Template};
-use super::{Effect, KeyKind, Question, any, settle, value};
+use super::steps::Asked;
+use super::{Effect, KeyKind, any, settle, value};
 use crate::arn::spellings;
 
 /// One operator applied to one key.
@@ -57,9 +58,9 @@ type Compare = fn(Ordering) -> bool;
 
 impl Condition {
     /// Whether the condition is met by the request, for a statement with this effect.
-    pub fn holds(&self, question: &Question<'_>, effect: Effect) -> bool {
+    pub fn holds(&self, asked: Asked<'_>, effect: Effect) -> bool {
         let Operator { row, set, .. } = self.operator;
-        let values = question.values(&self.key);
+        let values = asked.values(&self.key);
         if matches!(row.test, Test::Null) && !values.is_empty() {
             return self.null() != Some(true);
         }
@@ -69,10 +70,12 @@ impl Condition {
         let is_ambiguous =
             values.len() > 1 && TAG_KEYS.iter().any(|prefix| self.key.starts_with(prefix));
         let mut outcomes = values.iter().map(|value| {
+            if asked.steps.are_spent() {
+                return false;
+            }
             let names =
                 if holds_arn(&self.key) { spellings(value) } else { vec![Cow::Borrowed(*value)] };
-            let one =
-                |wanted: &Wanted| any(names.iter().map(|name| wanted.matches(name, question)));
+            let one = |wanted: &Wanted| any(names.iter().map(|name| wanted.matches(name, asked)));
             let found = any(self.wanted.iter().map(one));
             settle(found, row.negated, effect)
         });
@@ -253,10 +256,13 @@ impl Operator {
 impl Wanted {
     /// Whether a value of the request matches; `None` if a variable has no value. What cannot be read
     /// matches nothing.
-    fn matches(&self, text: &str, question: &Question<'_>) -> Option<bool> {
+    fn matches(&self, text: &str, asked: Asked<'_>) -> Option<bool> {
+        if !matches!(self, Self::Text(_) | Self::Arn(_)) && !asked.steps.take(1 + text.len()) {
+            return Some(false);
+        }
         let found = match self {
-            Self::Text(template) => return template.matches(text, question),
-            Self::Arn(template) => return template.matches_arn(text, question),
+            Self::Text(template) => return template.matches(text, asked),
+            Self::Arn(template) => return template.matches_arn(text, asked),
             Self::Number(wanted, compare) => value::number(text)
                 .and_then(|number| number.partial_cmp(wanted))
                 .is_some_and(compare),

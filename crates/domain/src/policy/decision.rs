@@ -3,7 +3,7 @@
 //! Sources: "Policy evaluation logic" of the IAM User Guide; "Key policies in AWS KMS" and "Allowing users
 //! in other accounts to use a KMS key" of the KMS Developer Guide.
 
-use super::{Grant, Kind, Policy, Question};
+use super::{Grant, Kind, Policy, Question, Steps, Stopped};
 
 /// Whether a request may go on, and if not, why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,13 @@ pub enum Decision {
         /// caller is of another account) or `no identity-based policy`.
         reason: &'static str,
     },
+    /// A policy was not read to its end, and might have denied: "because {source} could not be evaluated: {why}".
+    Undecided {
+        /// As of an explicit deny.
+        source: &'static str,
+        /// What stopped it.
+        why: Stopped,
+    },
 }
 
 /// Decides. `granted` says that a KMS grant allows the request; `identity` are the policies of the caller.
@@ -33,6 +40,8 @@ pub enum Decision {
 /// - From another account, both must allow.
 ///
 /// The root user of an account has no identity policies: where one is needed, it may do everything.
+///
+/// All documents together have [`crate::limits::MAX_POLICY_STEPS`]. One that needs more denies, whatever the others say.
 pub fn decide(
     resource_policy: Option<&Policy>,
     resource_account: &str,
@@ -40,21 +49,24 @@ pub fn decide(
     granted: bool,
     question: &Question<'_>,
 ) -> Decision {
-    let resource = resource_policy.map(|policy| policy.evaluate(question));
-    if resource == Some(Grant::Deny) {
-        let source = match resource_policy.map(Policy::kind) {
-            Some(Kind::Key) => "a key policy",
-            Some(Kind::Trust) => "a role trust policy",
-            _ => "a resource-based policy",
-        };
-        return Decision::ExplicitDeny { source };
+    let steps = Steps::default();
+    let resource = resource_policy.map(|policy| policy.evaluate_within(&steps, question));
+    let source = match resource_policy.map(Policy::kind) {
+        Some(Kind::Key) => "a key policy",
+        Some(Kind::Trust) => "a role trust policy",
+        _ => "a resource-based policy",
+    };
+    match resource {
+        Some(Grant::Deny) => return Decision::ExplicitDeny { source },
+        Some(Grant::Stopped(why)) => return Decision::Undecided { source, why },
+        _ => {}
     }
     let mut identity_allows = question.caller.is_root;
+    let source = "an identity-based policy";
     for policy in identity {
-        match policy.borrow().evaluate(question) {
-            Grant::Deny => {
-                return Decision::ExplicitDeny { source: "an identity-based policy" };
-            }
+        match policy.borrow().evaluate_within(&steps, question) {
+            Grant::Deny => return Decision::ExplicitDeny { source },
+            Grant::Stopped(why) => return Decision::Undecided { source, why },
             Grant::Allow { .. } => identity_allows = true,
             Grant::None => {}
         }

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::Question;
+use super::steps::{Asked, Steps};
 use crate::arn::is_account_id;
 
 /// How a text is to be read.
@@ -72,21 +72,22 @@ impl Template {
     }
 
     /// Whether it matches the whole of `text`; `None` if a variable has no value.
-    pub fn matches(&self, text: &str, question: &Question<'_>) -> Option<bool> {
-        Some(glob(&self.resolve(question)?, text, self.ignore_case))
+    pub fn matches(&self, text: &str, asked: Asked<'_>) -> Option<bool> {
+        Some(glob(&self.resolve(asked)?, text, self.ignore_case, asked.steps))
     }
 
     /// The same for ARNs, whose six parts are compared one by one: a wildcard never covers a colon outside
     /// of the last.
-    pub fn matches_arn(&self, arn: &str, question: &Question<'_>) -> Option<bool> {
-        let tokens = self.resolve(question)?;
+    pub fn matches_arn(&self, arn: &str, asked: Asked<'_>) -> Option<bool> {
+        let tokens = self.resolve(asked)?;
+        asked.steps.take(tokens.len());
         let mut patterns = parts(&tokens);
         let mut texts = arn.splitn(6, ':');
         for _ in 0..6 {
             let (Some(pattern), Some(text)) = (patterns.next(), texts.next()) else {
                 return Some(false);
             };
-            if !glob(pattern, text, self.ignore_case) {
+            if !glob(pattern, text, self.ignore_case, asked.steps) {
                 return Some(false);
             }
         }
@@ -105,7 +106,9 @@ impl Template {
     pub fn is_arn(&self, service: Option<&str>) -> bool {
         let parts: Vec<_> = parts(&self.tokens).collect();
         let [arn, _partition, of, _region, _account, _resource] = parts[..] else { return false };
-        glob(arn, "arn", false) && service.is_none_or(|service| glob(of, service, false))
+        let steps = &Steps::of_reading();
+        glob(arn, "arn", false, steps)
+            && service.is_none_or(|service| glob(of, service, false, steps))
     }
 
     /// The text that it stands for, if that is one.
@@ -127,14 +130,14 @@ impl Template {
 
     /// Whether it matches `text` or, by its variables, might.
     pub fn could_be(&self, text: &str) -> bool {
-        self.variables || glob(&self.tokens, text, self.ignore_case)
+        self.variables || glob(&self.tokens, text, self.ignore_case, &Steps::of_reading())
     }
 
     /// The partition and the Region in an ARN's pattern as far as they are written out: the text up to the first
     /// wildcard or variable, and whether that is all of it.
     pub fn partition_and_region(&self) -> Option<[(String, bool); 2]> {
         let mut parts = parts(&self.tokens);
-        if !glob(parts.next()?, "arn", false) {
+        if !glob(parts.next()?, "arn", false, &Steps::of_reading()) {
             return None;
         }
         let literal = |part: &[Token]| {
@@ -157,22 +160,28 @@ impl Template {
     }
 
     /// Puts values for variables. What they bring is literal: a `*` in a tag is no wildcard.
-    fn resolve(&self, question: &Question<'_>) -> Option<Cow<'_, [Token]>> {
+    fn resolve(&self, asked: Asked<'_>) -> Option<Cow<'_, [Token]>> {
+        // A pattern costs a step at least.
+        asked.steps.take(1);
         if !self.variables {
             return Some(Cow::Borrowed(&self.tokens));
         }
         let mut resolved = Vec::with_capacity(self.tokens.len());
+        asked.steps.take(self.tokens.len());
         for token in &self.tokens {
             let Token::Variable(variable) = token else {
                 resolved.push(token.clone());
                 continue;
             };
             // Keys with several values cannot be variables ("Single-valued vs. multivalued context keys").
-            let value = match question.values(&variable.key)[..] {
+            let value = match asked.values(&variable.key)[..] {
                 [value] => value,
                 [] => variable.default.as_deref()?,
                 _ => return None,
             };
+            if !asked.steps.take(value.len()) {
+                return None;
+            }
             resolved.extend(value.chars().map(Token::Char));
         }
         Some(Cow::Owned(resolved))
@@ -221,34 +230,80 @@ fn parts(tokens: &[Token]) -> impl Iterator<Item = &[Token]> {
     tokens.splitn(6, |token| matches!(token, Token::Char(':')))
 }
 
-/// Whether `pattern` matches the whole of `text`. On a mismatch only the last `*` takes one more character,
-/// so that the effort is at most the product of both lengths.
-fn glob(pattern: &[Token], text: &str, ignore_case: bool) -> bool {
-    let (mut at_pattern, mut at_text) = (0, 0);
-    let mut last_star = None;
-    loop {
-        let next = text[at_text..].chars().next();
-        match (pattern.get(at_pattern), next) {
-            (None, None) => return true,
-            (Some(Token::Many), _) => {
-                at_pattern += 1;
-                last_star = Some((at_pattern, at_text));
-                continue;
-            }
-            (Some(_), None) => return false,
-            (Some(token), Some(next)) if admits(token, next, ignore_case) => {
-                at_pattern += 1;
-                at_text += next.len_utf8();
-                continue;
-            }
-            (_, Some(_)) => {}
-        }
-        let Some((after_star, from)) = last_star else { return false };
-        let Some(taken) = text[from..].chars().next() else { return false };
-        at_pattern = after_star;
-        at_text = from + taken.len_utf8();
-        last_star = Some((after_star, at_text));
+/// Whether `pattern` matches the whole of `text`. What stands before the first `*` and after the last is compared once;
+/// what stands between two is looked for from the left, each part where the one before it ended.
+fn glob(pattern: &[Token], text: &str, ignore_case: bool, steps: &Steps) -> bool {
+    let mut parts = pattern.split(|token| matches!(token, Token::Many));
+    let rest = parts.next().and_then(|first| without_first(first, text, ignore_case, steps));
+    let (Some(mut rest), last) = (rest, parts.next_back()) else { return false };
+    match last {
+        None => return rest.is_empty(),
+        Some(last) => match without_last(last, rest, ignore_case, steps) {
+            Some(before) => rest = before,
+            None => return false,
+        },
     }
+    parts.all(|part| match after(part, rest, ignore_case, steps) {
+        Some(after) => {
+            rest = after;
+            true
+        }
+        None => false,
+    })
+}
+
+/// What follows in `text` on what `part` matches at its beginning.
+fn without_first<'t>(
+    part: &[Token],
+    text: &'t str,
+    ignore_case: bool,
+    steps: &Steps,
+) -> Option<&'t str> {
+    let mut chars = text.chars();
+    for token in part {
+        if !steps.take(1) || !admits(token, chars.next()?, ignore_case) {
+            return None;
+        }
+    }
+    Some(chars.as_str())
+}
+
+/// What precedes in `text` what `part` matches at its end.
+fn without_last<'t>(
+    part: &[Token],
+    text: &'t str,
+    ignore_case: bool,
+    steps: &Steps,
+) -> Option<&'t str> {
+    let mut chars = text.chars();
+    for token in part.iter().rev() {
+        if !steps.take(1) || !admits(token, chars.next_back()?, ignore_case) {
+            return None;
+        }
+    }
+    Some(chars.as_str())
+}
+
+/// What follows in `text` on the first place that `part` matches.
+fn after<'t>(part: &[Token], text: &'t str, ignore_case: bool, steps: &Steps) -> Option<&'t str> {
+    if let Some(literal) = characters(part).filter(|_| !ignore_case) {
+        // The standard library's search takes time that grows with the sum of both lengths.
+        let found = text.find(&literal).and_then(|at| text.get(at + literal.len()..));
+        // What is not there was looked for, too.
+        let read = text.len() - found.map_or(0, str::len);
+        let within = steps.take(part.len() + read);
+        return found.filter(|_| within);
+    }
+    let mut rest = text;
+    while !steps.are_spent() {
+        if let Some(after) = without_first(part, rest, ignore_case, steps) {
+            return Some(after);
+        }
+        let mut chars = rest.chars();
+        chars.next()?;
+        rest = chars.as_str();
+    }
+    None
 }
 
 fn admits(token: &Token, next: char, ignore_case: bool) -> bool {

@@ -5,14 +5,14 @@
 //! from another store, does not verify. The stamp grows with each write of a record, so that an older one is recognised
 //! by whoever has seen a newer one ([`super::stamps`]).
 //!
-//! All records are authenticated but for those of [`EXCEPTIONS`] and those that are sealed.
+//! All records are authenticated but for those that are sealed and those whose row in [`crate::records`] says why not.
 
 use outlast_crypto::{Secret, hmac};
 use outlast_store::Store;
 
-use super::{ID_LEN, Id, RootKey, RootRecord, WRAPPED, fingerprint, parse_id, read_fresh};
+use super::{ID_LEN, Id, RootKey, RootRecord, fingerprint, parse_id, read_fresh};
 use crate::Fault;
-use crate::ca::crl;
+use crate::records::{self, Protection};
 
 /// First byte of an authenticated record. JSON begins with none of the first bytes that this module and its parent use.
 pub(super) const AUTHENTIC: u8 = 3;
@@ -24,44 +24,12 @@ const JSON_AT: usize = TAG_AT + TAG_LEN;
 /// What the key for the tags is derived from the root key with.
 const KEY_LABEL: &[u8] = b"outlast authenticated records v1";
 
-/// How a record is protected that is not sealed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Protection {
-    /// By a tag and a stamp that is greater than the one before.
-    Ordered,
-    /// By a tag. Its stamp is the time: writers do not read it, so that they do not wait for each other.
-    Unordered,
-    /// By nothing here.
-    Plain,
-}
-
-/// Records that are not [`Protection::Ordered`]: below which key, and why that is enough.
-pub(crate) const EXCEPTIONS: &[(&str, Protection, &str)] = &[
-    (WRAPPED, Protection::Plain, "wrapped for its place by the key-encryption key"),
-    (crl::DER, Protection::Plain, "a signed CRL, whose digest is in an authenticated record"),
-    (
-        "kms/last-use/",
-        Protection::Plain,
-        "written by each use of a key, decides nothing, and names the audit event that proves it",
-    ),
-    (
-        crl::MARKS,
-        Protection::Unordered,
-        "revocations at the same time do not wait for each other; an older mark asks for the same CRL",
-    ),
-    (
-        crate::ca::ocsp::EPOCHS,
-        Protection::Unordered,
-        "revocations at the same time do not wait for each other; only its version counts",
-    ),
-];
-
-/// How the record `place` is protected unless it is sealed.
+/// How the record `place` is protected unless it is sealed. One of no known kind is authenticated.
 pub(crate) fn protection(place: &str) -> Protection {
-    EXCEPTIONS
-        .iter()
-        .find(|(prefix, ..)| place.starts_with(prefix))
-        .map_or(Protection::Ordered, |(_, protection, _)| *protection)
+    match records::kind(place).map(|kind| kind.protection) {
+        None | Some(Protection::Sealed) => Protection::Ordered,
+        Some(protection) => protection,
+    }
 }
 
 /// An authenticated record in its parts; whether the tag is right is another question.

@@ -7,9 +7,10 @@
 
 use outlast_crypto::Secret;
 
-use super::authentic::{Protection, authentic_under, protection};
+use super::authentic::{authentic_under, protection};
 use super::{CANARY, sealed_under};
 use crate::Fault;
+use crate::records::Protection;
 use crate::work::Work;
 
 /// What a store has, as its canary says.

@@ -3,18 +3,23 @@
 //! [`begin`] makes the new key current; from then on nothing can be committed that is sealed under the one
 //! before, since every sealing relies on the record that says which key is current. [`reseal`] walks over
 //! the store until nothing is left under the key before, and [`finish`] removes it. Whoever stops in between
-//! goes on with [`reseal`] from the start.
+//! goes on with [`reseal`] from the start. [`survey`] tells beforehand whether that walk will meet what it cannot read.
+//!
+//! Another key-encryption key takes over in [`finish`], in one transaction: whatever fails before, the one that was in
+//! force still opens everything.
 
+use outlast_crypto::Secret;
+use outlast_store::{Record, StoreError};
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use super::authentic::{Protection, protection};
 use super::{
     Id, Kek, ROOT, RootRecord, SealedUnder, fingerprint, new_key, parse_id, protected_under,
     sealed_under, wrapped_place,
 };
 use crate::Fault;
+use crate::records::{self, Protection};
 use crate::work::Work;
-use outlast_crypto::Secret;
 
 /// Another key-encryption key, under which the root keys shall be from now on.
 pub struct NewKek<'a> {
@@ -33,23 +38,17 @@ pub struct Step {
     pub seen: usize,
     /// Records that were sealed again.
     pub resealed: usize,
-    /// Records that should be sealed and do not open.
+    /// Keys of records that do not open, or are not as the service wrote them.
     pub unreadable: Vec<String>,
 }
 
 /// Makes a new root key the current one. A rotation that is under way must be finished first.
-pub fn begin(work: &mut Work<'_>, new_kek: Option<&NewKek<'_>>) -> Result<RootRecord, Fault> {
+pub fn begin(work: &mut Work<'_>) -> Result<RootRecord, Fault> {
     let root = work.root();
     let record = work.get::<RootRecord>(ROOT)?;
     if record.as_ref().is_some_and(|record| record.previous.is_some()) {
         return Err(Fault::RootKey("a rotation is under way".into()));
     }
-    let (provider, parameters) = match (new_kek, &record) {
-        (Some(new), _) => (new.kek.provider(), new.parameters.clone()),
-        (None, Some(record)) => (root.kek().provider(), record.parameters.clone()),
-        (None, None) => (root.kek().provider(), Map::new()),
-    };
-    let kek = new_kek.map_or(root.kek(), |new| new.kek);
     let (previous_id, previous) = match &record {
         Some(record) => {
             let id = parse_id(&record.current)?;
@@ -58,70 +57,139 @@ pub fn begin(work: &mut Work<'_>, new_kek: Option<&NewKek<'_>>) -> Result<RootRe
         // The first layout: the key in the file becomes an ordinary root key, which is replaced now.
         None => {
             let direct = root.kek().direct().ok_or_else(|| Fault::Damaged(ROOT.to_owned()))?;
-            (fingerprint(direct), Secret::new(direct.expose().to_vec()))
+            let (id, direct) = (fingerprint(direct), Secret::new(direct.expose().to_vec()));
+            keep(work, root.kek(), id, &direct)?;
+            (id, direct)
         }
     };
-    if new_kek.is_some() || record.is_none() {
-        keep(work, kek, previous_id, &previous)?;
-    }
     let (id, key) = new_key()?;
-    keep(work, kek, id, &key)?;
+    keep(work, root.kek(), id, &key)?;
     root.remember(previous_id, previous);
     root.remember(id, key);
     let record = RootRecord {
         current: hex::encode(id),
         previous: Some(hex::encode(previous_id)),
-        provider: provider.to_owned(),
-        parameters,
+        provider: root.kek().provider().to_owned(),
+        parameters: record.map(|record| record.parameters).unwrap_or_default(),
         created_ms: work.now_ms(),
     };
     work.put_root(&record)?;
     Ok(record)
 }
 
-/// Seals or authenticates what is not yet under the current root key: looks at up to `limit` records after `after`.
-pub fn reseal(work: &mut Work<'_>, after: &str, limit: usize) -> Result<Step, Fault> {
-    let record = work.get::<RootRecord>(ROOT)?.ok_or_else(|| Fault::Damaged(ROOT.to_owned()))?;
-    let current = SealedUnder::Id(record.current);
-    let found = work.store().scan("", after, limit)?;
-    let mut step = Step { seen: found.len(), ..Step::default() };
-    step.next = (found.len() == limit).then(|| found.last().map(|(key, _)| key.clone())).flatten();
+/// Looks at up to `limit` records after `after` as [`reseal`] will, and writes nothing.
+pub fn survey(work: &mut Work<'_>, after: &str, limit: usize) -> Result<Step, Fault> {
+    let (mut step, found) = page(work, after, limit)?;
     for (key, stored) in found {
-        match protected_under(&key, &stored.value) {
-            Some(under) if under == current => {}
-            Some(_) if sealed_under(&key, &stored.value).is_none() => {
-                match work.authenticate_again(&key) {
-                    Ok(()) => step.resealed += 1,
-                    Err(Fault::Forged(_)) => step.unreadable.push(key),
-                    Err(fault) => return Err(fault),
-                }
-            }
-            Some(_) => match work.secret(&key) {
-                Ok(Some(secret)) => {
-                    work.put_secret(&key, &secret)?;
-                    step.resealed += 1;
-                }
-                Ok(None) => {}
-                Err(Fault::Damaged(_)) => step.unreadable.push(key),
-                Err(fault) => return Err(fault),
-            },
-            None if protection(&key) == Protection::Plain => {}
-            None => step.unreadable.push(key),
+        let outcome = match found_as(&key, &stored.value) {
+            Found::Plain => continue,
+            Found::Odd => Err(Fault::Damaged(key.clone())),
+            Found::Sealed => work.secret(&key).map(|_| ()),
+            Found::Authentic => work.scanned::<IgnoredAny>(&key, stored).map(|_| ()),
+        };
+        match outcome {
+            // One that has just changed was written under the current key.
+            Ok(()) | Err(Fault::Store(StoreError::Conflict)) => {}
+            Err(Fault::Damaged(_) | Fault::Forged(_)) => step.unreadable.push(key),
+            Err(fault) => return Err(fault),
         }
     }
     Ok(step)
 }
 
-/// Ends the rotation: removes the key before. Only after a walk over the whole store that left nothing under
-/// it.
-pub fn finish(work: &mut Work<'_>) -> Result<RootRecord, Fault> {
+/// Seals or authenticates what is not yet under the current root key: looks at up to `limit` records after `after`.
+pub fn reseal(work: &mut Work<'_>, after: &str, limit: usize) -> Result<Step, Fault> {
+    let record = work.get::<RootRecord>(ROOT)?.ok_or_else(|| Fault::Damaged(ROOT.to_owned()))?;
+    let current = SealedUnder::Id(record.current);
+    let (mut step, found) = page(work, after, limit)?;
+    for (key, stored) in found {
+        let is_done = protected_under(&key, &stored.value).is_some_and(|under| under == current);
+        let outcome = match found_as(&key, &stored.value) {
+            Found::Plain => continue,
+            Found::Odd => Err(Fault::Damaged(key.clone())),
+            Found::Sealed | Found::Authentic if is_done => continue,
+            Found::Sealed => match work.secret(&key) {
+                Ok(Some(secret)) => work.put_secret(&key, &secret),
+                Ok(None) => continue,
+                Err(fault) => Err(fault),
+            },
+            Found::Authentic => work.authenticate_again(&key),
+        };
+        match outcome {
+            Ok(()) => step.resealed += 1,
+            Err(Fault::Damaged(_) | Fault::Forged(_)) => step.unreadable.push(key),
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(step)
+}
+
+/// Ends the rotation: removes the key before, and hands the current one over to `new_kek` if there is one. Only after a
+/// walk over the whole store that left nothing under the key before.
+pub fn finish(work: &mut Work<'_>, new_kek: Option<&NewKek<'_>>) -> Result<RootRecord, Fault> {
     let mut record =
         work.get::<RootRecord>(ROOT)?.ok_or_else(|| Fault::Damaged(ROOT.to_owned()))?;
-    if let Some(previous) = record.previous.take() {
-        work.delete(&wrapped_place(&previous));
-        work.put_root(&record)?;
+    let previous = record.previous.take();
+    if previous.is_none() && new_kek.is_none() {
+        return Ok(record);
     }
+    if let Some(new) = new_kek {
+        let id = parse_id(&record.current)?;
+        let key = work.root().key(work.store(), id)?;
+        keep(work, new.kek, id, &key)?;
+        new.kek.provider().clone_into(&mut record.provider);
+        record.parameters.clone_from(&new.parameters);
+    }
+    if let Some(previous) = previous {
+        work.delete(&wrapped_place(&previous));
+    }
+    work.put_root(&record)?;
     Ok(record)
+}
+
+/// Whether a key-encryption key wraps and unwraps, before anything depends on it.
+pub fn try_out(kek: &dyn Kek) -> Result<(), Fault> {
+    let (id, key) = new_key()?;
+    let place = wrapped_place(&hex::encode(id));
+    let unwrapped = kek.unwrap(&place, &kek.wrap(&place, &key)?)?;
+    if fingerprint(&unwrapped) == id {
+        return Ok(());
+    }
+    Err(Fault::RootKey("what it wraps does not unwrap to the same key".into()))
+}
+
+/// What the bytes of a record are, held against its kind.
+enum Found {
+    /// It is of a kind that has no protection under a root key.
+    Plain,
+    Sealed,
+    Authentic,
+    /// It should be one of the two before.
+    Odd,
+}
+
+fn found_as(key: &str, value: &[u8]) -> Found {
+    let kind = records::kind(key).map(|kind| kind.protection);
+    let is_sealed = sealed_under(key, value).is_some();
+    match kind {
+        Some(Protection::Plain) => Found::Plain,
+        Some(Protection::Sealed) | None if is_sealed => Found::Sealed,
+        Some(Protection::Sealed) => Found::Odd,
+        _ if protected_under(key, value).is_some() && !is_sealed => Found::Authentic,
+        _ => Found::Odd,
+    }
+}
+
+/// The next records, and a step that says where to go on.
+fn page(
+    work: &Work<'_>,
+    after: &str,
+    limit: usize,
+) -> Result<(Step, Vec<(String, Record)>), Fault> {
+    let found = work.store().scan("", after, limit)?;
+    let last = found.last().filter(|_| found.len() == limit);
+    let next = last.map(|(key, _)| key.clone());
+    Ok((Step { next, seen: found.len(), ..Step::default() }, found))
 }
 
 fn keep(work: &mut Work<'_>, kek: &dyn Kek, id: Id, key: &Secret) -> Result<(), Fault> {

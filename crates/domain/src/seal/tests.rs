@@ -51,7 +51,7 @@ fn store(established: bool) -> (MemoryStore, RootKey, String) {
 
 fn rotate(store: &MemoryStore, root: &RootKey) -> usize {
     let mut work = Work::new(store, root, 8);
-    begin(&mut work, None).unwrap();
+    begin(&mut work).unwrap();
     commit(store, work);
     finish_rotation(store, root)
 }
@@ -67,7 +67,7 @@ fn finish_rotation(store: &MemoryStore, root: &RootKey) -> usize {
         commit(store, work);
     }
     let mut work = Work::new(store, root, 10);
-    finish(&mut work).unwrap();
+    finish(&mut work, None).unwrap();
     commit(store, work);
     resealed
 }
@@ -140,7 +140,7 @@ fn nothing_can_be_committed_under_the_key_before() {
         let mut late = Work::new(&store, &server, 0);
         late.put_secret("x/late", &secret()).unwrap();
         let mut work = Work::new(&store, &root, 8);
-        begin(&mut work, None).unwrap();
+        begin(&mut work).unwrap();
         commit(&store, work);
         let outcome = store.commit_and_wait(late.into_transaction(Vec::new()));
         assert_eq!(outcome, Err(StoreError::Conflict));
@@ -149,31 +149,42 @@ fn nothing_can_be_committed_under_the_key_before() {
         put(&store, &server, "x/late");
         assert!(opens(&store, &RootKey::new(kek(&text)), PLACE));
         let mut again = Work::new(&store, &root, 8);
-        assert!(begin(&mut again, None).is_err(), "a second rotation began");
+        assert!(begin(&mut again).is_err(), "a second rotation began");
         assert_eq!(finish_rotation(&store, &RootKey::new(kek(&text))), 1);
         assert!(opens(&store, &server, PLACE) && opens(&store, &server, "x/late"));
     }
 }
 
 #[test]
-fn a_rotation_to_another_provider_needs_only_the_new_key_afterwards() {
+fn another_provider_takes_over_at_the_end_and_alone() {
     for established in [false, true] {
         let (store, root, text) = store(established);
         let derived = || SoftwareKek::from_passphrase(Secret::new(vec![5; 32])).unwrap();
-        let new = derived();
-        let mut parameters = Map::new();
-        parameters.insert("salt".into(), "00".into());
+        let (new, salt) = (derived(), Value::from("00"));
+        let new = NewKek { kek: &new, parameters: Map::from_iter([("salt".into(), salt)]) };
         let mut work = Work::new(&store, &root, 8);
-        begin(&mut work, Some(&NewKek { kek: &new, parameters })).unwrap();
+        begin(&mut work).unwrap();
         commit(&store, work);
-        // The process that began it died: another one with the new key goes on.
-        let other = RootKey::new(Box::new(derived()));
-        assert!(opens(&store, &other, PLACE));
-        assert_eq!(finish_rotation(&store, &other), 1);
+        // The process that began it died. Up to the end the provider before opens everything, and only that.
+        let again = || RootKey::new(kek(&text));
+        let mut after = Some(String::new());
+        while let Some(from) = after {
+            assert!(opens(&store, &again(), PLACE));
+            assert!(!opens(&store, &RootKey::new(Box::new(derived())), PLACE));
+            let other = again();
+            let mut work = Work::new(&store, &other, 9);
+            after = reseal(&mut work, &from, 1).unwrap().next;
+            commit(&store, work);
+        }
+        assert_eq!(read_record(&store).unwrap().unwrap().provider, "file");
+        let other = again();
+        let mut work = Work::new(&store, &other, 10);
+        finish(&mut work, Some(&new)).unwrap();
+        commit(&store, work);
         let record = read_record(&store).unwrap().unwrap();
         assert_eq!((record.provider.as_str(), record.parameters.len()), ("passphrase", 1));
         assert!(opens(&store, &RootKey::new(Box::new(derived())), PLACE));
-        assert!(!opens(&store, &RootKey::new(kek(&text)), PLACE), "the file opens it still");
+        assert!(!opens(&store, &again(), PLACE), "the file opens it still");
     }
 }
 
@@ -195,7 +206,7 @@ fn what_does_not_open_is_reported_and_left_alone() {
     };
     let (first, last) = (spoil("x/1", 0), spoil("x/2", 40));
     let mut work = Work::new(&store, &root, 8);
-    begin(&mut work, None).unwrap();
+    begin(&mut work).unwrap();
     commit(&store, work);
     let mut work = Work::new(&store, &root, 9);
     let step = reseal(&mut work, "", 100).unwrap();
@@ -312,7 +323,7 @@ fn a_rotation_makes_nothing_authentic_that_was_not() {
     bad[last] ^= 1;
     overwrite(&store, "a/2", &bad);
     let mut work = Work::new(&store, &root, 8);
-    begin(&mut work, None).unwrap();
+    begin(&mut work).unwrap();
     commit(&store, work);
     let root = RootKey::new(kek(&key));
     let mut work = Work::new(&store, &root, 9);

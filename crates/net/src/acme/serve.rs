@@ -3,15 +3,13 @@
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName};
 use http::{HeaderValue, Method, StatusCode};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::Full;
 use outlast_api::acme::{self, Response, Step};
 use outlast_api::service::{MAX_ATTEMPTS, Request};
 use outlast_store::StoreError;
 use tokio::sync::oneshot;
-use tokio::time::timeout;
 
-use crate::limits;
-use crate::server::{Connection, Content, discard};
+use crate::server::{Connection, Content, Unread, discard};
 
 impl Connection {
     pub(crate) async fn acme(
@@ -55,21 +53,13 @@ impl Connection {
             discard(body).await;
             return acme::body_refused(413);
         }
-        // Whoever has no body, as most who read, has nothing to wait for.
-        let expected = if body.is_end_stream() { 0 } else { announced.unwrap_or(acme::MAX_BODY) };
-        let reading = async {
-            // Its share of the memory that all bodies have, until there is an answer.
-            let share = u32::try_from(expected / 1024 + 1).unwrap_or(limits::BODY_BUDGET_KIB);
-            let share = self.server.bodies().acquire_many(share).await;
-            (Limited::new(body, acme::MAX_BODY).collect().await, share)
+        self.activity().touch();
+        let body = match self.server.bodies().read(self.of, body, acme::MAX_BODY).await {
+            Ok(body) => body,
+            Err(Unread::TooLong) => return acme::body_refused(413),
+            Err(Unread::Incomplete) => return acme::body_refused(408),
         };
-        let (body, _share) = match timeout(limits::REQUEST_BODY, reading).await {
-            Ok((Ok(collected), share)) => (collected.to_bytes(), share),
-            Ok((Err(error), _)) if error.is::<http_body_util::LengthLimitError>() => {
-                return acme::body_refused(413);
-            }
-            Ok((Err(_), _)) | Err(_) => return acme::body_refused(408),
-        };
+        let _use = self.activity().begin();
         // HTTP/2 and HTTP/3 have the host in the request's target.
         let host = head
             .headers
@@ -84,7 +74,7 @@ impl Connection {
             query: head.uri.query().unwrap_or_default(),
             host,
             headers: &head.headers,
-            body: &body,
+            body: &body.bytes,
             source_ip: &self.peer,
             tls: Some(&self.tls),
             now_ms: (self.server.clock)(),
@@ -92,7 +82,7 @@ impl Connection {
         };
         let service = &self.server.service;
         for _ in 0..MAX_ATTEMPTS {
-            match self.aside(acme::is_slow(path), || service.acme(&request)) {
+            match self.aside(acme::is_slow(path), || service.acme(&request)).await {
                 Step::Respond(response) => return response,
                 Step::Again => {}
                 Step::Commit(prepared) => {
@@ -108,7 +98,7 @@ impl Connection {
                         }),
                     );
                     let outcome = receiver.await.unwrap_or_else(|_| {
-                        Err(StoreError::Unavailable("the outcome of a commit was lost".into()))
+                        Err(StoreError::Uncertain("nobody has said what became of it".into()))
                     });
                     match outcome {
                         Ok(()) => return prepared.response,

@@ -7,6 +7,7 @@ use std::time::Instant;
 use outlast_ledger::{Handshake, Observe, Outcome};
 use outlast_negotiate::{Offer, Rules, ja4};
 
+use super::refusals::Refusals;
 use crate::server::system_clock;
 use crate::watch::{Watch, next_connection};
 
@@ -17,6 +18,7 @@ pub(crate) struct Reporter {
     pub(crate) listener: String,
     pub(crate) rules: Rules,
     pub(crate) observer: Option<Arc<dyn Observe>>,
+    pub(super) refusals: Refusals,
 }
 
 /// A handshake that has begun, over whatever transport. Reports how it ended; if nobody says so before it is dropped, that
@@ -62,6 +64,10 @@ impl Handshaking {
     pub fn end(&mut self, outcome: Outcome) {
         if std::mem::replace(&mut self.is_reported, true) {
             return;
+        }
+        if let Outcome::Refused(refusal) = &outcome {
+            let Reporter { listener, rules, refusals, .. } = self.reporter.as_ref();
+            refusals.log(listener, rules, self.peer, *refusal);
         }
         let Some(observer) = &self.reporter.observer else { return };
         let Some(begun) = self.begun else { return };

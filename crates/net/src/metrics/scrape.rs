@@ -22,11 +22,12 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
 use super::Metrics;
 use super::table::{Head, Pairs, Readable, Samples};
 use crate::limits;
+use crate::metrics::Tally;
+use crate::places::{Number, Of, Places};
 use crate::server::Activity;
 
 /// What OpenMetrics calls itself.
@@ -103,7 +104,9 @@ fn each<T>(
 
 /// Serves until `stop` is ready. Scrapes that are open then are cut off: the next one has it all.
 pub async fn serve(metrics: Arc<Metrics>, listener: TcpListener, stop: impl Future<Output = ()>) {
-    let slots = Arc::new(Semaphore::new(limits::MAX_METRIC_CONNECTIONS));
+    // All of them for one peer: nobody but the monitoring should reach this.
+    let number = Number::of(limits::MAX_METRIC_CONNECTIONS, Some(limits::MAX_METRIC_CONNECTIONS));
+    let places = Places::new(Of::Connections, number, Tally::default());
     let (stopping, stopped) = tokio::sync::watch::channel(false);
     tokio::pin!(stop);
     loop {
@@ -115,21 +118,21 @@ pub async fn serve(metrics: Arc<Metrics>, listener: TcpListener, stop: impl Futu
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        let Ok(slot) = slots.clone().try_acquire_owned() else { continue };
+        let activity = Arc::new(Activity::new());
+        let Ok(mut place) = places.enter(None, &activity) else { continue };
         let (metrics, mut stopped) = (metrics.clone(), stopped.clone());
         tokio::spawn(async move {
             tokio::select! {
-                () = connection(metrics, stream) => {}
+                () = connection(metrics, stream, activity) => {}
+                () = place.evicted() => {}
                 _ = stopped.wait_for(|stopped| *stopped) => {}
             }
-            drop(slot);
         });
     }
     let _ = stopping.send(true);
 }
 
-async fn connection(metrics: Arc<Metrics>, stream: TcpStream) {
-    let activity = Arc::new(Activity::new());
+async fn connection(metrics: Arc<Metrics>, stream: TcpStream, activity: Arc<Activity>) {
     let touched = activity.clone();
     let service = service_fn(move |request| {
         touched.touch();

@@ -157,8 +157,10 @@ fn a_table_that_is_full_counts_on() {
 fn the_documentation_names_what_there_is() {
     let metrics = Arc::new(Metrics::new());
     metrics.watch_ledger(|| 0);
+    metrics.watch_backups(|| 0);
     metrics.handshake(&handshake(1, "a", served("X25519MLKEM768", "ecdsa-p256")));
     metrics.request(Some("kms"), Some("Sign"), 200, Duration::ZERO);
+    Tally::new(Some(metrics.clone()), "a").count(Limit::Bodies, Action::Refused);
     let page = scrape::page(&metrics);
     let known: Vec<_> = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
     let known: Vec<_> = known.iter().filter_map(|line| line.split(' ').next()).collect();
@@ -178,7 +180,13 @@ fn the_documentation_names_what_there_is() {
             assert!(known.contains(&base), "there is no {name}");
         }
     }
-    for table in [HANDSHAKES.labels.as_slice(), &HANDSHAKE_SECONDS.labels, &REQUESTS.labels] {
+    let tables = [
+        HANDSHAKES.labels.as_slice(),
+        &HANDSHAKE_SECONDS.labels,
+        &REQUESTS.labels,
+        &LIMITED.labels,
+    ];
+    for table in tables {
         for label in table {
             assert!(documentation.contains(&format!("`{label}`")), "{label} is not documented");
         }

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,6 @@ use hyper::service::service_fn;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Sleep, sleep};
 
 use super::backend::{Lease, Target, Unavailable};
@@ -25,8 +24,10 @@ use super::headers::{self, Origin};
 use super::listener::{Finish, Front};
 use super::pieces::Transport;
 use super::pump::pump;
+use crate::cancelled::Cancelled;
 use crate::limits;
-use crate::server::{Activity, Busy};
+use crate::places::Place;
+use crate::server::{Activity, Busy, discard};
 
 /// Connections to a server that wait for the next request, with when they began to.
 #[derive(Default)]
@@ -57,13 +58,22 @@ pub(crate) struct Paced {
     stalled: Option<Pin<Box<Sleep>>>,
     /// Told of each piece.
     progress: Option<Arc<Activity>>,
+    /// Told what is wrong with it.
+    fault: Option<Fault>,
     /// Counts what the connection has done, each time that it is taken from.
     moves: Moves,
     _held: Option<Held>,
 }
 
 /// What a request holds until it is answered to the end.
-type Held = (Busy, Lease, OwnedSemaphorePermit);
+type Held = (Busy, Lease, Place);
+
+/// What the client of a request is told if it is to blame that the request has no answer.
+type Fault = Arc<OnceLock<Failed>>;
+
+/// Marks an answer to a request whose body was malformed, taken back, or did not come.
+#[derive(Clone, Copy)]
+struct OfClient;
 
 /// How often a body on a client's connection has gone on.
 type Moves = Arc<AtomicUsize>;
@@ -73,12 +83,19 @@ impl Paced {
         Self { body: Some(body), moves, limit, ..Self::empty() }
     }
 
+    fn at_fault(&self, failed: Failed) {
+        if let Some(fault) = &self.fault {
+            let _ = fault.set(failed);
+        }
+    }
+
     fn empty() -> Self {
         Self {
             body: None,
             limit: Duration::ZERO,
             stalled: None,
             progress: None,
+            fault: None,
             moves: Moves::default(),
             _held: None,
         }
@@ -101,11 +118,15 @@ impl Body for Paced {
             if let Some(progress) = &this.progress {
                 progress.touch();
             }
+            if let Some(Err(_)) = frame {
+                this.at_fault(MALFORMED);
+            }
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
         let limit = this.limit;
         let stalled = this.stalled.get_or_insert_with(|| Box::pin(sleep(limit)));
         ready!(stalled.as_mut().poll(context));
+        this.at_fault(STOPPED);
         Poll::Ready(Some(Err("the body stopped coming".into())))
     }
 
@@ -121,6 +142,7 @@ impl Body for Paced {
 type Answer = Response<Either<Paced, Full<Bytes>>>;
 
 /// Why there is no answer of a server, and what the client is told.
+#[derive(Debug, Clone, Copy)]
 struct Failed(StatusCode, &'static str);
 
 impl From<Unavailable> for Failed {
@@ -140,6 +162,10 @@ impl From<Unavailable> for Failed {
     }
 }
 
+const MALFORMED: Failed =
+    Failed(StatusCode::BAD_REQUEST, "the body of the request is malformed, or broke off");
+const STOPPED: Failed =
+    Failed(StatusCode::REQUEST_TIMEOUT, "the body of the request stopped coming");
 const BROKE_OFF: Failed =
     Failed(StatusCode::BAD_GATEWAY, "the server behind this one broke off without an answer");
 const TOO_LATE: Failed =
@@ -150,14 +176,23 @@ const TOO_MANY: Failed =
 
 /// Serves a client until it goes, is idle for too long, or the listener stops.
 pub(crate) async fn serve(stream: impl Transport + 'static, is_h2: bool, front: Arc<Front>) {
-    let activity = Arc::new(Activity::new());
+    let activity = front.activity.clone();
     let moves = Moves::default();
+    let cancelled = Arc::new(Cancelled::new(front.route.settings.tally()));
     let service = {
         let (front, activity, moves) = (front.clone(), activity.clone(), moves.clone());
+        let requests = cancelled.clone();
         service_fn(move |request| {
             moves.fetch_add(1, Ordering::Relaxed);
+            let request_is_open = requests.begin();
             let answering = answer(front.clone(), activity.begin(), moves.clone(), request);
-            async move { Ok::<_, Infallible>(answering.await) }
+            async move {
+                let answer = answering.await;
+                if answer.extensions().get::<OfClient>().is_none() {
+                    request_is_open.answered();
+                }
+                Ok::<_, Infallible>(answer)
+            }
         })
     };
     let builder = auto::Builder::new(TokioExecutor::new());
@@ -176,6 +211,7 @@ pub(crate) async fn serve(stream: impl Transport + 'static, is_h2: bool, front: 
         .initial_connection_window_size(limits::PROXY_WINDOW)
         .initial_stream_window_size(limits::PROXY_STREAM_WINDOW)
         .max_send_buf_size(limits::PROXY_SEND_BUFFER)
+        .max_pending_accept_reset_streams(limits::MAX_RESET_STREAMS)
         .max_header_list_size(u32::try_from(limits::MAX_HEAD).unwrap_or(u32::MAX))
         .max_concurrent_streams(limits::MAX_PROXY_STREAMS);
     let serving = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
@@ -194,6 +230,10 @@ pub(crate) async fn serve(stream: impl Transport + 'static, is_h2: bool, front: 
         }
         () = stuck(&activity, &moves, front.route.settings.answer + limits::REQUEST_HEAD) => {
             tracing::debug!(peer = ?front.peer, "a client that takes nothing was closed");
+            return;
+        }
+        () = cancelled.too_many() => {
+            tracing::debug!(peer = ?front.peer, "a client took back too many requests");
             return;
         }
         () = Finish::begins(&mut finish) => {}
@@ -234,11 +274,13 @@ async fn answer(
         tls_headers: route.settings.tls_headers,
     };
     if let Err(status) = headers::outward(&mut head, &origin) {
+        discard(body).await;
         return told(&Failed(status, "the request cannot be passed on"));
     }
     if let (Some(hosts), Some(host)) = (&route.settings.hosts, head.headers.get(HOST))
         && !headers::is_for(host, hosts)
     {
+        discard(body).await;
         let status = StatusCode::MISDIRECTED_REQUEST;
         return told(&Failed(status, "requests for this host do not go through here"));
     }
@@ -249,10 +291,23 @@ async fn answer(
     let progress = Arc::new(Activity::new());
     let mut body = Paced::new(body, limits::REQUEST_HEAD, moves.clone());
     body.progress = Some(progress.clone());
-    let Some(place) = route.place().await else { return told(&TOO_MANY) };
+    let Some(place) = route.place(front.of, &front.activity).await else {
+        discard(body).await;
+        return told(&TOO_MANY);
+    };
+    let fault = Fault::default();
+    body.fault = Some(fault.clone());
     match exchange(&front, Request::from_parts(head, body), &progress).await {
         Ok((response, lease)) => homeward(front, response, switch, (busy, lease, place), moves),
-        Err(failed) => told(&failed),
+        Err(failed) => match fault.get() {
+            // The client's body is what was wrong, not the server behind.
+            Some(fault) => {
+                let mut answer = told(fault);
+                answer.extensions_mut().insert(OfClient);
+                answer
+            }
+            None => told(&failed),
+        },
     }
 }
 
@@ -393,9 +448,9 @@ fn homeward(
             let _held = held;
             if let (Ok(client), Ok(server)) = tokio::join!(client, server) {
                 let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
-                let mut finish = front.finish.clone();
+                let (mut finish, mut heard) = (front.finish.clone(), || {});
                 tokio::select! {
-                    _ = pump(&mut client, &mut server, idle) => {}
+                    _ = pump(&mut client, &mut server, idle, &mut heard) => {}
                     () = Finish::cuts(&mut finish) => {}
                 }
             }

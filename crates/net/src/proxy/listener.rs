@@ -8,7 +8,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 use super::backend::{Backend, Backends, Connecting};
@@ -17,9 +17,12 @@ use super::pieces::{Transport, Wide};
 use super::protocol::{self, Announcement, TlsAnnouncement};
 use super::pump::{Ended, pump};
 use super::{http, postgres};
-use crate::accept::Handshakes;
+use crate::activity::Activity;
 use crate::door::Door;
+use crate::metrics::Tally;
 use crate::observed::Observed;
+use crate::peer::Peer;
+use crate::places::{Number, Of, Place, Places};
 use crate::watch::Watch;
 use crate::{Negotiated, limits};
 
@@ -80,9 +83,12 @@ pub struct Settings {
     pub idle: Duration,
     /// How long an answer over HTTP may take to begin, or to go on.
     pub answer: Duration,
-    /// Connections at a time; further ones wait for their turn, for as long as a handshake may take. Over HTTP, also
-    /// requests that servers behind are busy with.
+    /// Connections at a time. For a further one over HTTP, one on which no request is open is closed; else it waits for its
+    /// turn, for as long as a handshake may take. Over HTTP, also requests that servers behind are busy with.
     pub max_connections: usize,
+    /// How many of them one peer may have, which is an IPv4 address or the first 64 bits of an IPv6 address: an eighth, or
+    /// [`limits::LEAST_PROXIED_BY_PEER`], if it is not said. Whom a PROXY protocol header names is a peer of its own.
+    pub connections_by_peer: Option<usize>,
 }
 
 impl Settings {
@@ -104,7 +110,29 @@ impl Settings {
             idle: limits::PROXY_IDLE,
             answer: limits::BACKEND_ANSWER,
             max_connections: limits::MAX_PROXIED,
+            connections_by_peer: None,
         }
+    }
+
+    /// Counts what limits on peers have ended.
+    pub(crate) fn tally(&self) -> Tally {
+        self.door.as_ref().map(|door| door.tally()).unwrap_or_default()
+    }
+
+    fn connections(&self) -> Number {
+        let usual = (self.max_connections / limits::PEER_SHARE).max(limits::LEAST_PROXIED_BY_PEER);
+        Number::of(self.max_connections, Some(self.connections_by_peer.unwrap_or(usual)))
+    }
+
+    /// Of one client as many as it may have streams, at least.
+    fn requests(&self) -> Number {
+        let least = limits::MAX_PROXY_STREAMS as usize;
+        let Number { all, by_peer } = self.connections();
+        Number::of(all.max(least), Some(by_peer.max(least)))
+    }
+
+    fn handshakes(&self) -> Number {
+        Number::of_handshakes(limits::MAX_HANDSHAKES, self.connections())
     }
 }
 
@@ -112,27 +140,9 @@ impl Settings {
 pub(crate) struct Route {
     pub(crate) settings: Settings,
     pub(crate) backends: Arc<Backends>,
-    slots: Arc<Semaphore>,
-    requests: Arc<Semaphore>,
-}
-
-/// So many permits, of the semaphore that was in force with `before` of them: what is held of it counts on.
-fn permits(number: usize, before: Option<(&Arc<Semaphore>, usize)>) -> Arc<Semaphore> {
-    let Some((kept, before)) = before else { return Arc::new(Semaphore::new(number)) };
-    let kept = kept.clone();
-    kept.add_permits(number.saturating_sub(before));
-    let surplus = before.saturating_sub(number);
-    let held = surplus - kept.forget_permits(surplus);
-    if let (1.., Ok(held)) = (held, u32::try_from(held)) {
-        // As they come back, before anyone else gets one.
-        let kept = kept.clone();
-        tokio::spawn(async move {
-            if let Ok(permits) = kept.acquire_many(held).await {
-                permits.forget();
-            }
-        });
-    }
-    kept
+    connections: Arc<Places>,
+    requests: Arc<Places>,
+    handshakes: Arc<Places>,
 }
 
 impl Route {
@@ -147,20 +157,31 @@ impl Route {
             before.map(|before| &*before.backends),
         );
         settings.max_connections = settings.max_connections.min(limits::MOST_CONNECTIONS);
-        let number = settings.max_connections;
-        let was = before.map(|before| before.settings.max_connections);
-        let slots = permits(number, before.map(|before| &before.slots).zip(was));
-        // One client's requests at least.
-        let least = |number: usize| number.max(limits::MAX_PROXY_STREAMS as usize);
-        let before = before.map(|before| &before.requests).zip(was.map(least));
-        let requests = permits(least(number), before);
-        Self { settings, backends: Arc::new(backends), slots, requests }
+        let places = |of, number, before: Option<&Arc<Places>>| match before {
+            // Who has a place in them counts on.
+            Some(kept) => {
+                kept.resize(number);
+                kept.clone()
+            }
+            None => Places::new(of, number, settings.tally()),
+        };
+        let connections = before.map(|before| &before.connections);
+        let requests = before.map(|before| &before.requests);
+        let handshakes = before.map(|before| &before.handshakes);
+        let connections = places(Of::Connections, settings.connections(), connections);
+        let requests = places(Of::Requests, settings.requests(), requests);
+        let handshakes = places(Of::Handshakes, settings.handshakes(), handshakes);
+        Self { settings, backends: Arc::new(backends), connections, requests, handshakes }
     }
 
-    /// A place for one request among those that are at servers behind; none if none becomes free in time.
-    pub(crate) async fn place(&self) -> Option<OwnedSemaphorePermit> {
-        let place = self.requests.clone().acquire_owned();
-        timeout(self.settings.connecting.timeout, place).await.ok()?.ok()
+    /// A place for one request of this peer among those that are at servers behind; none if none becomes free in time.
+    pub(crate) async fn place(
+        &self,
+        peer: Option<Peer>,
+        activity: &Arc<Activity>,
+    ) -> Option<Place> {
+        let place = self.requests.enter_in_turn(peer, activity, Duration::ZERO);
+        timeout(self.settings.connecting.timeout, place).await.ok()
     }
 
     /// Whether what a proxy at this address says of clients is believed.
@@ -206,12 +227,15 @@ pub(crate) struct Front {
     pub(crate) direct: Option<SocketAddr>,
     /// The client, as far as that is known.
     pub(crate) peer: Option<SocketAddr>,
+    /// Whose limits it counts for; none for a proxy in front that has not said for whom it speaks.
+    pub(crate) of: Option<Peer>,
+    /// What goes on on it.
+    pub(crate) activity: Arc<Activity>,
     /// What was negotiated; none without TLS.
     pub(crate) negotiated: Option<Negotiated>,
     /// What the server behind is told, if it is.
     pub(crate) announcement: Announcement,
     _watch: Option<Watch>,
-    _slot: OwnedSemaphorePermit,
     _open: mpsc::Sender<()>,
 }
 
@@ -238,7 +262,6 @@ pub(crate) async fn accept(
     common: Common,
     mut closed: watch::Receiver<bool>,
 ) {
-    let mut handshakes = Handshakes::default();
     let mut finish = common.finish.clone();
     loop {
         let accepted = tokio::select! {
@@ -251,26 +274,37 @@ pub(crate) async fn accept(
             Err(error) => {
                 // Out of file descriptors, or the client went away: neither may end the listener.
                 tracing::warn!(%error, "a connection could not be accepted");
-                handshakes.close_oldest();
+                let route = common.route();
+                route.handshakes.make_room();
+                route.connections.make_room();
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             }
         };
-        let (closed, common) = (handshakes.begin(), common.clone());
+        let (route, common) = (common.route(), common.clone());
+        // What a proxy in front says of its clients is not known yet.
+        let is_proxy = contains(&route.settings.proxies, peer.ip());
+        let of = (!is_proxy).then(|| Peer::of(peer.ip()));
+        let activity = Arc::new(Activity::new());
+        let Ok(mut handshake) = route.handshakes.enter(of, &activity) else { continue };
         tokio::spawn(async move {
-            let route = common.route();
             let mut finish = common.finish.clone();
             // Boxed, and so gone when it is done: a handshake takes much more room than the connection after it.
-            let entering =
-                Box::pin(timeout(limits::HANDSHAKE, enter(&common, route, stream, peer)));
+            let (known, whose) = oneshot::channel();
+            let arrival = Arrival { stream, direct: peer, of, activity, known };
+            let entering = Box::pin(timeout(limits::HANDSHAKE, enter(&common, route, arrival)));
             let entered = tokio::select! {
                 entered = entering => entered,
-                _ = closed => return,
+                () = made_room(&mut handshake, whose) => return,
                 () = Finish::cuts(&mut finish) => return,
             };
+            drop(handshake);
             match entered {
-                Ok(Ok((stream, front))) => tokio::select! {
+                Ok(Ok((stream, front, mut place))) => tokio::select! {
                     () = serve(stream, front) => {}
+                    () = place.evicted() => {
+                        tracing::debug!(%peer, "a connection made room for another one");
+                    }
                     () = Finish::cuts(&mut finish) => {}
                 },
                 Ok(Err(error)) => tracing::debug!(%peer, %error, "a handshake failed"),
@@ -287,19 +321,43 @@ pub(crate) enum Client {
     Plain(Wide<TcpStream>),
 }
 
+/// A connection that has just been accepted.
+struct Arrival {
+    stream: TcpStream,
+    direct: SocketAddr,
+    of: Option<Peer>,
+    activity: Arc<Activity>,
+    /// Told for whom a proxy in front speaks.
+    known: oneshot::Sender<Peer>,
+}
+
+/// Ends when a handshake must make room for another one; counts it for its peer once that is known.
+async fn made_room(handshake: &mut Place, whose: oneshot::Receiver<Peer>) {
+    tokio::select! {
+        () = handshake.evicted() => return,
+        Ok(peer) = whose => handshake.belongs_to(peer),
+    }
+    handshake.evicted().await;
+}
+
 /// What comes before the protocol itself.
 async fn enter(
     common: &Common,
     route: Arc<Route>,
-    stream: TcpStream,
-    direct: SocketAddr,
-) -> io::Result<(Client, Front)> {
+    arrival: Arrival,
+) -> io::Result<(Client, Front, Place)> {
+    let Arrival { stream, direct, mut of, activity, known } = arrival;
     stream.set_nodelay(true)?;
     let mut addresses = Some((direct, stream.local_addr()?));
     let mut stream = Wide::new(stream);
     if contains(&route.settings.proxies, direct.ip()) {
         let header = timeout(limits::PROXY_HEADER, proxy_header(&mut stream)).await;
-        addresses = header.map_err(|_| io::ErrorKind::TimedOut)??.or(addresses);
+        let told = header.map_err(|_| io::ErrorKind::TimedOut)??;
+        of = told.map(|(source, _)| Peer::of(source.ip()));
+        if let Some(peer) = of {
+            let _ = known.send(peer);
+        }
+        addresses = told.or(addresses);
     }
     let peer = addresses.map(|(source, _)| source);
     let is_postgres = route.settings.protocol == Protocol::Postgres;
@@ -332,19 +390,24 @@ async fn enter(
             (Client::Plain(stream), None, None)
         }
     };
-    let slot = route.slots.clone().acquire_owned().await.map_err(io::Error::other)?;
+    // Whether a connection is of use can be seen from requests. Of other protocols only that is known that a client which
+    // has said nothing for a while has nothing to lose.
+    let is_http = route.settings.protocol == Protocol::Http;
+    let spared = if is_http { Duration::ZERO } else { limits::PROXY_SILENT };
+    let place = route.connections.enter_in_turn(of, &activity, spared).await;
     let front = Front {
         finish: common.finish.clone(),
         direct: Some(direct),
         peer,
+        of,
+        activity,
         negotiated,
         announcement,
         _watch: watch,
         _open: common.open.clone(),
-        _slot: slot,
         route,
     };
-    Ok((client, front))
+    Ok((client, front, place))
 }
 
 async fn proxy_header(
@@ -420,36 +483,16 @@ async fn pass(mut client: Box<impl Transport>, mut front: Front) {
     };
     drop(announcement);
     let idle = front.route.settings.idle;
-    match pump(&mut *client, &mut *server, idle).await {
+    let mut in_use = None;
+    let mut heard = || {
+        in_use.get_or_insert_with(|| front.activity.begin());
+    };
+    match pump(&mut *client, &mut *server, idle, &mut heard).await {
         Ended::Well => {}
         Ended::Client(error) => tracing::debug!(peer = ?front.peer, %error, "a client broke off"),
         Ended::Server(error) => {
             tracing::debug!(peer = ?front.peer, %error, "a server behind broke off");
         }
         Ended::Idle => tracing::debug!(peer = ?front.peer, "an idle connection was closed"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn another_number_of_permits_counts_those_that_are_held() {
-        let slots = permits(3, None);
-        let held = slots.clone().acquire_many_owned(3).await.unwrap();
-        let mut before = 3;
-        // None is free whatever is said, until as many are back as are too many.
-        for number in [2, 1, 3, 1] {
-            assert!(Arc::ptr_eq(&permits(number, Some((&slots, before))), &slots));
-            before = number;
-            tokio::task::yield_now().await;
-            assert_eq!(slots.available_permits(), 0, "{number}");
-        }
-        drop(held);
-        tokio::task::yield_now().await;
-        assert_eq!(slots.available_permits(), 1);
-        permits(5, Some((&slots, 1)));
-        assert_eq!(slots.available_permits(), 5);
     }
 }

@@ -42,13 +42,21 @@ struct Direction {
     state: State,
     piece: Piece,
     unflushed: bool,
+    /// Something has come.
+    begun: bool,
     /// Since when the receiver has not taken what is there for it.
     stalled: Option<Instant>,
 }
 
 impl Direction {
     fn new() -> Self {
-        Self { state: State::Moving, piece: Piece::default(), unflushed: false, stalled: None }
+        Self {
+            state: State::Moving,
+            piece: Piece::default(),
+            unflushed: false,
+            begun: false,
+            stalled: None,
+        }
     }
 
     /// What a receiver says to something for it.
@@ -77,7 +85,10 @@ impl Direction {
                             self.state = State::Ending;
                             Ok(())
                         }
-                        Poll::Ready(Ok(_)) => Ok(()),
+                        Poll::Ready(Ok(_)) => {
+                            self.begun = true;
+                            Ok(())
+                        }
                         Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                         Poll::Pending if !self.unflushed => return Poll::Pending,
                         Poll::Pending => {
@@ -122,12 +133,14 @@ impl Direction {
 }
 
 /// Moves bytes until both directions have ended, one side has broken off, neither has moved for `idle`, or one side does
-/// not take what is held for it.
+/// not take what is held for it. `heard` is called when the client has sent something.
 pub(crate) async fn pump(
     client: &mut dyn Transport,
     server: &mut dyn Transport,
     idle: Duration,
+    heard: &mut (dyn FnMut() + Send),
 ) -> Ended {
+    let mut is_heard = false;
     let (mut up, mut down) = (Direction::new(), Direction::new());
     let mut last = Instant::now();
     let stall = limits::PROXY_STALLED;
@@ -135,6 +148,10 @@ pub(crate) async fn pump(
     let ended = poll_fn(|context| {
         let mut moved = false;
         let upward = up.poll(context, client, server, &mut moved);
+        if up.begun && !is_heard {
+            is_heard = true;
+            heard();
+        }
         if let Poll::Ready(Err(error)) = upward {
             return Poll::Ready(Ended::Client(error));
         }

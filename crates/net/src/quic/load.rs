@@ -1,8 +1,11 @@
 //! What strangers may cost: handshakes and connections at a time, and what they are told when they must go.
 
-use std::sync::Arc;
+use std::collections::hash_map::Entry;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use foldhash::HashMap;
 use s2n_quic::provider::address_token;
 use s2n_quic::provider::connection_close_formatter::{
     self, ConnectionClose, Formatter, Production,
@@ -13,71 +16,126 @@ use s2n_quic::provider::event::{ConnectionInfo, ConnectionMeta, Subscriber};
 use s2n_quic_core::connection::{InitialId, LocalId};
 use s2n_quic_core::token::{Context, Format};
 use s2n_quic_core::{application, transport};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Settings;
+use crate::activity::Activity;
+use crate::metrics::{Action, Limit, Tally};
 use crate::observed::Counts;
+use crate::peer::Peer;
+use crate::places::{Number, Of, Place, Places};
 
 /// Handshakes and connections of a listener.
 pub(super) struct Load {
     handshakes: AtomicUsize,
-    max_handshakes: usize,
-    places: Arc<Semaphore>,
+    by_peer: Mutex<HashMap<Peer, usize>>,
+    max_handshakes: Number,
+    places: Arc<Places>,
+    tally: Tally,
 }
 
 impl Load {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(super) fn new(settings: &Settings, tally: Tally) -> Self {
+        let number = connections(settings);
         Self {
             handshakes: AtomicUsize::new(0),
-            max_handshakes: settings.max_handshakes,
-            places: Arc::new(Semaphore::new(settings.max_connections)),
+            by_peer: Mutex::default(),
+            max_handshakes: Number::of_handshakes(settings.max_handshakes, number),
+            places: Places::new(Of::Connections, number, tally.clone()),
+            tally,
         }
     }
 
     /// A handshake begins, and ends when what this gives is dropped.
-    pub(super) fn begin(self: &Arc<Self>) -> Going {
+    pub(super) fn begin(self: &Arc<Self>, peer: SocketAddr) -> Going {
+        let peer = Peer::of(peer.ip());
         self.handshakes.fetch_add(1, Ordering::Relaxed);
-        Going(self.clone())
+        *self.by_peer().entry(peer).or_default() += 1;
+        Going { load: self.clone(), peer }
+    }
+
+    /// Whether there would be a place among the connections.
+    pub(super) fn has_room(&self, peer: SocketAddr) -> Result<(), Limit> {
+        self.places.has_room(Peer::of(peer.ip()))
     }
 
     /// A place among the connections, if there is one.
-    pub(super) fn place(&self) -> Option<OwnedSemaphorePermit> {
-        self.places.clone().try_acquire_owned().ok()
+    pub(super) fn place(&self, peer: SocketAddr) -> Result<Place, Limit> {
+        self.places.enter(Some(Peer::of(peer.ip())), &Arc::new(Activity::new()))
     }
 
-    fn is_full(&self) -> bool {
-        self.handshakes.load(Ordering::Relaxed) >= self.max_handshakes
+    /// Handshakes of a peer.
+    fn of(&self, address: IpAddr) -> usize {
+        self.by_peer().get(&Peer::of(address)).copied().unwrap_or_default()
+    }
+
+    /// Whether a peer has to come again later.
+    fn is_full(&self, address: IpAddr) -> bool {
+        let limit = if self.of(address) >= self.max_handshakes.by_peer {
+            Limit::HandshakesByPeer
+        } else if self.handshakes.load(Ordering::Relaxed) >= self.max_handshakes.all {
+            Limit::Handshakes
+        } else {
+            return false;
+        };
+        self.tally.count(limit, Action::Refused);
+        true
+    }
+
+    fn by_peer(&self) -> MutexGuard<'_, HashMap<Peer, usize>> {
+        self.by_peer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+fn connections(settings: &Settings) -> Number {
+    Number::of(settings.max_connections, Some(settings.connections_by_peer))
+}
+
 /// A handshake that goes on.
-pub(super) struct Going(Arc<Load>);
+pub(super) struct Going {
+    load: Arc<Load>,
+    peer: Peer,
+}
 
 impl Drop for Going {
     fn drop(&mut self) {
-        self.0.handshakes.fetch_sub(1, Ordering::Relaxed);
+        self.load.handshakes.fetch_sub(1, Ordering::Relaxed);
+        if let Entry::Occupied(mut count) = self.load.by_peer().entry(self.peer) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
     }
 }
 
 /// Decides on clients that come without a token.
 pub(super) struct Strangers {
     retry_above: usize,
+    /// The same for the handshakes of one peer. That an address is a peer's is not known yet: whoever sends under a false
+    /// one must not reach the limit of the true one.
+    retry_above_by_peer: usize,
     max_handshakes: usize,
     max_connections: usize,
+    load: Arc<Load>,
 }
 
 impl Strangers {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(super) fn new(settings: &Settings, load: Arc<Load>) -> Self {
         let Settings { retry_above, max_handshakes, max_connections, .. } = *settings;
-        Self { retry_above, max_handshakes, max_connections }
+        let part = max_connections / connections(settings).by_peer;
+        let retry_above_by_peer = retry_above / part.max(1);
+        Self { retry_above, retry_above_by_peer, max_handshakes, max_connections, load }
     }
 }
 
 impl Limiter for Strangers {
     fn on_connection_attempt(&mut self, attempt: &ConnectionAttempt<'_>) -> Outcome {
+        let address = SocketAddr::from(&attempt.remote_address).ip();
         if attempt.connection_count >= self.max_connections + self.max_handshakes {
             Outcome::close()
-        } else if attempt.inflight_handshakes >= self.retry_above {
+        } else if attempt.inflight_handshakes >= self.retry_above
+            || self.load.of(address) >= self.retry_above_by_peer
+        {
             // RFC 9000, section 8.1.2: who answers is where it says, and nothing is remembered until then.
             Outcome::retry()
         } else {
@@ -136,7 +194,11 @@ impl Format for Limited {
 
     fn validate_token(&mut self, context: &mut Context<'_>, token: &[u8]) -> Option<InitialId> {
         // Not answered: the client sends its packet again, and there may be room then.
-        if self.load.is_full() { None } else { self.tokens.validate_token(context, token) }
+        let address = SocketAddr::from(&context.remote_address).ip();
+        if self.load.is_full(address) {
+            return None;
+        }
+        self.tokens.validate_token(context, token)
     }
 }
 

@@ -34,6 +34,7 @@ impl Server {
         mut listener: Listener,
         stop: impl Future<Output = ()>,
     ) {
+        let _watching = self.watch_readiness();
         let (stopping, stopped) = watch::channel(Stop::No);
         tokio::pin!(stop);
         loop {
@@ -94,10 +95,12 @@ async fn told(stopped: &mut watch::Receiver<Stop>, stop: Stop) {
 
 /// What goes wrong with a whole connection is `h3`'s to tell the client, and worth a line of the log at most.
 async fn serve(server: Arc<Server>, accepted: Accepted, mut stopped: watch::Receiver<Stop>) {
-    let Accepted { connection, peer, negotiated, watch, place } = accepted;
+    let Accepted { connection, peer, negotiated, watch, mut place } = accepted;
     tracing::debug!(%peer, ?negotiated, "a connection was accepted over QUIC");
     let handle = connection.handle();
-    let connection_of_requests = Arc::new(Connection::new(server, &negotiated, peer, watch));
+    let activity = place.activity().clone();
+    let connection_of_requests =
+        Arc::new(Connection::new(server, &negotiated, peer, activity, watch));
     let serving = requests(connection_of_requests.clone(), connection, peer, stopped.clone());
     tokio::select! {
         outcome = serving => {
@@ -107,6 +110,9 @@ async fn serve(server: Arc<Server>, accepted: Accepted, mut stopped: watch::Rece
         }
         () = connection_of_requests.activity().idle(limits::REQUEST_HEAD) => {
             tracing::debug!(%peer, "an idle connection over QUIC was closed");
+        }
+        () = place.evicted() => {
+            tracing::debug!(%peer, "a connection over QUIC made room for another one");
         }
         // After the grace period what is left is cut off.
         () = told(&mut stopped, Stop::Now) => {}
@@ -170,7 +176,7 @@ async fn requests(
         }
         let ended = stream.ended();
         let resolver = driver.create_resolver(FrameStream::new(BufRecvStream::new(stream)));
-        let busy = connection.activity().begin();
+        let busy = connection.activity().attend();
         let (connection, heads) = (connection.clone(), heads.clone());
         let (without_request, mut stopped) = (without_request.clone(), stopped.clone());
         tokio::spawn(async move {
@@ -236,8 +242,9 @@ async fn answer(
     head: Head<BidiStream<Bytes>>,
     ended: Arc<AtomicBool>,
 ) -> Result<(), Failed> {
-    let (request, send) = received(head, ended)?;
+    let (mut request, send) = received(head, ended)?;
     let is_head = request.method() == Method::HEAD;
+    request.body_mut().begins().await;
     let answer = connection.answer(request).await;
     let seconds = (connection.server.clock)().div_euclid(1000);
     timeout(limits::ANSWER, send_answer(send, answer, is_head, seconds))
@@ -332,6 +339,20 @@ impl<R: quic::RecvStream> Content<R> {
             body.first = Some(bytes);
         }
         body
+    }
+
+    /// Waits for the end of a request that announces no body, or for the first bytes of one all the same. RFC 9114, section
+    /// 4.1, lets a server answer earlier and stop the request, but there are clients that take this for a failure: those of
+    /// the crate `h3`.
+    async fn begins(&mut self) {
+        if self.first.is_some() || self.is_over || matches!(self.left, Some(1..)) {
+            return;
+        }
+        let first = std::future::poll_fn(|context| self.poll_data(context));
+        // An error comes again.
+        if let Ok(Ok(Some(bytes))) = timeout(limits::STREAM_END, first).await {
+            self.first = Some(bytes);
+        }
     }
 
     fn poll_data(

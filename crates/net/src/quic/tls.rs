@@ -22,11 +22,11 @@ use s2n_quic_core::crypto::tls::{
     TlsExportError, TlsSession,
 };
 use s2n_quic_core::transport;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::keys::{OneRttKeys, PacketKeys, Suite, TAG_LEN, named};
 use super::load::{Going, Load};
 use crate::door::{Current, Door, Handshaking};
+use crate::places::Place;
 use crate::watch::Watch;
 use crate::{Negotiated, client_auth, door};
 
@@ -36,7 +36,7 @@ pub(super) struct Welcome {
     pub(super) watch: Watch,
     pub(super) peer: SocketAddr,
     pub(super) negotiated: Negotiated,
-    pub(super) place: OwnedSemaphorePermit,
+    pub(super) place: Place,
 }
 
 /// Makes the endpoint.
@@ -83,7 +83,7 @@ impl tls::Endpoint for Endpoint {
             handshaking: self.door.handshaking(Some(info.remote_address)),
             received: Vec::new(),
             parameters: parameters.encode_to_vec(),
-            going: self.load.begin(),
+            going: self.load.begin(info.remote_address),
         };
         Session {
             door: self.door.clone(),
@@ -154,7 +154,6 @@ struct Decided {
     receives: Level,
     sends: Level,
     has_named_server: bool,
-    place: Option<OwnedSemaphorePermit>,
     #[expect(dead_code, reason = "counts the handshake until it is dropped")]
     going: Going,
 }
@@ -174,6 +173,8 @@ impl Level {
         }
     }
 }
+
+const TOO_MANY: &str = "there are too many connections";
 
 fn alert(code: u8) -> transport::Error {
     // RFC 9001, section 4.8
@@ -234,10 +235,10 @@ impl Session {
             alert(refusal.alert())
         })?;
         // Before any asymmetric cryptography.
-        let place = self.load.place().ok_or_else(|| {
-            handshaking.end(Outcome::Failed("there are too many connections".into()));
-            transport::Error::CONNECTION_REFUSED
-        })?;
+        if self.load.has_room(self.peer).is_err() {
+            handshaking.end(Outcome::Failed(TOO_MANY.into()));
+            return Err(transport::Error::CONNECTION_REFUSED);
+        }
         let connection =
             ServerConnection::new(config, Version::V1, parameters).map_err(|error| {
                 handshaking.end(Outcome::Failed(error.to_string()));
@@ -253,7 +254,6 @@ impl Session {
             receives: Level::Initial,
             sends: Level::Initial,
             has_named_server: false,
-            place: Some(place),
             going,
         };
         decided.read(&received)?;
@@ -440,8 +440,12 @@ impl Session {
     fn finish<C: Context<Self>>(&mut self, context: &mut C) -> Result<(), transport::Error> {
         let State::Decided(decided) = &mut self.state else { return Ok(()) };
         let negotiated = decided.negotiated();
-        let welcome = decided.handshaking.take().zip(decided.place.take());
-        if let Some((mut handshaking, place)) = welcome {
+        if let Some(mut handshaking) = decided.handshaking.take() {
+            // Not earlier: until now the client's address may have been another's.
+            let place = self.load.place(self.peer).map_err(|_| {
+                handshaking.end(Outcome::Failed(TOO_MANY.into()));
+                transport::Error::CONNECTION_REFUSED
+            })?;
             let (choice, current) = (&decided.choice, &decided.current);
             let done =
                 door::done(&mut handshaking, &negotiated, choice, current, decided.has_retried);

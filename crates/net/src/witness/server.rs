@@ -31,8 +31,10 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::limits;
-use crate::plain::Open;
-use crate::server::{Activity, Clock};
+use crate::metrics::Tally;
+use crate::peer::Peer;
+use crate::places::{Number, Of, Places};
+use crate::server::{Activity, Clock, discard};
 
 /// How often a request is judged anew because another one came between.
 const ATTEMPTS: usize = 16;
@@ -66,7 +68,8 @@ impl WitnessServer {
     pub async fn run(self: Arc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
         let graceful = GracefulShutdown::new();
         let (stopping, stopped) = tokio::sync::watch::channel(false);
-        let mut open = Open::new(limits::MAX_WITNESS_CONNECTIONS);
+        let number = Number::of(limits::MAX_WITNESS_CONNECTIONS, None);
+        let places = Places::new(Of::Connections, number, Tally::default());
         tokio::pin!(stop);
         loop {
             let accepted = tokio::select! {
@@ -77,20 +80,21 @@ impl WitnessServer {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
-                    open.close_idle();
+                    places.make_room();
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
                 }
             };
             let activity = Arc::new(Activity::new());
             // All are busy: this one is not served.
-            let Some(closed) = open.begin(&activity) else { continue };
+            let of = Some(Peer::of(peer.ip()));
+            let Ok(mut place) = places.enter(of, &activity) else { continue };
             let (server, watcher) = (self.clone(), graceful.watcher());
             let mut stopped = stopped.clone();
             tokio::spawn(async move {
                 tokio::select! {
                     () = server.connection(stream, peer, watcher, activity) => {}
-                    _ = closed => {}
+                    () = place.evicted() => {}
                     _ = stopped.wait_for(|stopped| *stopped) => {}
                 }
             });
@@ -140,20 +144,25 @@ impl WitnessServer {
     ) -> Response<Bytes> {
         let path = request.uri().path();
         if path.strip_prefix(self.prefix.as_str()) != Some("/add-checkpoint") {
+            discard(request.into_body()).await;
             return text(StatusCode::NOT_FOUND, "there is add-checkpoint");
         }
         if request.method() != Method::POST {
+            discard(request.into_body()).await;
             let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "only POST");
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
             return response;
         }
         if request.body().size_hint().lower() > limits::MAX_WITNESS_BODY as u64 {
+            discard(request.into_body()).await;
             return text(StatusCode::PAYLOAD_TOO_LARGE, "the request is too long");
         }
-        let reading = Limited::new(request.into_body(), limits::MAX_WITNESS_BODY).collect();
+        let mut body = request.into_body();
+        let reading = Limited::new(&mut body, limits::MAX_WITNESS_BODY).collect();
         let body = match timeout(limits::PLAIN_IDLE, reading).await {
             Ok(Ok(collected)) => collected.to_bytes(),
             Ok(Err(error)) if error.is::<LengthLimitError>() => {
+                discard(body).await;
                 return text(StatusCode::PAYLOAD_TOO_LARGE, "the request is too long");
             }
             Ok(Err(_)) => return text(StatusCode::BAD_REQUEST, "the request was cut off"),

@@ -42,6 +42,12 @@ pub struct Crl {
     unusable: Option<String>,
 }
 
+/// Extensions of CRLs that must not be critical, what they are called, and which section says so.
+const NEVER_CRITICAL: &[(ObjectIdentifier, &str, &str)] = &[
+    (ID_CE_CRL_NUMBER, "CRL number", "RFC 5280, section 5.2.3,"),
+    (ID_CE_AUTHORITY_KEY_IDENTIFIER, "authority key identifier", "RFC 5280, section 4.2.1.1,"),
+];
+
 /// One entry as it stands in a CRL.
 #[derive(Sequence)]
 struct RawEntry<'a> {
@@ -149,6 +155,12 @@ impl Crl {
             if self.extensions.iter().take(place).any(|other| other.extn_id == extension.extn_id) {
                 return Err(Tag::Sequence.value_error().into());
             }
+            if let Some((_, name, section)) =
+                NEVER_CRITICAL.iter().find(|(id, ..)| *id == extension.extn_id)
+                && extension.critical
+            {
+                self.unusable = Some(format!("its {name} is critical, which {section} forbids"));
+            }
             match extension.extn_id {
                 ID_CE_ISSUING_DISTRIBUTION_POINT => {
                     let point =
@@ -251,7 +263,7 @@ impl Crl {
     }
 
     /// Why this CRL must not be used to tell the status of certificates, if so: an extension that is critical
-    /// and unknown (RFC 5280, sections 5.2 and 5.3), a delta or an indirect CRL.
+    /// and unknown (RFC 5280, sections 5.2 and 5.3) or must not be critical, a delta or an indirect CRL.
     pub fn unusable(&self) -> Option<&str> {
         self.unusable.as_deref()
     }

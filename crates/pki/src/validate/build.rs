@@ -38,9 +38,14 @@ pub fn find<'a>(
     options: &Options<'_>,
 ) -> Result<Validated<'a>, Refusal> {
     let pool = Pool::new(leaf, material);
-    let (path, policies) = Search::new(&pool, options, None, &[]).run(0)?;
-    let path = path.iter().map(|index| pool.certificates[*index]).collect();
-    Ok(Validated { path, policies })
+    let Found { path, holds } = Search::new(&pool, options, None, &[]).run(0)?;
+    let certificate = |index: usize| pool.certificates[index];
+    let undetermined = holds.undetermined.into_iter().map(|(index, why)| (certificate(index), why));
+    Ok(Validated {
+        path: path.into_iter().map(certificate).collect(),
+        policies: holds.policies,
+        undetermined: undetermined.collect(),
+    })
 }
 
 impl<'a> Pool<'a> {
@@ -136,8 +141,12 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// A path that was found (leaf first), and the policies that it is valid under.
-pub type Found = (Vec<usize>, Vec<const_oid::ObjectIdentifier>);
+/// A path that was found.
+pub struct Found {
+    /// Leaf first.
+    pub path: Vec<usize>,
+    holds: check::Holds,
+}
 
 /// One search for a path.
 pub struct Search<'p, 'a> {
@@ -185,6 +194,7 @@ impl<'p, 'a> Search<'p, 'a> {
         let pool = self.pool;
         let Some(tip) = path.last().copied() else { return Ok(None) };
         let limit = |rule| pool.refusal(tip, rule);
+        let most = self.options.max_intermediates.min(MAX_INTERMEDIATES);
         for candidate in self.candidates(tip) {
             pool.step().map_err(limit)?;
             let is_root = pool.is_root(candidate);
@@ -213,12 +223,12 @@ impl<'p, 'a> Search<'p, 'a> {
             path.push(candidate);
             if is_root {
                 match check::path(pool, self.options, path, self.busy) {
-                    Ok(policies) => return Ok(Some((path.clone(), policies))),
+                    Ok(holds) => return Ok(Some(Found { path: path.clone(), holds })),
                     Err((_, rule @ Rule::Limit(_))) => return Err(limit(rule)),
                     Err((index, rule)) => self.note(Rank::Complete, index, rule),
                 }
-            } else if path.len() > MAX_INTERMEDIATES + 1 {
-                self.note(Rank::Candidate, candidate, Rule::TooLong);
+            } else if path.len() > most + 1 {
+                self.note(Rank::Candidate, candidate, Rule::TooLong(most));
             } else if let Some(found) = self.extend(path)? {
                 return Ok(Some(found));
             }

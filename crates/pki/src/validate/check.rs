@@ -10,15 +10,24 @@ use super::policy::Policies;
 use super::{Options, Revocation, Rule, constraints, revocation};
 use crate::certificate::Certificate;
 
+/// What holds of a path.
+#[derive(Default)]
+pub struct Holds {
+    /// Policies that it is valid under.
+    pub policies: Vec<ObjectIdentifier>,
+    /// Certificates whose revocation status is not known, leaf first, and why.
+    pub undetermined: Vec<(usize, String)>,
+}
+
 /// Checks `path`, from the leaf to the trust anchor. An error names the certificate that fails.
 pub fn path(
     pool: &Pool<'_>,
     options: &Options<'_>,
     path: &[usize],
     busy: &[usize],
-) -> Result<Vec<ObjectIdentifier>, (usize, Rule)> {
+) -> Result<Holds, (usize, Rule)> {
     let Some((anchor, below)) = path.split_last() else {
-        return Ok(Vec::new());
+        return Ok(Holds::default());
     };
     let trusted = pool.facts(*anchor).map_err(|rule| (*anchor, rule))?;
     purposes(trusted, options).map_err(|rule| (*anchor, rule))?;
@@ -54,17 +63,20 @@ pub fn path(
         }
         path_len = path_len.min(facts.path_len().unwrap_or(usize::MAX));
     }
-    let Some(leaf) = below.first().copied() else { return Ok(Vec::new()) };
+    let Some(leaf) = below.first().copied() else { return Ok(Holds::default()) };
     let facts = pool.facts(leaf).map_err(|rule| (leaf, rule))?;
     check_leaf(facts, options).map_err(|rule| (leaf, rule))?;
     let policies = policies.finish(facts, options.policies).map_err(|rule| (leaf, rule))?;
+    let mut undetermined = Vec::new();
     if options.revocation != Revocation::Off {
-        for place in (0..below.len()).rev() {
-            revocation::check(pool, options, path, place, busy)
-                .map_err(|rule| (path[place], rule))?;
+        for (place, index) in below.iter().enumerate().rev() {
+            let unknown = revocation::check(pool, options, path, place, busy)
+                .map_err(|rule| (*index, rule))?;
+            undetermined.extend(unknown.map(|why| (*index, why)));
         }
     }
-    Ok(policies)
+    undetermined.reverse();
+    Ok(Holds { policies, undetermined })
 }
 
 /// RFC 5280, section 6.1.3 (a)(2).

@@ -15,10 +15,18 @@ use x509_cert::ext::pkix::{
 use super::constraints::Constraints;
 use super::{MAX_DISTRIBUTION_POINTS, MAX_EXTENSIONS, MAX_POLICIES};
 use crate::certificate::Certificate;
+use crate::public_key;
 
 /// `id-ce-noRevAvail` (RFC 9608): there will never be revocation information.
 const NO_REVOCATION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.56");
 const OCSP_NO_CHECK: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.48.1.5");
+
+/// Extensions that are known here and must not be critical, and which section says so. The others that must not are
+/// unknown, and refused for that.
+const NEVER_CRITICAL: &[(ObjectIdentifier, &str)] = &[
+    (ids::ID_CE_AUTHORITY_KEY_IDENTIFIER, "RFC 5280, section 4.2.1.1,"),
+    (ids::ID_CE_SUBJECT_KEY_IDENTIFIER, "RFC 5280, section 4.2.1.2,"),
+];
 
 /// The facts. Everything that is critical is in here, or is [`Facts::unknown_critical`].
 #[derive(Default)]
@@ -49,12 +57,22 @@ impl Facts {
             public_key: certificate.public_key().map_err(|error| error.to_string())?,
             ..Self::default()
         };
+        if public_key::has_explicit_curve(&facts.public_key) {
+            return Err("the curve of its key is not named, which RFC 5480, section 2.1.1, \
+                        demands"
+                .into());
+        }
         let extensions = certificate.extensions();
         if extensions.len() > MAX_EXTENSIONS {
             return Err(format!("it has more than {MAX_EXTENSIONS} extensions"));
         }
         for (place, extension) in extensions.iter().enumerate() {
             let oid = extension.extn_id;
+            if let Some((_, section)) = NEVER_CRITICAL.iter().find(|(id, _)| *id == oid)
+                && extension.critical
+            {
+                return Err(format!("extension {oid}: it is critical, which {section} forbids"));
+            }
             // RFC 5280, section 4.2.
             if extensions.iter().take(place).any(|other| other.extn_id == oid) {
                 return Err(format!("the extension {oid} is there twice"));

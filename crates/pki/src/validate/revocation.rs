@@ -19,30 +19,32 @@ use crate::ocsp::{OcspError, Status};
 /// How many CRL signers may stand behind each other.
 const MAX_SIGNER_DEPTH: usize = 2;
 
-/// Checks the certificate at `place` of `path` (leaf first, trust anchor last).
+/// Checks the certificate at `place` of `path` (leaf first, trust anchor last). Gives the reason if its status is not
+/// known and need not be.
 pub fn check(
     pool: &Pool<'_>,
     options: &Options<'_>,
     path: &[usize],
     place: usize,
     busy: &[usize],
-) -> Result<(), Rule> {
+) -> Result<Option<String>, Rule> {
     let (Some(index), Some(issuer)) = (path.get(place), path.get(place + 1)) else {
-        return Ok(());
+        return Ok(None);
     };
     let target = Target { pool, options, path, index: *index, issuer: *issuer, busy };
     let facts = pool.facts(*index)?;
     // RFC 9608, section 4: only for certificates that are no CA's.
     if facts.no_revocation && !facts.is_ca() {
-        return Ok(());
+        return Ok(None);
     }
     let mut why = "there is no CRL or OCSP response for it".to_owned();
     let by_ocsp = target.ocsp(&mut why)?;
     let by_crls = target.crls(facts, &mut why)?;
-    if by_ocsp || by_crls || options.revocation != Revocation::Required {
-        return Ok(());
+    match options.revocation {
+        _ if by_ocsp || by_crls => Ok(None),
+        Revocation::Required => Err(Rule::RevocationUnknown(why)),
+        Revocation::IfPresent | Revocation::Off => Ok(Some(why)),
     }
-    Err(Rule::RevocationUnknown(why))
 }
 
 struct Target<'p, 'a> {
@@ -90,8 +92,8 @@ impl Target<'_, '_> {
             match self.usable(crl, facts) {
                 Err(reason) => *why = reason,
                 Ok(reasons) => {
-                    if !self.is_signed(place, crl)? {
-                        *why = "its CRL is not signed by a valid CRL signer".into();
+                    if let Some(reason) = self.not_signed(place, crl)? {
+                        *why = reason;
                         continue;
                     }
                     if let Some(entry) = crl.entry_of(certificate) {
@@ -127,8 +129,8 @@ impl Target<'_, '_> {
     }
 
     /// RFC 5280, section 6.3.3 (f), (g): the CRL is signed by the CA or by a signer of the same name that has a
-    /// valid path of its own.
-    fn is_signed(&self, place: usize, crl: &Crl) -> Result<bool, Rule> {
+    /// valid path of its own. Else this says what is wrong.
+    fn not_signed(&self, place: usize, crl: &Crl) -> Result<Option<String>, Rule> {
         let pool = self.pool;
         let name = Comparable::new(crl.issuer());
         let mut signers: Vec<_> = (1..pool.certificates.len())
@@ -139,20 +141,23 @@ impl Target<'_, '_> {
         let key_id = |index: usize| pool.facts(index).ok().and_then(|facts| facts.key_id.clone());
         signers.sort_by_key(|index| wanted.is_some() && key_id(*index) != wanted);
         signers.insert(0, self.issuer);
+        let mut why = "its CRL is not signed by a valid CRL signer";
         for signer in signers {
             let Ok(facts) = pool.facts(signer) else { continue };
-            if facts.key_usage.as_ref().is_some_and(|usage| !usage.crl_sign())
-                || !self.signature(place, crl, signer)?
-            {
+            if !self.signature(place, crl, signer)? {
+                continue;
+            }
+            if facts.key_usage.as_ref().is_some_and(|usage| !usage.crl_sign()) {
+                why = "its CRL is signed by a key whose certificate does not allow cRLSign (key usage), and is not used";
                 continue;
             }
             // What is above in the path is being checked anyway. What is below is not asked: a revoked CA must not
             // vouch for itself through what it issued.
             if self.above().contains(&signer) || self.has_own_path(signer)? {
-                return Ok(true);
+                return Ok(None);
             }
         }
-        Ok(false)
+        Ok(Some(why.to_owned()))
     }
 
     /// The issuer of the certificate and all above it.
@@ -185,12 +190,15 @@ impl Target<'_, '_> {
         {
             return Ok(false);
         }
-        let options =
-            Options { revocation: self.options.revocation, ..Options::at(self.options.at) };
+        let options = Options {
+            revocation: self.options.revocation,
+            max_intermediates: self.options.max_intermediates,
+            ..Options::at(self.options.at)
+        };
         let busy: Vec<_> = self.busy.iter().copied().chain([signer]).collect();
         let anchor = self.path.last().copied();
         match Search::new(pool, &options, anchor, &busy).run(signer) {
-            Ok((path, _)) => Ok(path.get(1).is_some_and(|by| {
+            Ok(found) => Ok(found.path.get(1).is_some_and(|by| {
                 self.above().iter().take(2).any(|known| pool.is_same_entity(*known, *by))
             })),
             Err(refusal) => match refusal.rule {

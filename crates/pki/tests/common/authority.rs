@@ -35,6 +35,10 @@ pub struct Plan {
     pub not_before: i64,
     pub not_after: i64,
     pub extensions: Vec<Extension>,
+    /// Extensions that are marked critical, whatever they are.
+    pub critical: Vec<&'static str>,
+    /// In place of its key's.
+    pub public_key: Option<Vec<u8>>,
 }
 
 pub fn plan(spec: &'static str, name: &str) -> Plan {
@@ -45,6 +49,8 @@ pub fn plan(spec: &'static str, name: &str) -> Plan {
         not_before: START,
         not_after: START + YEAR,
         extensions: Vec::new(),
+        critical: Vec::new(),
+        public_key: None,
     }
 }
 
@@ -72,6 +78,16 @@ impl Plan {
 
     pub fn with(mut self, oid: &str, critical: bool, value: &impl der::Encode) -> Self {
         self.extensions.push(extension(oid.parse().unwrap(), critical, value).unwrap());
+        self
+    }
+
+    pub fn critical(mut self, oid: &'static str) -> Self {
+        self.critical.push(oid);
+        self
+    }
+
+    pub fn public_key(mut self, spki: &[u8]) -> Self {
+        self.public_key = Some(spki.to_vec());
         self
     }
 
@@ -108,13 +124,16 @@ impl Plan {
             };
             self = self.with("2.5.29.35", false, &authority);
         }
+        for extension in &mut self.extensions {
+            extension.critical |= self.critical.contains(&extension.extn_id.to_string().as_str());
+        }
         let mut serial = [0; 16];
         serial[8..].copy_from_slice(&self.serial.to_be_bytes());
         let unsigned = Content {
             serial,
             issuer: issuer_name,
             subject: self.subject,
-            public_key,
+            public_key: self.public_key.unwrap_or(public_key),
             not_before: self.not_before,
             not_after: self.not_after,
             extensions: self.extensions,

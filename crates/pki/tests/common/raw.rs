@@ -55,7 +55,8 @@ pub fn dn(dotted: &str, tag: u8, value: &[u8]) -> Vec<u8> {
     seq(&[&tlv(0x31, &seq(&[&oid(dotted), &tlv(tag, value)]))])
 }
 
-fn values(der: &[u8]) -> Vec<Vec<u8>> {
+/// The DER values in a constructed one.
+pub fn values(der: &[u8]) -> Vec<Vec<u8>> {
     let any = AnyRef::from_der(der).unwrap();
     let mut reader = SliceReader::new(any.value()).unwrap();
     let mut out = Vec::new();

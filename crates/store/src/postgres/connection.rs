@@ -89,7 +89,7 @@ pub(super) async fn connect(settings: &Settings) -> Result<Client, StoreError> {
     };
     match timeout(CONNECT, connecting).await {
         Ok(connected) => connected.map_err(|error| failed(&error)),
-        Err(_) => Err(unavailable("the database does not answer")),
+        Err(_) => Err(silent()),
     }
 }
 
@@ -111,8 +111,21 @@ pub(super) async fn answer<T>(
 ) -> Result<T, StoreError> {
     match timeout(ANSWER, asking).await {
         Ok(answer) => answer.map_err(|error| failed(&error)),
-        Err(_) => Err(unavailable("the database does not answer")),
+        Err(_) => Err(silent()),
     }
+}
+
+/// What is said of a database that is asked and says nothing.
+const SILENT: &str = "the database does not answer";
+
+/// The error of whoever has waited long enough.
+pub(super) fn silent() -> StoreError {
+    unavailable(SILENT)
+}
+
+/// Whether that was the error.
+pub(super) fn is_silent(error: &StoreError) -> bool {
+    matches!(error, StoreError::Unavailable(what) if what == SILENT)
 }
 
 /// Whether the database refused one statement and kept the connection: the transaction is then rolled back.

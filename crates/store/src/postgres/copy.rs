@@ -105,8 +105,8 @@ impl Restore {
     pub(super) async fn finish(self) -> Result<(), StoreError> {
         answer(self.client.execute(SET_COUNTER, &[&self.highest.cast_signed()])).await?;
         answer(self.client.batch_execute("COMMIT")).await.map_err(|error| {
-            unavailable(&format!(
-                "whether the restore was completed is not certain: {error}; the store is either complete or empty"
+            StoreError::Uncertain(format!(
+                "of the restore: {error}; the store is either complete or empty"
             ))
         })
     }

@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Mutex;
-use tokio::time::timeout;
+use tokio::time::{Duration, timeout};
 use tokio_postgres::{Client, Error, Row, Statement};
 
-use super::connection::{ANSWER, Connector, answer, failed, is_refusal, unavailable};
+use super::connection::{ANSWER, Connector, answer, failed, is_refusal, silent, unavailable};
 use super::settings::Settings;
 use super::writer::LAST_EVENT;
 use crate::StoreError;
 
 const READERS: usize = 4;
+/// Milliseconds since 1970.
+const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 /// What can be asked.
 pub(super) enum Question {
@@ -26,6 +28,8 @@ pub(super) enum Question {
     Leaves(i64, i64),
     /// The last event.
     LastEvent,
+    /// The time there.
+    Clock,
 }
 
 /// A few connections.
@@ -49,6 +53,16 @@ struct Reader {
     events: Statement,
     leaves: Statement,
     last_event: Statement,
+    clock: Statement,
+}
+
+/// A question that is under way; it ends also when nobody waits for it any more.
+struct Busy<'a>(&'a AtomicUsize);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Pool {
@@ -66,9 +80,24 @@ impl Pool {
         let slot = self.0.iter().min_by_key(|slot| slot.busy.load(Ordering::Relaxed));
         let slot = slot.ok_or_else(|| unavailable("there is no connection"))?;
         slot.busy.fetch_add(1, Ordering::Relaxed);
-        let rows = slot.ask(question).await;
-        slot.busy.fetch_sub(1, Ordering::Relaxed);
-        rows
+        let _busy = Busy(&slot.busy);
+        slot.ask(question).await
+    }
+
+    /// Asks with less patience than a caller has. A connection that stays silent is given up, and made again by whoever
+    /// asks next.
+    pub(super) async fn look(&self, patience: Duration) -> Result<(), StoreError> {
+        for slot in &self.0 {
+            // The one with the fewest questions may be the only one that still works.
+            let Ok(outcome) = timeout(patience, slot.ask(&Question::LastEvent)).await else {
+                if let Ok(mut state) = slot.state.try_lock() {
+                    state.reader = None;
+                }
+                return Err(silent());
+            };
+            outcome?;
+        }
+        Ok(())
     }
 }
 
@@ -89,7 +118,7 @@ impl Slot {
                 }
                 Err(_) => {
                     self.forget(&reader).await;
-                    return Err(unavailable("the database does not answer"));
+                    return Err(silent());
                 }
             }
         }
@@ -115,7 +144,7 @@ impl Slot {
 
 impl Reader {
     async fn new(client: Client) -> Result<Self, Error> {
-        let (read, scan, events, leaves, last_event) = tokio::try_join!(
+        let (read, scan, events, leaves, last_event, clock) = tokio::try_join!(
             client.prepare("SELECT version, value FROM record WHERE key = $1"),
             client.prepare(
                 "SELECT key, version, value FROM record
@@ -129,8 +158,9 @@ impl Reader {
                 "SELECT sequence, leaf FROM event WHERE sequence > $1 ORDER BY sequence LIMIT $2",
             ),
             client.prepare(LAST_EVENT),
+            client.prepare(CLOCK),
         )?;
-        Ok(Self { client, read, scan, events, leaves, last_event })
+        Ok(Self { client, read, scan, events, leaves, last_event, clock })
     }
 
     async fn ask(&self, question: &Question) -> Result<Vec<Row>, Error> {
@@ -143,6 +173,7 @@ impl Reader {
             Question::Events(after, limit) => client.query(&self.events, &[after, limit]).await,
             Question::Leaves(after, limit) => client.query(&self.leaves, &[after, limit]).await,
             Question::LastEvent => client.query(&self.last_event, &[]).await,
+            Question::Clock => client.query(&self.clock, &[]).await,
         }
     }
 }

@@ -15,7 +15,9 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row, Statement};
 
-use super::connection::{ANSWER, Connector, answer, failed, is_refusal, is_transient, unavailable};
+use super::connection::{
+    ANSWER, Connector, answer, failed, is_refusal, is_transient, silent, unavailable,
+};
 use super::plan::{Ground, Plan};
 use super::queue::Queue;
 use super::schema::SCHEMA_VERSION;
@@ -117,7 +119,7 @@ impl Writer {
         self.number += 1;
         let ground = match timeout(ANSWER, connection.begin(group)).await {
             Ok(rows) => rows.map_err(before_commit)?.ground().map_err(Failure::Refused)?,
-            Err(_) => return Err(Failure::Refused(unavailable("the database does not answer"))),
+            Err(_) => return Err(Failure::Refused(silent())),
         };
         let mut plan = Plan::new(group, ground);
         if plan.is_void() {
@@ -136,7 +138,7 @@ impl Writer {
             // A refused statement has turned COMMIT into a rollback.
             Ok(Err(error)) if is_refusal(&error) => Err(before_commit(error)),
             Ok(Err(error)) => Err(Failure::Open(outcomes, failed(&error))),
-            Err(_) => Err(Failure::Open(outcomes, unavailable("the database does not answer"))),
+            Err(_) => Err(Failure::Open(outcomes, silent())),
         }
     }
 
@@ -152,12 +154,10 @@ impl Writer {
             let error = match timeout_at(deadline, self.last_committed()).await {
                 Ok(Ok(last)) => return Ok(last == Some(self.number)),
                 Ok(Err(error)) => error,
-                Err(_) => unavailable("the database does not answer"),
+                Err(_) => silent(),
             };
             if Instant::now() >= deadline {
-                return Err(unavailable(&format!(
-                    "whether a commit was carried out is not certain: {lost}; {error}"
-                )));
+                return Err(StoreError::Uncertain(format!("{lost}; {error}")));
             }
             // Who waits meanwhile learns it now; nothing of theirs was begun.
             self.queue.refuse(&error);

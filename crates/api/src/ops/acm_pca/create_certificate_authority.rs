@@ -6,12 +6,12 @@ use outlast_crypto::keys::{KEY_SPECS, KeySpec};
 use outlast_crypto::signatures::{SIGNATURES, SignatureAlgorithm};
 use outlast_domain::ca;
 use outlast_domain::identity::action;
+use outlast_domain::settings::{KEY_STORAGE, KeyStorage};
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::model::acm_pca::{
-    Configuration, KEY_STORAGE, RevocationConfiguration, Tag, USAGE_MODES, check_token,
-    request_tags, tags,
+    Configuration, RevocationConfiguration, Tag, USAGE_MODES, check_token, request_tags, tags,
 };
 use crate::ops::{ACM_PCA, Call, Operation, ServiceRow, input_digest};
 use crate::wire::{ApiError, validate};
@@ -70,10 +70,8 @@ impl Operation for CreateCertificateAuthority {
         check_token(input.idempotency_token.as_deref())?;
         let usage_mode = input.usage_mode.unwrap_or_else(|| "GENERAL_PURPOSE".into());
         validate::one_of("UsageMode", &usage_mode, USAGE_MODES)?;
-        let key_storage = input
-            .key_storage_security_standard
-            .unwrap_or_else(|| "FIPS_140_2_LEVEL_3_OR_HIGHER".into());
-        validate::one_of("KeyStorageSecurityStandard", &key_storage, KEY_STORAGE)?;
+        let key_storage =
+            key_storage(call.settings.key_storage, input.key_storage_security_standard.as_deref())?;
         let unknown = || ApiError::validation("the algorithm is not known");
         call.notes.parameter("certificateAuthorityType", input.certificate_authority_type.as_str());
         call.notes.parameter("keyAlgorithm", configuration.key_algorithm.as_str());
@@ -100,7 +98,7 @@ impl Operation for CreateCertificateAuthority {
             csr_extensions,
             shown_csr_extensions: shown,
             usage_mode,
-            key_storage,
+            key_storage: key_storage.to_owned(),
             revocation,
             tags,
             token: input.idempotency_token,
@@ -110,5 +108,26 @@ impl Operation for CreateCertificateAuthority {
         call.notes.resource(arn.clone(), "AWS::ACMPCA::CertificateAuthority");
         call.notes.response("certificateAuthorityArn", arn.as_str());
         Ok(Output { certificate_authority_arn: arn })
+    }
+}
+
+/// The standard that the new authority's key is kept by: the one that was asked for if what the operator claims meets it, or
+/// else all that is claimed; empty if that is nothing.
+fn key_storage(
+    claimed: Option<&'static KeyStorage>,
+    wanted: Option<&str>,
+) -> Result<&'static str, ApiError> {
+    let Some(wanted) = wanted else { return Ok(claimed.map_or("", |claimed| claimed.name)) };
+    let names: Vec<_> = KEY_STORAGE.iter().map(|row| row.name).collect();
+    validate::one_of("KeyStorageSecurityStandard", wanted, &names)?;
+    match KeyStorage::by_name(wanted) {
+        Some(row) if claimed.is_some_and(|claimed| claimed.meets(row.name)) => Ok(row.name),
+        // The first sentence is AWS's, for Regions that lack the standard.
+        _ => Err(ca::CaError::InvalidArgs(format!(
+            "A certificate authority cannot be created in this region with the specified security standard. \
+             This server does not claim {wanted}: leave KeyStorageSecurityStandard out, or have its operator keep the \
+             root key in a token that is certified to it and set key_storage_standard."
+        ))
+        .into()),
     }
 }

@@ -38,6 +38,6 @@ impl Operation for DescribeCertificateAuthority {
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.authorize_authority(action::acm_pca::DescribeCertificateAuthority, &authority)?;
-        Ok(Output { certificate_authority: CertificateAuthority::from(&authority) })
+        Ok(Output { certificate_authority: CertificateAuthority::new(&authority, &call.settings) })
     }
 }

@@ -57,7 +57,11 @@ impl Operation for ListCertificateAuthorities {
             ca::authorities(&call.work, &call.scope, after.as_deref(), limit, &allowed)?
         };
         Ok(Output {
-            certificate_authorities: page.items.iter().map(CertificateAuthority::from).collect(),
+            certificate_authorities: page
+                .items
+                .iter()
+                .map(|authority| CertificateAuthority::new(authority, &call.settings))
+                .collect(),
             next_token: page.next.as_deref().map(marker::wrap),
         })
     }

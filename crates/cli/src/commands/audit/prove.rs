@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             bar.finish_and_clear();
             let index = found.ok_or_else(|| {
                 Failure::new(format!("no event has the id {id}"))
-                    .hint("ids are shown by: outlast audit tail --output json; pruned events are in their export")
+                    .hint("ids are shown by: outlast audit tail --output json --data DIR; pruned events are in their export")
             })?;
             (index, id.clone())
         }

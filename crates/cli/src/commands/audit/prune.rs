@@ -1,7 +1,7 @@
 //! `outlast audit prune`: exports old events and deletes them then.
 
 use std::io::BufReader;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use outlast_domain::audit::{self, Head, LogKey};
 use outlast_net::server::system_clock;
@@ -12,7 +12,8 @@ use crate::data::{Data, StoreArguments, store_event, store_failure};
 use crate::failure::Failure;
 use crate::output::Output;
 
-const DAY_MS: i64 = 86_400_000;
+/// Milliseconds of a day.
+pub(crate) const DAY_MS: i64 = 86_400_000;
 /// How often it is tried while a server signs.
 const MAX_TRIES: usize = 16;
 
@@ -34,50 +35,82 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let place = arguments.store.place()?;
     let data = Data::open_beside(&place, &arguments.store.provider()?)?;
     let before_ms = system_clock() - i64::from(arguments.older_than) * DAY_MS;
-    let head = Head::read(&mut data.service.work(system_clock()))?;
-    // Whole tiles go, and the last event stays.
-    let end = first_since(&data, head.pruned, head.size, before_ms)? / 256 * 256;
-    if end <= head.pruned {
+    let pruned = export_and_prune(&data, before_ms, |_, _| arguments.out.clone())?;
+    let Some(Pruned { first, last, file }) = pruned else {
         let text = "no events are old enough: they go in blocks of 256";
         output.result(text, &json!({ "pruned": 0 }));
         return Ok(());
+    };
+    let text = format!("exported events {first} to {last} to {} and deleted them", file.display());
+    output.result(&text, &json!({ "pruned": last + 1 - first, "file": file, "last": last }));
+    Ok(())
+}
+
+/// Events that are in a file now, and no more in the store; numbers count from 1.
+pub(crate) struct Pruned {
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    pub(crate) file: PathBuf,
+}
+
+/// Exports the events from before `before_ms`, in whole tiles and as far as a head covers them, to the file that `name`
+/// gives for the first and the last; reads the file back, verifies it, and only then deletes them. `None` if there are
+/// none. A file that is there already, since it could not be pruned after an export before, counts if it verifies.
+pub(crate) fn export_and_prune(
+    data: &Data,
+    before_ms: i64,
+    name: impl FnOnce(u64, u64) -> PathBuf,
+) -> Result<Option<Pruned>, Failure> {
+    let head = Head::read(&mut data.service.work(system_clock()))?;
+    let begin = head.pruned;
+    // Whole tiles go, and the last event stays.
+    let end = first_since(data, begin, head.size, before_ms)? / 256 * 256;
+    if end <= begin {
+        return Ok(None);
     }
-    let path = &arguments.out;
-    let (written, _) = export::write(&data, path, head.pruned, Some(end))?;
-    let read = std::fs::File::open(path).map_err(|error| Failure::file(path, &error))?;
-    let found = file::read(&mut BufReader::new(read)).map_err(|what| {
-        Failure::new(format!("nothing was pruned: the events do not verify: {what}"))
-    })?;
-    let key = LogKey::read(&mut data.service.work(system_clock()))?;
-    if (found.begin, found.end) != (written.begin, written.end)
-        || found.head.verify_log(&key.verifiers()).is_err()
-    {
-        return Err(Failure::new("nothing was pruned: the export does not hold the events"));
+    let path = name(begin + 1, end);
+    match holds(data, &path, begin, end) {
+        Ok(()) => {}
+        Err(failure) if path.exists() => return Err(failure),
+        Err(_) => {
+            export::write(data, &path, begin, Some(end))?;
+            holds(data, &path, begin, end)?;
+        }
     }
     for _ in 0..MAX_TRIES {
         let mut work = data.service.work(system_clock());
-        let pruned = audit::prune::prune(&mut work, end)?;
-        let parameters = json!({ "first": written.begin + 1, "last": pruned });
+        let last = audit::prune::prune(&mut work, end)?;
+        if !work.writes_anything() {
+            // The register needs them still, or another server was quicker.
+            return Ok(None);
+        }
+        let parameters = json!({ "first": begin + 1, "last": last });
         let event = store_event(work.now_ms(), "PruneAuditEvents", &parameters)?;
         match data.service.store().commit_and_wait(work.into_transaction(vec![event])) {
-            Ok(()) => {
-                let text = format!(
-                    "exported events {} to {pruned} to {} and deleted them",
-                    written.begin + 1,
-                    path.display()
-                );
-                output.result(
-                    &text,
-                    &json!({ "pruned": pruned - written.begin, "file": path, "last": pruned }),
-                );
-                return Ok(());
-            }
+            Ok(()) => return Ok(Some(Pruned { first: begin + 1, last, file: path })),
             // A server has signed a head just now.
             Err(outlast_store::StoreError::Conflict) => {}
             Err(error) => return Err(store_failure(error)),
         }
     }
     Err(store_failure(outlast_store::StoreError::Conflict))
+}
+
+/// Whether the file is an export of just these events of this log.
+fn holds(data: &Data, path: &Path, begin: u64, end: u64) -> Result<(), Failure> {
+    let read = std::fs::File::open(path).map_err(|error| Failure::file(path, &error))?;
+    let not_pruned = |what: &str| {
+        Failure::file(path, &format!("nothing was pruned: {what}"))
+            .hint("move the file away and try again; see what is wrong with: outlast audit verify")
+    };
+    let found = file::read(&mut BufReader::new(read))
+        .map_err(|what| not_pruned(&format!("the events in it do not verify: {what}")))?;
+    let key = LogKey::read(&mut data.service.work(system_clock()))?;
+    if (found.begin, found.end) != (begin, end) || found.head.verify_log(&key.verifiers()).is_err()
+    {
+        return Err(not_pruned("it does not hold the events"));
+    }
+    Ok(())
 }
 
 /// The first entry of a time not before `before_ms`; events are stored almost in the order of their times.

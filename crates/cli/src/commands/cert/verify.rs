@@ -14,7 +14,9 @@ use outlast_pki::object::{self, Kind};
 use outlast_pki::ocsp::{Request, Response};
 use outlast_pki::templates::{CLIENT_AUTH, CODE_SIGNING, OCSP_SIGNING, SERVER_AUTH};
 use outlast_pki::time::rfc3339;
-use outlast_pki::validate::{Identity, Material, Options, Revocation, Rule, Validated, validate};
+use outlast_pki::validate::{
+    Identity, MAX_INTERMEDIATES, Material, Options, Revocation, Rule, Validated, validate,
+};
 use serde_json::json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -112,6 +114,10 @@ pub(crate) struct Arguments {
     /// Time of the check, such as 2026-11-21T12:00:00Z [default: now].
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
+    /// CAs between the certificate and the root at most, from 0 to 10.
+    #[arg(long, value_name = "N", default_value_t = MAX_INTERMEDIATES as u64,
+          value_parser = clap::value_parser!(u64).range(..=MAX_INTERMEDIATES as u64))]
+    depth: u64,
     /// How revocation counts [default: if-present where --crl, --ocsp or --fetch is given, else off].
     #[arg(long, value_enum)]
     revocation: Option<Check>,
@@ -157,6 +163,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             Check::IfPresent => Revocation::IfPresent,
             Check::Required => Revocation::Required,
         },
+        max_intermediates: usize::try_from(arguments.depth).unwrap_or(MAX_INTERMEDIATES),
         ..Options::at(at)
     };
     let material = Material {
@@ -198,6 +205,7 @@ fn hint(rule: &Rule) -> Option<&'static str> {
         Rule::UnknownIssuer(_) => {
             Some("give the certificates in between with --chain, the roots with --trust")
         }
+        Rule::TooLong(_) => Some("--depth says how many CAs may stand between it and a root"),
         Rule::RevocationUnknown(_) => {
             Some("give CRLs with --crl or OCSP responses with --ocsp, or get them with --fetch")
         }
@@ -256,22 +264,35 @@ impl Checked<'_> {
             format!("for {}", self.arguments.purpose.name()),
         ];
         what.extend(self.arguments.name.as_ref().map(|name| format!("name {name}")));
+        let unknown = &validated.undetermined;
         what.push(match self.check {
             Check::Off => "revocation not checked".to_owned(),
             _ => format!(
-                "revocation by {} CRLs and {} OCSP responses{}",
+                "revocation by {} CRLs and {} OCSP responses, {}",
                 self.evidence.crls.len(),
                 self.evidence.ocsp.len(),
-                if self.check == Check::Required { ", every status known" } else { "" }
+                match unknown.len() {
+                    0 => "every status known".to_owned(),
+                    count => format!("{count} of {} not known", validated.path.len() - 1),
+                }
             ),
         });
         text.push_str(&format!("checked: {}\n", what.join("; ")));
+        for (certificate, why) in unknown {
+            let subject = certificate.subject();
+            text.push_str(&format!("  whether \"{subject}\" is revoked is not known: {why}\n"));
+        }
+        let mut checked = self.json();
+        checked["undetermined"] = unknown
+            .iter()
+            .map(|(one, why)| json!({ "subject": one.subject().to_string(), "reason": why }))
+            .collect();
         let value = json!({
             "file": self.arguments.file,
             "valid": true,
             "path": path,
             "policies": validated.policies.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "checked": self.json(),
+            "checked": checked,
         });
         output.result(&text, &value);
     }

@@ -4,7 +4,7 @@ use outlast_ledger::dry_run::{self, ClientChange, DryRun, Future};
 
 use super::summary::networks;
 use super::text::{Table, plural};
-use super::{FOUND, Source};
+use super::{EMPTY, FOUND, Source};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::tls;
@@ -41,7 +41,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let certificates = arguments.certificates.iter().map(kind).collect::<Result<Vec<_>, _>>()?;
     let (tally, _) = arguments.source.tally()?;
     let outcome = dry_run::dry_run(&tally, &rules, &certificates);
-    output.result(&render(&outcome, arguments.rows), &outcome);
+    let empty = tally.total.connections == 0;
+    let text = if empty { EMPTY.to_owned() } else { render(&outcome, arguments.rows) };
+    output.result(&text, &outcome);
     if outcome.breaks == 0 && outcome.unknown == 0 {
         return Ok(());
     }

@@ -4,7 +4,7 @@ use outlast_ledger::report::{self, Laggard};
 
 use super::summary::networks;
 use super::text::{Table, moment, plural};
-use super::{FOUND, Source};
+use super::{EMPTY, FOUND, Source};
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -18,7 +18,8 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let (tally, _) = arguments.source.tally()?;
     let laggards = report::laggards(&tally);
-    output.result(&render(&laggards), &laggards);
+    let text = if tally.total.connections == 0 { EMPTY.to_owned() } else { render(&laggards) };
+    output.result(&text, &laggards);
     let beyond = tally.unseen.beyond_limits;
     if laggards.is_empty() && beyond == 0 {
         return Ok(());

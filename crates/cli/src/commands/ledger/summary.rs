@@ -10,7 +10,7 @@ use outlast_ledger::verdict::Verdict;
 use serde::Serialize;
 
 use super::text::{Table, bytes, moment, percent, plural};
-use super::{FOUND, Source};
+use super::{EMPTY, FOUND, Source};
 use crate::failure::Failure;
 use crate::files;
 use crate::output::Output;
@@ -43,7 +43,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         files::write(path, picture.as_bytes(), 0o644)?;
     }
     let summary = report::summary(&tally);
-    output.result(&render(&summary, arguments.rows), &Shown { summary: &summary, skipped });
+    let empty = tally.total.connections == 0;
+    let text = if empty { EMPTY.to_owned() } else { render(&summary, arguments.rows) };
+    output.result(&text, &Shown { summary: &summary, skipped });
     if summary.defects > 0 {
         let what = plural(
             summary.defects,

@@ -1,15 +1,16 @@
-//! Where grants are stored, and how they are found: by key, by who uses them, by who retires them, and by what a
-//! repeated request would make.
+//! Where grants are stored, and how they are found: by key, by who retires them, and by what a repeated request would
+//! make; [`usable`] finds them by who may do what with them.
 //!
 //! Everything that decides something is read with the work's `get`, or guarded by a record that is: a grant that is
 //! made or taken back in between makes the operation run again.
+
+pub(super) mod usable;
 
 use outlast_crypto::digests;
 use serde::{Deserialize, Serialize};
 
 use super::{Grant, NewGrant};
-use crate::arn::{self, Arn, Scope};
-use crate::identity::Caller;
+use crate::arn::{Arn, Scope};
 use crate::kms::record::Key;
 use crate::work::{Page, Work};
 use crate::{Fault, limits};
@@ -60,7 +61,7 @@ pub(super) fn erase(work: &mut Work<'_>, scope: &Scope, grant: &Grant) -> Result
         left => work.put(&counted, &left)?,
     }
     work.delete(&place(scope, &grant.key_id, &grant.id));
-    for pointer in pointers(scope, grant) {
+    for pointer in pointers(scope, grant).into_iter().chain(usable::old_place(scope, grant)) {
         work.delete(&pointer);
     }
     if let Some(named) = named_place(scope, &grant.key_id, &NewGrant::like(grant)) {
@@ -80,39 +81,6 @@ pub(super) fn same(work: &mut Work<'_>, key: &Key, new: &NewGrant) -> Result<Opt
         Some(pointer) => work.get(&place(key.scope(), key.id(), &pointer.grant_id)),
         None => Ok(None),
     }
-}
-
-/// The grants of a key that mean the caller: itself, its role or its account.
-pub(super) fn of_caller(
-    work: &mut Work<'_>,
-    key: &Key,
-    caller: &Caller,
-) -> Result<Vec<Grant>, Fault> {
-    let principal = &caller.principal;
-    let root = arn::iam(&principal.account, "root");
-    let mut found = Vec::new();
-    for name in [Some(principal.arn()), principal.role_arn(), Some(root)].into_iter().flatten() {
-        let prefix = grantee_prefix(key.scope(), key.id(), &name);
-        let mut after = String::new();
-        loop {
-            let page = work.scan::<Pointer>(&prefix, &after, limits::MAX_PAGE)?;
-            let full = page.len() == limits::MAX_PAGE;
-            if let Some((last, _)) = page.last() {
-                after.clone_from(last);
-            }
-            for (_, pointer) in page {
-                found.extend(work.get::<Grant>(&place(
-                    key.scope(),
-                    key.id(),
-                    &pointer.grant_id,
-                ))?);
-            }
-            if !full {
-                break;
-            }
-        }
-    }
-    Ok(found)
 }
 
 /// A page of the grants of a key.
@@ -165,11 +133,7 @@ pub(super) fn erase_all(work: &mut Work<'_>, key: &Key) -> Result<(), Fault> {
 fn pointers(scope: &Scope, grant: &Grant) -> Vec<String> {
     let retiring = [&grant.retiring, &grant.retiring_service].into_iter().flatten();
     let retiring = retiring.map(|name| retire_place(scope, name, grant));
-    let grantee = grant
-        .grantee
-        .iter()
-        .map(|name| format!("{}{}", grantee_prefix(scope, &grant.key_id, name), grant.id));
-    retiring.chain(grantee).collect()
+    retiring.chain(usable::places(scope, grant)).collect()
 }
 
 pub(super) fn place(scope: &Scope, key_id: &str, grant_id: &str) -> String {
@@ -178,11 +142,6 @@ pub(super) fn place(scope: &Scope, key_id: &str, grant_id: &str) -> String {
 
 fn count_place(scope: &Scope, key_id: &str) -> String {
     format!("kms/grant-count/{}/{}/{key_id}", scope.account, scope.region)
-}
-
-fn grantee_prefix(scope: &Scope, key_id: &str, grantee: &str) -> String {
-    let name = hex::encode(digests::sha256(grantee.as_bytes()));
-    format!("kms/grant-to/{}/{}/{key_id}/{name}/", scope.account, scope.region)
 }
 
 /// Names a grant by all that a request says of it.

@@ -21,6 +21,7 @@ use super::*;
 use crate::HandshakeKind;
 use crate::certificate::{KINDS, ensure};
 use crate::door::{ServerCertificate, Settings};
+use crate::metrics::Tally;
 use crate::policy::Policy;
 use crate::server::system_clock;
 
@@ -179,7 +180,7 @@ fn world() -> World {
         ..Settings::default()
     };
     let door = Door::new(settings, vec![chain.certificate(&KINDS[0])], None).unwrap();
-    let load = Arc::new(Load::new(&super::super::Settings::default()));
+    let load = Arc::new(Load::new(&super::super::Settings::default(), Tally::default()));
     World { endpoint: Endpoint { door: Arc::new(door), load }, roots, reports, next }
 }
 
@@ -362,7 +363,7 @@ fn a_second_client_hello_that_lies_is_refused() {
 fn a_listener_that_is_full_refuses_before_any_cryptography() {
     let mut world = world();
     let full = super::super::Settings { max_connections: 0, ..Default::default() };
-    world.endpoint.load = Arc::new(Load::new(&full));
+    world.endpoint.load = Arc::new(Load::new(&full, Tally::default()));
     let (mut session, mut wire) = (world.session(), Wire::default());
     let hello = flight(&mut world.client(&["X25519MLKEM768"]));
     wire.received[0].push_back(hello.into());

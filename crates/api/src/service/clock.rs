@@ -1,0 +1,211 @@
+//! Whether the clock may be believed, before anything is erased, rotated, renewed or forgotten because its time is over.
+//!
+//! A clock that is wrong by days would erase what is to be kept for days. So a reading is held against another clock: that
+//! of the database, which all servers on it share; or, where the store is this process's own, the time of the last audit
+//! event at the start, and a clock from then on that nobody sets ([`Reading::monotonic_ms`]). Beyond
+//! [`limits::CLOCK_TOLERANCE_MS`] nothing is swept until the clocks agree again.
+//!
+//! Requests are served all the same: they are refused what has expired, and erase nothing for it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use outlast_domain::{Fault, limits};
+use outlast_pki::time::{from_rfc3339, rfc3339};
+use serde_json::Value;
+
+use super::Service;
+
+/// What the clocks of this machine say at one moment.
+#[derive(Debug, Clone, Copy)]
+pub struct Reading {
+    /// The time, in milliseconds since 1970 (UTC).
+    pub wall_ms: i64,
+    /// Milliseconds since some moment that stays the same: of a clock that nobody can set, and that goes on while the
+    /// machine sleeps.
+    pub monotonic_ms: i64,
+}
+
+/// What is known of the clock.
+#[derive(Default)]
+pub(super) struct State(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    /// The last reading that agreed with the reference.
+    agreed: Option<Reading>,
+    /// The last reading that was held against it.
+    held: Option<Reading>,
+    /// What is wrong with that one.
+    wrong: Option<String>,
+    /// When that was logged, by the monotonic clock.
+    logged_ms: Option<i64>,
+    /// Before this time of the monotonic clock nothing is swept.
+    sweeps_from_ms: i64,
+    /// The operator says that the clock is right, whatever the last event says.
+    trusted: bool,
+}
+
+impl Service {
+    /// Has the clock believed at the start though it is far from the last audit event: for an operator who has set a clock
+    /// right that was wrong before. A database's clock is held against it all the same.
+    pub fn trust_clock(&self) {
+        self.clock.known().trusted = true;
+    }
+
+    /// Holds a reading against the database's clock, or what else there is.
+    ///
+    /// # Errors
+    /// [`Fault::Clock`] if the clock is wrong: it is in the log, and nothing is swept. [`Fault::Store`] if the clock
+    /// that it is held against could not be read.
+    pub fn hold_clock(&self, reading: Reading) -> Result<(), Fault> {
+        let outcome = match self.fresh.clock_ms() {
+            Ok(Some(there_ms)) => Ok(compared("the database's", reading.wall_ms - there_ms)),
+            Ok(None) => self.compare_with_events(reading),
+            Err(error) => Err(error.into()),
+        };
+        let mut known = self.clock.known();
+        match &outcome {
+            Ok(None) => {
+                if known.wrong.take().is_some() {
+                    tracing::warn!("the clock agrees again: what is due is done");
+                }
+                known.agreed = Some(reading);
+            }
+            Ok(Some(wrong)) => {
+                let due = known.logged_ms.is_none_or(|logged_ms| {
+                    reading.monotonic_ms - logged_ms >= limits::CLOCK_LOG_INTERVAL_MS
+                });
+                if known.wrong.is_none() || due {
+                    known.logged_ms = Some(reading.monotonic_ms);
+                    tracing::error!(
+                        clock = rfc3339(reading.wall_ms.div_euclid(1000)),
+                        reason = wrong,
+                        "the clock is wrong: nothing is erased, rotated, renewed or forgotten until it is right; \
+                         set it, or the other one"
+                    );
+                }
+                known.wrong = Some(wrong.clone());
+            }
+            Err(_) => {}
+        }
+        known.held = Some(reading);
+        drop(known);
+        outcome?.map_or(Ok(()), |wrong| Err(Fault::Clock(wrong)))
+    }
+
+    /// What was wrong with the clock when it was last held against another, if anything was.
+    pub fn clock_problem(&self) -> Option<String> {
+        self.clock.known().wrong.clone()
+    }
+
+    /// Does what is due by this reading, once it is held against the reference: [`Service::keep_house`].
+    ///
+    /// # Errors
+    /// As of [`Service::hold_clock`] and [`Service::keep_house`].
+    pub fn sweep(&self, reading: Reading) -> Result<(), Fault> {
+        self.hold_clock(reading)?;
+        self.keep_house(reading.wall_ms)
+    }
+
+    /// Whether something may be swept at this time. Without any reading so far whoever gives the time answers for it.
+    ///
+    /// # Errors
+    /// [`Fault::Clock`] if the clock is wrong, or this is not the time that was held against the reference.
+    pub(super) fn may_sweep(&self, now_ms: i64) -> Result<bool, Fault> {
+        let known = self.clock.known();
+        if let Some(wrong) = &known.wrong {
+            return Err(Fault::Clock(wrong.clone()));
+        }
+        let Some(held) = known.held else { return Ok(true) };
+        if (now_ms - held.wall_ms).abs() > limits::CLOCK_TOLERANCE_MS {
+            return Err(Fault::Clock("it was set just now".to_owned()));
+        }
+        Ok(held.monotonic_ms >= known.sweeps_from_ms)
+    }
+
+    /// What is wrong with a reading, as far as a process alone can tell.
+    fn compare_with_events(&self, reading: Reading) -> Result<Option<String>, Fault> {
+        if let Some(agreed) = self.clock.known().agreed {
+            let went_on = reading.monotonic_ms - agreed.monotonic_ms;
+            let jumped = reading.wall_ms - agreed.wall_ms - went_on;
+            return Ok(compared("what it was while this server ran", jumped));
+        }
+        let last = self.last_event_ms()?;
+        let mut known = self.clock.known();
+        let Some(last_ms) = last.filter(|_| !known.trusted) else { return Ok(None) };
+        let since = reading.wall_ms - last_ms;
+        if since < -limits::CLOCK_TOLERANCE_MS {
+            return Ok(compared("the last audit event's", since));
+        }
+        if since > limits::CLOCK_TOLERANCE_MS {
+            // Either the server was not used for so long, or the clock is ahead: nobody here can tell, so whoever looks
+            // after it gets time to.
+            let wait = (since / limits::CLOCK_WAIT_SHARE).min(limits::MAX_CLOCK_WAIT_MS);
+            known.sweeps_from_ms = reading.monotonic_ms + wait;
+            tracing::warn!(
+                last_event = rfc3339(last_ms.div_euclid(1000)),
+                clock = rfc3339(reading.wall_ms.div_euclid(1000)),
+                wait = span(wait),
+                "the last audit event is long ago by this clock; if the clock is wrong, set it and start again: nothing \
+                 is erased before this wait is over"
+            );
+        }
+        Ok(None)
+    }
+
+    /// When the last audit event was, if it says so.
+    fn last_event_ms(&self) -> Result<Option<i64>, Fault> {
+        let last = self.fresh.last_event()?;
+        let events = self.fresh.events(last.saturating_sub(1), 1)?;
+        let time = events.first().and_then(|event| {
+            let event = serde_json::from_slice::<Value>(&event.body).ok()?;
+            from_rfc3339(event.get("eventTime")?.as_str()?)
+        });
+        Ok(time.map(|seconds| seconds * 1000))
+    }
+}
+
+impl State {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // Every change is complete in itself.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is wrong with a clock that is so many milliseconds ahead of a reference; nothing within the tolerance.
+fn compared(reference: &str, ahead_ms: i64) -> Option<String> {
+    let by = ahead_ms.saturating_abs();
+    let side = if ahead_ms > 0 { "ahead of" } else { "behind" };
+    (by > limits::CLOCK_TOLERANCE_MS).then(|| format!("it is {} {side} {reference}", span(by)))
+}
+
+/// A length of time in its two greatest units.
+fn span(ms: i64) -> String {
+    let minutes = ms / 60_000;
+    let (days, hours, minutes) = (minutes / 1440, minutes / 60 % 24, minutes % 60);
+    match (days, hours) {
+        (0, 0) => format!("{minutes} min"),
+        (0, _) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_are_told_with_their_side() {
+        let minute = 60_000;
+        assert_eq!(compared("x", limits::CLOCK_TOLERANCE_MS), None);
+        assert_eq!(compared("x", -limits::CLOCK_TOLERANCE_MS), None);
+        for (ahead_ms, expected) in [
+            (limits::CLOCK_TOLERANCE_MS + minute, "it is 6 min ahead of x"),
+            (-61 * minute, "it is 1 h 1 min behind x"),
+            (8 * 1440 * minute + 59 * minute, "it is 8 d 0 h ahead of x"),
+        ] {
+            assert_eq!(compared("x", ahead_ms).as_deref(), Some(expected));
+        }
+        assert!(compared("x", i64::MIN).is_some());
+    }
+}

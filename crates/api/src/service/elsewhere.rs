@@ -1,0 +1,64 @@
+//! Calls that are signed for services which are not here: the answer is in the form that their clients read, and says what to use
+//! instead. Nothing of such a call is believed or recorded.
+//!
+//! IAM's errors: <https://docs.aws.amazon.com/IAM/latest/APIReference/CommonErrors.html>. S3's:
+//! <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>.
+
+use quick_xml::escape::escape;
+
+use super::Response;
+
+/// A service that clients may take this one for.
+struct Elsewhere {
+    /// Its name in signatures.
+    signing_name: &'static str,
+    status: u16,
+    /// Its name of the error.
+    code: &'static str,
+    /// What to use instead.
+    message: &'static str,
+    /// The body: code, message, path.
+    body: fn(&str, &str, &str) -> String,
+}
+
+static SERVICES: &[Elsewhere] = &[
+    Elsewhere {
+        signing_name: "iam",
+        status: 400,
+        code: "InvalidAction",
+        message: "There is no IAM API here. The operator makes users, roles, their policies and access keys on the server: \
+                  outlast principal --help.",
+        body: |code, message, _| {
+            format!(
+                "<ErrorResponse xmlns=\"https://iam.amazonaws.com/doc/2010-05-08/\"><Error><Type>Sender</Type>\
+                 <Code>{code}</Code><Message>{message}</Message></Error></ErrorResponse>"
+            )
+        },
+    },
+    Elsewhere {
+        signing_name: "s3",
+        status: 501,
+        code: "NotImplemented",
+        message: "There is no S3 here. CRLs are served over plain HTTP; where CRLs and audit reports shall be written to a bucket, \
+                  name it and its own endpoint under buckets in outlast.toml.",
+        body: |code, message, path| {
+            format!(
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{code}</Code><Message>{message}</Message>\
+                 <Resource>{}</Resource></Error>",
+                escape(path)
+            )
+        },
+    },
+];
+
+/// The answer to a call that is signed for this service, if it is one of those.
+pub(super) fn answer(signing_name: &str, path: &str) -> Option<Response> {
+    let row = SERVICES.iter().find(|row| row.signing_name == signing_name)?;
+    Some(Response {
+        status: row.status,
+        content_type: "text/xml",
+        is_cbor: false,
+        error: Some(row.code),
+        body: (row.body)(row.code, row.message, path).into_bytes(),
+    })
+}

@@ -1,0 +1,456 @@
+//! A store with a record of every kind goes through all that an operator starts: rotation, interrupted at every write, to
+//! another provider, backup, restoration, the look at the store, and from SQLite to PostgreSQL.
+//!
+//! Kinds are the rows of `outlast_domain::records::KINDS`. A kind of which the store here has no record fails the test.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::type_complexity,
+    reason = "a test may fail and print"
+)]
+
+mod acme_support;
+mod common;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use acme_support::Signer;
+use acme_support::world::World;
+use common::{
+    ACCESS_KEY, ACCOUNT, Fixture, NOW, OTHER_ACCOUNT, SECRET, Shared, Who, b64, client, policy,
+    text, with,
+};
+use outlast_api::service::Service;
+use outlast_crypto::Secret;
+use outlast_domain::backup::{self, NewBackup};
+use outlast_domain::records::{self, KINDS, Protection, Sample};
+use outlast_domain::seal::migration::{self, State};
+use outlast_domain::seal::rotation::{self, NewKek};
+use outlast_domain::seal::{CANARY, RootKey, SoftwareKek, read_record};
+use outlast_domain::settings::Settings;
+use outlast_domain::work::Work;
+use outlast_domain::{audit, check, identity, register};
+use outlast_store::faulty::FaultyStore;
+use outlast_store::memory::MemoryStore;
+use outlast_store::postgres::PostgresStore;
+use outlast_store::sqlite::SqliteStore;
+use outlast_store::testing::Postgres;
+use outlast_store::{Item, Store, StoreError, Transaction};
+use serde_json::{Map, Value, json};
+
+const ADMIN: &str = "arn:aws:iam::123456789012:user/admin";
+/// Records that a step of a rotation looks at: few, so that there are many writes to die at.
+const BATCH: usize = 5;
+
+fn file() -> SoftwareKek {
+    SoftwareKek::from_key(Secret::new(vec![7; 32])).unwrap()
+}
+
+fn passphrase() -> SoftwareKek {
+    SoftwareKek::from_passphrase(Secret::new(vec![5; 32])).unwrap()
+}
+
+/// A fixture on a store as `outlast init` makes it.
+fn established() -> Fixture {
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let service = Service::new(Arc::new(Shared(store.clone())), RootKey::new(Box::new(file())));
+    let mut work = service.work(NOW * 1000);
+    service.root().establish(&mut work, Map::new()).unwrap();
+    work.put("meta/store", &json!({ "created_ms": 0, "created_by": "a test" })).unwrap();
+    migration::set_state(&mut work, State { has_log: true, is_authenticated: true }).unwrap();
+    audit::establish(&mut work, "log.example/records").unwrap();
+    for (account, id) in [(ACCOUNT, ACCESS_KEY), (OTHER_ACCOUNT, "AKIAOTHER")] {
+        let secret = Secret::new(SECRET.to_vec());
+        identity::create_administrator(&mut work, account, "admin", Some(id.into()), &secret)
+            .unwrap();
+    }
+    register::begin(&mut work).unwrap();
+    store.commit_and_wait(work.into_first_transaction()).unwrap();
+    service.set_settings(Settings {
+        revocation_url: Some("http://pki.example:8080".into()),
+        service_url: "https://localhost:8443".into(),
+        ..Settings::default()
+    });
+    let now = std::cell::Cell::new(NOW);
+    Fixture { service, store, client: client(ACCESS_KEY, common::REGION), now }
+}
+
+fn fill_kms(fixture: &Fixture) {
+    let key = fixture.key(json!({}));
+    fixture.encrypted(&key, b"x");
+    let grant = json!({
+        "KeyId": key, "GranteePrincipal": ADMIN, "RetiringPrincipal": ADMIN, "Name": "n",
+        "Operations": ["Encrypt"],
+    });
+    let grant = fixture.kms("CreateGrant", grant).unwrap();
+    // As an earlier version pointed at it.
+    let digest = hex::encode(outlast_crypto::digests::sha256(ADMIN.as_bytes()));
+    let id = text(&grant["GrantId"]);
+    let pointer = json!({ "account": ACCOUNT, "key_id": key, "grant_id": id });
+    let old = format!("kms/grant-to/{ACCOUNT}/{}/{key}/{digest}/{id}", common::REGION);
+    fixture.directory(|work| work.put(&old, &pointer).unwrap());
+    fixture.kms("CreateAlias", json!({ "AliasName": "alias/a/b", "TargetKeyId": key })).unwrap();
+    let import = fixture.key(json!({ "Origin": "EXTERNAL" }));
+    let parameters = json!({
+        "KeyId": import, "WrappingAlgorithm": "RSAES_OAEP_SHA_256", "WrappingKeySpec": "RSA_2048",
+    });
+    fixture.kms("GetParametersForImport", parameters).unwrap();
+    let trust = policy(json!([{
+        "Effect": "Allow", "Principal": { "AWS": ACCOUNT }, "Action": "sts:*",
+    }]));
+    let role = fixture.role(ACCOUNT, "role", &trust, &[]);
+    fixture.session(&Who::admin(), &role, &[]);
+}
+
+fn fill_pca(world: &World) {
+    let fixture = &world.fixture;
+    let pca = |operation: &str, body: Value| {
+        acme_support::world::call(fixture, &Who::admin(), "acm-pca", operation, &body).unwrap()
+    };
+    let of = json!({ "CertificateAuthorityArn": world.authority });
+    let revocation = json!({ "RevocationConfiguration": {
+        "CrlConfiguration": { "Enabled": true, "ExpirationInDays": 7, "S3BucketName": "crls" },
+        "OcspConfiguration": { "Enabled": true },
+    } });
+    pca("UpdateCertificateAuthority", with(&of, revocation));
+    let leaf = acme_support::request(&Signer::new("ES256"), &["leaf.example"], None);
+    let issue = json!({
+        "Csr": b64(&leaf), "SigningAlgorithm": "SHA256WITHECDSA", "IdempotencyToken": "t",
+        "Validity": { "Type": "DAYS", "Value": 30 },
+    });
+    let issued = pca("IssueCertificate", with(&of, issue));
+    // The CRL and the responder, and then a revocation that the CRL has to be made anew for.
+    fixture.service.keep_revocation(fixture.now.get() * 1000).unwrap();
+    let serial = text(&issued["CertificateArn"]).rsplit('/').next().unwrap();
+    let revoke = json!({ "CertificateSerial": serial, "RevocationReason": "SUPERSEDED" });
+    pca("RevokeCertificate", with(&of, revoke));
+    let actions = ["IssueCertificate", "GetCertificate", "ListPermissions"];
+    let permission = json!({ "Principal": "acm.amazonaws.com", "Actions": actions });
+    pca("CreatePermission", with(&of, permission));
+    let share = policy(json!([{
+        "Effect": "Allow", "Principal": { "AWS": OTHER_ACCOUNT },
+        "Action": "acm-pca:GetCertificate", "Resource": world.authority,
+    }]));
+    let share = json!({ "ResourceArn": world.authority, "Policy": share.to_string() });
+    pca("PutPolicy", share);
+    let report = json!({ "S3BucketName": "reports", "AuditReportResponseFormat": "CSV" });
+    pca("CreateCertificateAuthorityAuditReport", with(&of, report));
+}
+
+fn fill_acm(world: &World) {
+    world.acm(
+        "RequestCertificate",
+        json!({
+            "DomainName": "a.example", "CertificateAuthorityArn": world.authority,
+            "KeyAlgorithm": "EC_prime256v1", "IdempotencyToken": "t",
+        }),
+    );
+    let events = json!({ "DaysBeforeExpiry": 10 });
+    world
+        .acm("PutAccountConfiguration", json!({ "ExpiryEvents": events, "IdempotencyToken": "t" }));
+    let account = world.account("ES256");
+    account.certificate(&["one.example"], &Signer::new("ES256"));
+    let (_, order) = account.order(&["two.example"]);
+    // A challenge that nobody has looked at.
+    let authorization = account.read(text(&order["authorizations"][0]));
+    let challenge = acme_support::world::challenge(&authorization, "dns-01");
+    account.post(text(&challenge["url"]), "{}");
+    let scope =
+        json!({ "ExactDomain": "ENABLED", "Subdomains": "ENABLED", "Wildcards": "DISABLED" });
+    world.acm(
+        "CreateAcmeDomainValidation",
+        json!({
+            "AcmeEndpointArn": world.endpoint, "DomainName": "corp.example",
+            "PrevalidationOptions": { "DnsPrevalidation": { "DomainScope": scope } },
+            "IdempotencyToken": "t",
+        }),
+    );
+    let gone = world.another("CHALLENGE", json!({}));
+    world.acm("DeleteAcmeEndpoint", json!({ "AcmeEndpointArn": gone }));
+}
+
+/// What the server's own TLS has, with a certificate and its key that Certificate Manager has made.
+fn fill_tls(fixture: &Fixture) {
+    let (place, _) = fixture.store.scan("acm/material/", "", 1).unwrap().remove(0);
+    let mut parts = place.split('/');
+    let owner = [parts.nth(2).unwrap(), parts.next().unwrap(), parts.next().unwrap()].join("/");
+    let mut work = fixture.service.work(fixture.now.get() * 1000);
+    let said: Value = work.get(&format!("acm/text/{owner}")).unwrap().unwrap();
+    let key = work.secret(&place).unwrap().unwrap();
+    work.put("tls/certificate/ecdsa-p256/leaf", &json!({ "certificate": said["certificate"] }))
+        .unwrap();
+    work.put_secret("tls/key/ecdsa-p256/leaf", &key).unwrap();
+    work.put_secret("tls/ticket-keys", &key).unwrap();
+    fixture.store.commit_and_wait(work.into_transaction(Vec::new())).unwrap();
+}
+
+/// A store with a record of every kind, and how many there are of each.
+fn every_kind() -> (Fixture, BTreeMap<&'static str, usize>) {
+    let world = World::on(established(), "CHALLENGE", json!({}));
+    fill_kms(&world.fixture);
+    fill_pca(&world);
+    fill_acm(&world);
+    fill_tls(&world.fixture);
+    let fixture = world.fixture;
+    while fixture.store.last_event().unwrap() < 300 {
+        fixture.kms("ListKeys", json!({})).unwrap();
+    }
+    fixture.service.sign_log(fixture.now.get() * 1000, true).unwrap();
+    let mut work = fixture.service.work(fixture.now.get() * 1000);
+    for row in KINDS {
+        if let Sample::Is(key, value) = row.sample {
+            match row.protection {
+                Protection::Sealed => {
+                    work.put_secret(key, &Secret::new(value.as_bytes().to_vec())).unwrap();
+                }
+                _ => work.put(key, &serde_json::from_str::<Value>(value).unwrap()).unwrap(),
+            }
+        }
+    }
+    fixture.store.commit_and_wait(work.into_transaction(Vec::new())).unwrap();
+    let mut kinds: BTreeMap<_, _> = KINDS.iter().map(|row| (row.key, 0)).collect();
+    for (place, _) in fixture.store.scan("", "", 100_000).unwrap() {
+        let kind = records::kind(&place).unwrap_or_else(|| panic!("{place} is of no known kind"));
+        *kinds.get_mut(kind.key).unwrap() += 1;
+    }
+    let without: Vec<_> = kinds.iter().filter(|(_, count)| **count == 0).collect();
+    assert!(without.is_empty(), "kinds without a sample: {without:?}");
+    (fixture, kinds)
+}
+
+/// Everything opens, verifies and fits together; the alarm is the only thing to tell of.
+#[track_caller]
+fn assert_good(store: &dyn Store, root: &RootKey) {
+    let report = check::check(store, root, &mut |_| {}).unwrap();
+    let found: Vec<_> = report.problems.iter().map(|problem| problem.place.as_str()).collect();
+    assert_eq!(found, ["audit/alarm"], "{:?}", report.problems);
+}
+
+fn copy(from: &dyn Store, to: &dyn Store) {
+    let mut items = Vec::new();
+    from.snapshot(&mut |item| {
+        items.push(item);
+        Ok(())
+    })
+    .unwrap();
+    to.restore(&mut items.into_iter().map(Ok)).unwrap();
+}
+
+/// All that a rotation does, as the command does it; gives the first error. `to` is given at the end.
+fn rotate(store: &dyn Store, root: &RootKey, to: Option<&NewKek<'_>>) -> Result<(), StoreError> {
+    let commit = |work: Work<'_>| store.commit_and_wait(work.into_transaction(Vec::new()));
+    if read_record(store).unwrap().unwrap().previous.is_none() {
+        let mut after = Some(String::new());
+        while let Some(from) = after {
+            let step = rotation::survey(&mut Work::new(store, root, 1), &from, BATCH).unwrap();
+            assert_eq!(step.unreadable, [""; 0]);
+            after = step.next;
+        }
+        let mut work = Work::new(store, root, 2);
+        rotation::begin(&mut work).unwrap();
+        commit(work)?;
+    }
+    let mut after = Some(String::new());
+    while let Some(from) = after {
+        let mut work = Work::new(store, root, 3);
+        let step = rotation::reseal(&mut work, &from, BATCH).unwrap();
+        assert_eq!(step.unreadable, [""; 0]);
+        after = step.next;
+        if work.writes_anything() {
+            commit(work)?;
+        }
+    }
+    let mut work = Work::new(store, root, 4);
+    rotation::finish(&mut work, to).unwrap();
+    commit(work)
+}
+
+/// Fails at one commit, which writes nothing, and at all after it.
+struct Dying {
+    inner: MemoryStore,
+    left: AtomicU64,
+}
+
+impl Store for Dying {
+    fn read(&self, key: &str) -> Result<Option<outlast_store::Record>, StoreError> {
+        self.inner.read(key)
+    }
+    fn scan(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<(String, outlast_store::Record)>, StoreError> {
+        self.inner.scan(prefix, after, limit)
+    }
+    fn commit(&self, transaction: Transaction, done: outlast_store::Completion) {
+        let counted = |left: u64| left.checked_sub(1);
+        if self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, counted).is_err() {
+            return done(Err(StoreError::Full));
+        }
+        self.inner.commit(transaction, done);
+    }
+    fn events(&self, after: u64, limit: usize) -> Result<Vec<outlast_store::Event>, StoreError> {
+        self.inner.events(after, limit)
+    }
+    fn leaves(&self, after: u64, limit: usize) -> Result<Vec<(u64, [u8; 32])>, StoreError> {
+        self.inner.leaves(after, limit)
+    }
+    fn last_event(&self) -> Result<u64, StoreError> {
+        self.inner.last_event()
+    }
+    fn snapshot(
+        &self,
+        out: &mut dyn FnMut(Item) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.inner.snapshot(out)
+    }
+    fn restore(
+        &self,
+        items: &mut dyn Iterator<Item = Result<Item, StoreError>>,
+    ) -> Result<(), StoreError> {
+        self.inner.restore(items)
+    }
+}
+
+#[test]
+fn every_kind_survives_what_an_operator_starts() {
+    let (fixture, kinds) = every_kind();
+    let source: &dyn Store = &*fixture.store;
+    let total: usize = kinds.values().sum();
+    println!("{} kinds, {total} records", kinds.len());
+    assert_good(source, fixture.service.root());
+    let opened = |kek: SoftwareKek| RootKey::new(Box::new(kek));
+
+    // Rotation, also to another provider, by a store that fails at each of its writes in turn.
+    for switch in [false, true] {
+        let new_kek = passphrase();
+        let parameters = Map::from_iter([("salt".to_owned(), Value::from("00"))]);
+        let new = NewKek { kek: &new_kek, parameters };
+        let to = switch.then_some(&new);
+        let mut died = 0;
+        loop {
+            let store = Dying { inner: MemoryStore::new(), left: AtomicU64::new(died) };
+            copy(source, &store);
+            let outcome = rotate(&store, &opened(file()), to);
+            store.left.store(u64::MAX, Ordering::SeqCst);
+            if outcome.is_ok() {
+                let record = read_record(&store).unwrap().unwrap();
+                assert_eq!(record.provider, if switch { "passphrase" } else { "file" });
+                let root = opened(if switch { passphrase() } else { file() });
+                assert_good(&store, &root);
+                break;
+            }
+            // What was in force still is, for a process that begins now, and the rotation can be finished.
+            assert_eq!(read_record(&store).unwrap().unwrap().provider, "file");
+            assert_good(&store, &opened(file()));
+            rotate(&store, &opened(file()), to).unwrap();
+            let root = opened(if switch { passphrase() } else { file() });
+            assert_good(&store, &root);
+            assert_eq!(store.scan("meta/root-key/", "", 9).unwrap().len(), 1);
+            died += 1;
+        }
+        println!(
+            "interrupted at {died} writes{}",
+            if switch { ", to another provider" } else { "" }
+        );
+        assert!(died as usize > total / BATCH / 2, "{died}");
+    }
+
+    // Backup and restoration.
+    let kek = file();
+    let new = NewBackup {
+        created_ms: 0,
+        created_by: "a test".into(),
+        kek: &kek,
+        parameters: Map::new(),
+        by_store: true,
+        include_root_keys: false,
+    };
+    let mut bytes = Vec::new();
+    let counts =
+        backup::write(source, fixture.service.root(), new, &mut bytes, &mut |_| {}).unwrap();
+    assert_eq!(counts.records, total as u64);
+    let mut input = bytes.as_slice();
+    let (header, head) = backup::header(&mut input).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let sqlite = SqliteStore::open(&folder.path().join("store.db")).unwrap();
+    backup::restore(&header, &head, &kek, &mut input, &sqlite, &mut |_| {}).unwrap();
+    assert_good(&sqlite, &opened(file()));
+    rotate(&sqlite, &opened(file()), None).unwrap();
+    assert_good(&sqlite, &opened(file()));
+
+    // From SQLite to PostgreSQL.
+    let Some(postgres) = Postgres::shared() else { return };
+    println!("PostgreSQL, too");
+    let database = PostgresStore::open(&postgres.new_database()).unwrap();
+    copy(&sqlite, &database);
+    assert_good(&database, &opened(file()));
+    rotate(&database, &opened(file()), None).unwrap();
+    assert_good(&database, &opened(file()));
+    assert_eq!(database.scan("", "", 100_000).unwrap().len(), total);
+}
+
+#[test]
+fn what_no_kind_knows_is_reported_and_what_is_spoiled_has_a_name() {
+    let (fixture, _) = every_kind();
+    let root = fixture.service.root();
+    fixture.put_record("kms/surprise/1", &json!({}));
+    let report = check::check(&*fixture.store, root, &mut |_| {}).unwrap();
+    let unknown: Vec<_> =
+        report.problems.iter().filter(|problem| problem.place == "kms/surprise/1").collect();
+    assert!(
+        matches!(unknown[..], [one] if one.what.contains("no version of outlast")),
+        "{report:?}"
+    );
+    fixture
+        .store
+        .commit_and_wait(Transaction {
+            writes: vec![("kms/surprise/1".into(), None)],
+            ..Transaction::default()
+        })
+        .unwrap();
+    // One byte of one record of each kind that a rotation has to read.
+    let (mut named, mut spoiled) = (0, 0);
+    for row in KINDS.iter().filter(|row| row.protection != Protection::Plain) {
+        if [CANARY, "meta/root"].contains(&row.key) {
+            continue;
+        }
+        let found = fixture.store.scan(row.key, "", 1000).unwrap();
+        let (place, record) = found.iter().find(|(place, _)| row.has(place)).unwrap().clone();
+        let mut value = record.value.clone();
+        let last = value.len() - 1;
+        value[last] ^= 1;
+        let put = |value: Vec<u8>| {
+            let writes = vec![(place.clone(), Some(value))];
+            fixture
+                .store
+                .commit_and_wait(Transaction { writes, ..Transaction::default() })
+                .unwrap();
+        };
+        put(value);
+        let mut unreadable = Vec::new();
+        let mut after = Some(String::new());
+        while let Some(from) = after {
+            let mut work = Work::new(&*fixture.store, root, 1);
+            let step = rotation::survey(&mut work, &from, 100).unwrap();
+            unreadable.extend(step.unreadable);
+            after = step.next;
+        }
+        assert_eq!(unreadable, [place.as_str()]);
+        let title = records::title(&*fixture.store, &place);
+        assert!(!title.contains('{'), "{title}");
+        named += usize::from(title.contains("arn:aws:"));
+        put(record.value);
+        spoiled += 1;
+    }
+    println!("{spoiled} kinds spoiled, {named} named by an ARN");
+    assert!(spoiled > 70 && named > 30, "{spoiled} {named}");
+    let (der, _) = fixture.store.scan("ca/crl-der/", "", 1).unwrap().remove(0);
+    let title = records::title(&*fixture.store, &der);
+    assert!(title.starts_with("the CRL of CA arn:aws:acm-pca:eu-west-1:123456789012:"), "{title}");
+}

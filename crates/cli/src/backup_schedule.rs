@@ -1,0 +1,233 @@
+//! `[backup]` of the settings: a server backs itself up again and again, and removes backups that it made before.
+//!
+//! What `outlast backup` does without a key of its own, beside everything else that the server does. Nothing is removed
+//! before a newer backup is on disk, and nothing that this store has not written.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufReader, BufWriter, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use outlast_domain::audit::LogKey;
+use outlast_domain::backup::{self, NewBackup};
+use outlast_domain::seal;
+use outlast_net::server::system_clock;
+use outlast_pki::time::{from_rfc3339, rfc3339};
+use serde::Deserialize;
+
+use crate::commands::backup::{describe, failure};
+use crate::data::Data;
+use crate::failure::Failure;
+use crate::files::io_failure;
+
+/// Time between two looks at whether a backup is due; also between a failure and the next attempt.
+const PERIOD: Duration = Duration::from_secs(60);
+const HOUR_MS: i64 = 3_600_000;
+const DAY_MS: i64 = 24 * HOUR_MS;
+/// Hours between two backups unless the settings say otherwise.
+const EVERY_HOURS: u32 = 24;
+const ENDING: &str = ".backup";
+
+/// The section.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    /// Folder that backups are written to; it must exist.
+    folder: PathBuf,
+    /// Hours between two of them.
+    every_hours: Option<u32>,
+    /// How many are kept at most.
+    keep: Option<usize>,
+    /// Days after which one is removed.
+    keep_days: Option<u32>,
+}
+
+/// What the section says, checked.
+#[derive(Clone)]
+pub(crate) struct Schedule {
+    folder: PathBuf,
+    every_ms: i64,
+    keep: usize,
+    keep_ms: i64,
+    failed: Arc<AtomicU64>,
+}
+
+impl Settings {
+    /// Checks it; paths are relative to the data folder.
+    pub(crate) fn choose(self, data: &Path) -> Result<Schedule, Failure> {
+        let every = self.every_hours.unwrap_or(EVERY_HOURS);
+        let wrong = |what: &str| Failure::new(format!("backup.{what} must be at least 1"));
+        if every == 0 {
+            return Err(wrong("every_hours").hint("for one backup a day say 24"));
+        }
+        if self.keep == Some(0) {
+            return Err(wrong("keep").hint("to remove none leave it out"));
+        }
+        if self.keep_days == Some(0) {
+            return Err(wrong("keep_days").hint("to remove none for its age leave it out"));
+        }
+        Ok(Schedule {
+            folder: data.join(self.folder),
+            every_ms: i64::from(every) * HOUR_MS,
+            keep: self.keep.unwrap_or(usize::MAX),
+            keep_ms: self.keep_days.map_or(i64::MAX, |days| i64::from(days) * DAY_MS),
+            failed: Arc::default(),
+        })
+    }
+}
+
+impl Schedule {
+    /// How many attempts have failed since the server started.
+    pub(crate) fn failures(&self) -> impl Fn() -> u64 + Send + Sync + 'static {
+        let failed = self.failed.clone();
+        move || failed.load(Ordering::Relaxed)
+    }
+
+    /// Never ends.
+    pub(crate) async fn run(self, data: Arc<Data>) {
+        loop {
+            tokio::task::block_in_place(|| {
+                if let Err(failure) = self.round(&data, system_clock()) {
+                    self.failed.fetch_add(1, Ordering::Relaxed);
+                    tracing::error!(
+                        error = failure.message(),
+                        folder = %self.folder.display(),
+                        "no backup was made; it is tried again in a minute"
+                    );
+                }
+            });
+            tokio::time::sleep(PERIOD).await;
+        }
+    }
+
+    /// Makes a backup if one is due, and then removes those that need not be kept.
+    fn round(&self, data: &Data, now_ms: i64) -> Result<(), Failure> {
+        // It may be on a disk that has to be mounted first: it is not made in the place of that.
+        if !self.folder.is_dir() {
+            return Err(Failure::file(&self.folder, &"there is no such folder"));
+        }
+        let key = LogKey::read(&mut data.service.work(now_ms))?;
+        let [first, _] = key.verifiers();
+        let prefix = format!("outlast-{}-", hex::encode(first.id()));
+        let newest = self.backups(&prefix)?.into_iter().next_back();
+        // One from the future is none to wait for: a clock was wrong.
+        let is_due = newest.is_none_or(|(made_ms, _)| {
+            !(made_ms..made_ms.saturating_add(self.every_ms)).contains(&now_ms)
+        });
+        if !is_due {
+            return Ok(());
+        }
+        self.write(data, &prefix, now_ms)?;
+        if let Some(problem) = data.service.clock_problem() {
+            tracing::warn!(problem, "no old backup is removed while the clock is wrong");
+            return Ok(());
+        }
+        self.remove_old(&prefix, now_ms)
+    }
+
+    /// The backups of this store, oldest first: when each was made, in milliseconds since 1970, and its file.
+    fn backups(&self, prefix: &str) -> Result<Vec<(i64, PathBuf)>, Failure> {
+        let failed = |error: std::io::Error| io_failure(&self.folder, &error);
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(&self.folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let time = name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(ENDING));
+            if let Some(seconds) = time.and_then(seconds_of) {
+                found.push((seconds * 1000, path));
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// Writes one. It has its name once it is on disk, and what an earlier attempt has left is overwritten.
+    fn write(&self, data: &Data, prefix: &str, now_ms: i64) -> Result<(), Failure> {
+        let path = self.folder.join(format!("{prefix}{}{ENDING}", name_of(now_ms / 1000)));
+        let part = self.folder.join(format!(".{prefix}part"));
+        let failed = |error: std::io::Error| io_failure(&part, &error);
+        let root = data.service.root();
+        let record = seal::read_record(data.store())?;
+        let new = NewBackup {
+            created_ms: now_ms,
+            created_by: format!("outlast {}", env!("CARGO_PKG_VERSION")),
+            kek: root.kek(),
+            parameters: record.map(|record| record.parameters).unwrap_or_default(),
+            by_store: true,
+            include_root_keys: false,
+        };
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&part)
+            .map_err(failed)?;
+        let mut out = BufWriter::with_capacity(1 << 17, file);
+        let counts = backup::write(data.store(), root, new, &mut out, &mut |_| {})
+            .map_err(|error| failure(&part, error))?;
+        out.flush().map_err(failed)?;
+        out.get_ref().sync_all().map_err(failed)?;
+        std::fs::rename(&part, &path)
+            .and_then(|()| File::open(&self.folder)?.sync_all())
+            .map_err(|error| io_failure(&path, &error))?;
+        tracing::info!(file = %path.display(), "wrote a backup: {}", describe(counts));
+        Ok(())
+    }
+
+    /// Removes those that are too many or too old, but never the newest.
+    fn remove_old(&self, prefix: &str, now_ms: i64) -> Result<(), Failure> {
+        let all = self.backups(prefix)?;
+        for (number, (made_ms, path)) in all.iter().rev().enumerate().skip(1) {
+            let is_old = now_ms.saturating_sub(*made_ms) > self.keep_ms;
+            if number < self.keep && !is_old {
+                continue;
+            }
+            // A name can be given to any file: what is removed says of itself that it is that backup.
+            if made_at(path).is_none_or(|found_ms| found_ms / 1000 != made_ms / 1000) {
+                tracing::warn!(file = %path.display(), "not removed: it is not the backup that its name says");
+                continue;
+            }
+            std::fs::remove_file(path).map_err(|error| io_failure(path, &error))?;
+            tracing::info!(file = %path.display(), "removed an old backup");
+        }
+        Ok(())
+    }
+}
+
+/// When a backup was made, in milliseconds since 1970, by its header.
+fn made_at(path: &Path) -> Option<i64> {
+    let mut file = BufReader::new(File::open(path).ok()?);
+    backup::header(&mut file).ok().map(|(header, _)| header.created_ms)
+}
+
+/// `2026-11-22T17-31-00Z`, for a time in seconds since 1970.
+fn name_of(seconds: i64) -> String {
+    rfc3339(seconds).replace(':', "-")
+}
+
+/// Reverses [`name_of`].
+fn seconds_of(name: &str) -> Option<i64> {
+    let (day, time) = name.split_once('T')?;
+    let seconds = from_rfc3339(&format!("{day}T{}", time.replace('-', ":")))?;
+    (name_of(seconds) == name).then_some(seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        assert_eq!(name_of(1_795_368_660), "2026-11-22T17-31-00Z");
+        assert_eq!(seconds_of("2026-11-22T17-31-00Z"), Some(1_795_368_660));
+        for other in
+            ["", "T", "2026-11-22T17:31:00Z", "2026-11-22T17-31-00", "2026-11-22T17-31-00Z "]
+        {
+            assert_eq!(seconds_of(other), None, "{other}");
+        }
+    }
+}

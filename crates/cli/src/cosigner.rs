@@ -1,0 +1,219 @@
+//! Has each head of the log cosigned by the witnesses of the settings, in the background: no call waits for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_domain::audit::{self, LogKey, cosigned, prove};
+use outlast_net::server::system_clock;
+use outlast_net::witness::{Witness, WitnessError, cosign};
+use outlast_store::StoreError;
+use outlast_tlog::{NoteSignature, SignedCheckpoint, VerifierKey};
+use tokio::task::JoinSet;
+
+use crate::data::Data;
+
+/// Time between two looks at whether there is a new head to cosign.
+const PAUSE: Duration = Duration::from_secs(2);
+/// Looks that a witness is left alone for at most after it has failed: about a minute.
+const MAX_WAIT: u32 = 32;
+/// How often cosignatures are written down anew while others write.
+const MAX_TRIES: usize = 8;
+
+/// Asks witnesses to cosign each head.
+pub(crate) struct Cosigner {
+    witnesses: Vec<(Arc<Witness>, Opinion)>,
+    keys: Vec<VerifierKey>,
+    quorum: usize,
+}
+
+/// What a witness has said of the newest head.
+#[derive(Default)]
+struct Opinion {
+    signatures: Vec<NoteSignature>,
+    /// Why it says that the log is not what it was.
+    dissent: Option<String>,
+    /// Failures one after the other.
+    failures: u32,
+    /// Looks until it is asked again.
+    wait: u32,
+}
+
+impl Opinion {
+    /// Whether the witness is to be asked at this look. Of a head that it has signed it is not asked again, and one that
+    /// fails is asked less and less often.
+    fn is_due(&mut self) -> bool {
+        if !self.signatures.is_empty() {
+            return false;
+        }
+        let is_due = self.wait == 0;
+        self.wait = self.wait.saturating_sub(1);
+        is_due
+    }
+
+    fn signed(&mut self, signatures: Vec<NoteSignature>) {
+        *self = Self { signatures, ..Self::default() };
+    }
+
+    fn failed(&mut self, dissent: Option<String>) {
+        self.wait = (1 << self.failures.min(MAX_WAIT.ilog2())) - 1;
+        self.failures = self.failures.saturating_add(1);
+        self.dissent = dissent;
+    }
+}
+
+impl Cosigner {
+    /// With the keys by which the witnesses' signatures are verified, and how many of them verifiers ask for.
+    pub(crate) fn new(witnesses: Vec<Arc<Witness>>, keys: Vec<VerifierKey>, quorum: usize) -> Self {
+        let witnesses =
+            witnesses.into_iter().map(|witness| (witness, Opinion::default())).collect();
+        Self { witnesses, keys, quorum }
+    }
+
+    /// Never ends.
+    pub(crate) async fn run(mut self, data: Arc<Data>) {
+        let mut newest: Option<Arc<SignedCheckpoint>> = None;
+        loop {
+            tokio::time::sleep(PAUSE).await;
+            if data.service.audit_alarm().is_some() {
+                continue;
+            }
+            let signed = tokio::task::block_in_place(|| {
+                let mut work = data.service.work(system_clock());
+                let key = LogKey::read(&mut work)?;
+                audit::signed_head(&mut work, &key)
+            });
+            let signed = match signed {
+                Ok(signed) => Arc::new(signed),
+                Err(fault) => {
+                    tracing::warn!(%fault, "there is no head to cosign");
+                    continue;
+                }
+            };
+            if signed.checkpoint().size() == 0 {
+                continue;
+            }
+            if newest.as_ref().is_none_or(|old| old.checkpoint() != signed.checkpoint()) {
+                for (_, opinion) in &mut self.witnesses {
+                    opinion.signatures.clear();
+                    opinion.dissent = None;
+                }
+                newest = Some(signed.clone());
+            }
+            if !self.ask(&data, &signed).await {
+                continue;
+            }
+            let signatures: Vec<_> =
+                self.witnesses.iter().flat_map(|(_, found)| found.signatures.clone()).collect();
+            if let Err(fault) = keep(&data, &signed, &signatures, &self.keys) {
+                tracing::error!(%fault, "cosignatures could not be written down");
+                // So that they are asked for again.
+                newest = None;
+            }
+        }
+    }
+
+    /// Asks those that are due; whether there are new signatures.
+    async fn ask(&mut self, data: &Arc<Data>, signed: &Arc<SignedCheckpoint>) -> bool {
+        let mut asked = JoinSet::new();
+        for (number, (witness, opinion)) in self.witnesses.iter_mut().enumerate() {
+            if !opinion.is_due() {
+                continue;
+            }
+            let (witness, data, signed) = (witness.clone(), data.clone(), signed.clone());
+            asked.spawn(async move {
+                let prove = |old| {
+                    tokio::task::block_in_place(|| {
+                        prove::consistency(&mut data.service.work(system_clock()), old, &signed)
+                    })
+                };
+                (number, cosign(&witness, &signed, prove).await)
+            });
+        }
+        let mut is_new = false;
+        while let Some(answer) = asked.join_next().await {
+            let (number, answer) = match answer {
+                Ok(answer) => answer,
+                Err(error) => {
+                    tracing::error!(%error, "a witness could not be asked");
+                    continue;
+                }
+            };
+            let Some((witness, opinion)) = self.witnesses.get_mut(number) else { continue };
+            match answer {
+                Ok(signatures) => {
+                    is_new |= !signatures.is_empty();
+                    opinion.signed(signatures);
+                }
+                Err(error) => {
+                    report(witness.name(), &error);
+                    let dissent = format!("witness {}: {error}", witness.name());
+                    opinion.failed(error.is_alarm().then_some(dissent));
+                }
+            }
+        }
+        let dissents: Vec<&str> =
+            self.witnesses.iter().filter_map(|(_, found)| found.dissent.as_deref()).collect();
+        // One witness of several may lie; as many as verifiers ask for are believed.
+        if dissents.len() >= self.quorum {
+            data.service.raise_alarm(&dissents.join("; "));
+        }
+        is_new
+    }
+}
+
+fn report(witness: &str, error: &WitnessError) {
+    if error.is_alarm() {
+        tracing::error!(witness, %error, "AUDIT: a witness says that this log is not what it was");
+    } else {
+        tracing::warn!(witness, %error, "a head was not cosigned; it is tried again");
+    }
+}
+
+/// Writes cosignatures down.
+fn keep(
+    data: &Data,
+    signed: &SignedCheckpoint,
+    signatures: &[NoteSignature],
+    keys: &[VerifierKey],
+) -> Result<usize, outlast_domain::Fault> {
+    tokio::task::block_in_place(|| {
+        for _ in 0..MAX_TRIES {
+            let mut work = data.service.work(system_clock());
+            let count = cosigned::keep(&mut work, signed, signatures, keys)?;
+            if !work.writes_anything() {
+                return Ok(count);
+            }
+            match data.service.store().commit_and_wait(work.into_transaction(Vec::new())) {
+                Ok(()) => return Ok(count),
+                Err(StoreError::Conflict) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(StoreError::Conflict.into())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// At which of the first looks a witness is asked that answers so.
+    fn asked(looks: u32, mut answer: impl FnMut(&mut Opinion)) -> Vec<u32> {
+        let mut opinion = Opinion::default();
+        (0..looks).filter(|_| opinion.is_due().then(|| answer(&mut opinion)).is_some()).collect()
+    }
+
+    #[test]
+    fn a_witness_that_has_signed_is_not_asked_again() {
+        let signature = || NoteSignature::new("witness.example/1", [0; 4], vec![1]).unwrap();
+        assert_eq!(asked(100, |opinion| opinion.signed(vec![signature()])), [0]);
+    }
+
+    #[test]
+    fn an_absent_witness_is_asked_less_and_less_often_but_goes_on_being_asked() {
+        let asked = asked(200, |opinion| opinion.failed(None));
+        assert_eq!(asked[..6], [0, 1, 3, 7, 15, 31]);
+        assert!(asked[6..].windows(2).all(|pair| pair[1] - pair[0] == MAX_WAIT), "{asked:?}");
+        assert!(asked.len() > 8);
+    }
+}

@@ -1,0 +1,224 @@
+//! The kinds of records: for each what its key looks like, how it is protected, what it belongs to, and what an operator
+//! calls it.
+//!
+//! One row ([`RecordKind`]) is the one place for a kind. The seal ([`crate::seal`]), the rotation of root keys, the register
+//! ([`crate::register`]) and the look at the store ([`crate::check`]) go by the row. Reads and writes no record itself, but
+//! for the names that a title needs.
+
+mod table;
+
+use outlast_store::Store;
+use serde_json::Value;
+
+use crate::partition::Partition;
+use crate::seal;
+
+pub use table::KINDS;
+
+/// How the records of a kind are protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protection {
+    /// They are secrets, sealed for their key under the root key.
+    Sealed,
+    /// By a tag and a stamp that is greater than the one before.
+    Ordered,
+    /// By a tag. Its stamp is the time: writers do not read it, so that they do not wait for each other.
+    Unordered,
+    /// By nothing here.
+    Plain,
+}
+
+/// What a record belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    /// Key of the owner's record, with the names of [`RecordKind::below`] in braces.
+    pub key: &'static str,
+    /// What is wrong with a record that has no owner.
+    pub missing: &'static str,
+}
+
+/// Where the test of every kind takes a record of the kind from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sample {
+    /// A service that is used leaves one. The test that uses it fails if none is there.
+    Made,
+    /// This one, which is of a moment that a test cannot wait for, or of an earlier version: its key, and its JSON or, if
+    /// the kind is sealed, its secret.
+    Is(&'static str, &'static str),
+}
+
+/// A kind of records.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordKind {
+    /// How the keys begin, if it ends with a slash; else the key of the only one.
+    pub key: &'static str,
+    /// Names of the parts that follow, with slashes between. The last one takes the rest.
+    pub below: &'static str,
+    /// How they are protected.
+    pub protection: Protection,
+    /// Why that is enough, unless they are sealed or ordered.
+    pub why: &'static str,
+    /// Whether the audit events tell of every change ([`crate::register`]): so for what decides who may do what.
+    pub is_registered: bool,
+    /// What an operator calls one. Names of [`RecordKind::below`] stand in braces, and `{partition}`.
+    pub title: &'static str,
+    /// Key of a record whose JSON says what the title names and the key does not; empty if there is none.
+    pub named_by: &'static str,
+    /// What one belongs to, if it may not be without.
+    pub owner: Option<Owner>,
+    /// An example.
+    pub sample: Sample,
+}
+
+/// The kind of the record `place`.
+pub fn kind(place: &str) -> Option<&'static RecordKind> {
+    // The table is in order and no key begins with another's, so that only the last before it can fit.
+    let after = KINDS.partition_point(|row| row.key <= place);
+    KINDS.get(after.checked_sub(1)?).filter(|row| row.has(place))
+}
+
+/// What an operator calls the record `place`: with the ARN of what it is of, where it has one. `store` is asked for names
+/// that the key does not say.
+pub fn title(store: &dyn Store, place: &str) -> String {
+    let Some(kind) = kind(place) else {
+        return format!("the record {place}, which is of no known kind");
+    };
+    let mut named = kind.names(place);
+    if !kind.named_by.is_empty()
+        && let Ok(Some(record)) = store.read(&fill(kind.named_by, &named))
+        && let Ok(Value::Object(said)) = serde_json::from_slice(seal::json(&record.value))
+    {
+        let texts = said.iter().filter_map(|(name, value)| Some((name, value.as_str()?)));
+        named.extend(texts.map(|(name, value)| (name.clone(), value.to_owned())));
+    }
+    let region = named.iter().find(|(name, _)| name == "region").map(|(_, region)| region.as_str());
+    let partition = Partition::of(region.unwrap_or_default()).id;
+    named.push(("partition".to_owned(), partition.to_owned()));
+    let title = fill(kind.title, &named);
+    // A name is missing where what says it is damaged, too: then the key tells what there is to tell.
+    if title.contains('{') { format!("{} ({place})", unfilled(kind.title)) } else { title }
+}
+
+impl RecordKind {
+    /// Whether the record `place` is of this kind.
+    pub fn has(&self, place: &str) -> bool {
+        if self.is_single() { place == self.key } else { place.starts_with(self.key) }
+    }
+
+    /// Whether there is at most one.
+    pub fn is_single(&self) -> bool {
+        !self.key.ends_with('/')
+    }
+
+    /// The key of the record that `place` belongs to.
+    pub fn owner_of(&self, place: &str) -> Option<String> {
+        Some(fill(self.owner?.key, &self.names(place)))
+    }
+
+    /// The parts of a key by their names.
+    fn names(&self, place: &str) -> Vec<(String, String)> {
+        let rest = place.strip_prefix(self.key).unwrap_or_default();
+        let count = self.below.split('/').count();
+        let parts = rest.splitn(count, '/').map(str::to_owned);
+        self.below.split('/').map(str::to_owned).zip(parts).collect()
+    }
+}
+
+/// The text with names in braces replaced; unknown ones stay.
+fn fill(text: &str, named: &[(String, String)]) -> String {
+    let mut filled = String::with_capacity(text.len() + 64);
+    let mut rest = text;
+    while let Some((before, name, after)) = brace(rest) {
+        filled.push_str(before);
+        match named.iter().find(|(known, _)| known == name) {
+            Some((_, value)) => filled.push_str(value),
+            None => filled.extend(["{", name, "}"]),
+        }
+        rest = after;
+    }
+    filled + rest
+}
+
+/// What precedes the first name in braces, the name, and what follows.
+fn brace(text: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = text.split_once('{')?;
+    let (name, after) = rest.split_once('}')?;
+    Some((before, name, after))
+}
+
+/// A title up to its last word before a name.
+fn unfilled(title: &str) -> &str {
+    let end = title.find('{').unwrap_or(title.len());
+    let before = title.get(..end).unwrap_or_default();
+    // What a name is glued to, as an ARN is, goes with it.
+    before.rfind(' ').and_then(|at| before.get(..at)).unwrap_or(before).trim_end_matches(" of")
+}
+
+#[cfg(test)]
+mod tests {
+    use outlast_store::memory::MemoryStore;
+    use outlast_store::{Store, Transaction};
+
+    use super::*;
+
+    #[test]
+    fn rows_are_in_order_and_none_hides_another() {
+        for pair in KINDS.windows(2) {
+            let [first, second] = pair else { panic!("two") };
+            assert!(first.key < second.key, "{} comes after {}", first.key, second.key);
+            assert!(first.is_single() || !second.key.starts_with(first.key), "{}", second.key);
+        }
+        for row in KINDS {
+            assert_eq!(row.is_single(), row.below.is_empty(), "{}", row.key);
+            let place = format!("{}{}", row.key, row.below);
+            assert_eq!(kind(&place).map(|found| found.key), Some(row.key));
+            let needs_reason = matches!(row.protection, Protection::Plain | Protection::Unordered);
+            assert_eq!(needs_reason, !row.why.is_empty(), "{}", row.key);
+            assert!(!row.is_registered || row.protection == Protection::Ordered, "{}", row.key);
+        }
+        for place in ["", "x", "meta/", "meta/rooty", "meta/root/x", "zzz/", "kms/keys/1"] {
+            assert!(kind(place).is_none(), "{place}");
+        }
+    }
+
+    #[test]
+    fn every_title_and_owner_is_filled() {
+        let store = MemoryStore::new();
+        for row in KINDS {
+            let place = format!("{}{}", row.key, row.below);
+            if !row.named_by.is_empty() {
+                let json = r#"{"account":"1","region":"cn-x-1","authority":"x","user":"u"}"#;
+                let key = fill(row.named_by, &row.names(&place));
+                assert!(kind(&key).is_some(), "{}: {key}", row.key);
+                let writes = vec![(key, Some(json.as_bytes().to_vec()))];
+                store.commit_and_wait(Transaction { writes, ..Transaction::default() }).unwrap();
+            }
+            let title = title(&store, &place);
+            assert!(!title.contains(['{', '(']), "{title}");
+            if let Some(owner) = row.owner_of(&place) {
+                assert!(kind(&owner).is_some() && !owner.contains('{'), "{}: {owner}", row.key);
+            }
+            if let Sample::Is(key, _) = row.sample {
+                assert!(row.has(key), "{key}");
+                assert_eq!(row.names(key).len(), row.below.split('/').count(), "{key}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_operator_reads_arns() {
+        let store = MemoryStore::new();
+        let der = "ca/crl-der/5d0c";
+        assert_eq!(title(&store, der), "the CRL of CA (ca/crl-der/5d0c)");
+        let made = br#"{"account":"123456789012","region":"cn-north-1","authority":"aa"}"#;
+        let writes = vec![("ca/crl/5d0c".to_owned(), Some(made.to_vec()))];
+        store.commit_and_wait(Transaction { writes, ..Transaction::default() }).unwrap();
+        let arn = "arn:aws-cn:acm-pca:cn-north-1:123456789012:certificate-authority/aa";
+        assert_eq!(title(&store, der), format!("the CRL of CA {arn}"));
+        assert_eq!(
+            title(&store, "kms/alias/1/us-east-1/alias/a/b"),
+            "the alias arn:aws:kms:us-east-1:1:alias/a/b"
+        );
+        assert!(title(&store, "x/y").contains("no known kind"));
+    }
+}

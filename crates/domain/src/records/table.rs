@@ -1,0 +1,190 @@
+//! The rows of record kinds, in the order of their keys.
+
+use super::Protection::{Ordered, Plain, Sealed, Unordered};
+use super::{Owner, Protection, RecordKind, Sample};
+use crate::ca::{crl, ocsp};
+use crate::heartbeat;
+use crate::seal::{CANARY, ROOT, WRAPPED};
+
+const KEY: &str = "kms/key/{account}/{region}/{key}";
+const NO_PAIR: &str = "there is nothing that this secret belongs to";
+
+/// Every kind.
+pub static KINDS: &[RecordKind] = &[
+    row("acm/account/", "account/region", Ordered, "the settings of Certificate Manager of account {account} in {region}")
+        .registered(),
+    row("acm/certificate/", "account/region/id", Ordered, "the certificate arn:{partition}:acm:{region}:{account}:certificate/{id}"),
+    row("acm/ended/", "account/region/id", Ordered, "the note that the certificate arn:{partition}:acm:{region}:{account}:certificate/{id} has ended")
+        .of("acm/certificate/{account}/{region}/{id}", "there is no certificate that is to be forgotten"),
+    row("acm/material/", "account/region/id/key", Sealed, "the private key of the certificate arn:{partition}:acm:{region}:{account}:certificate/{id}"),
+    row("acm/renewal/", "account/region/id", Ordered, "the renewal of the certificate arn:{partition}:acm:{region}:{account}:certificate/{id}")
+        .of("acm/certificate/{account}/{region}/{id}", "there is no certificate that is to be renewed"),
+    row("acm/serial/", "account/region/authority/serial", Ordered, "the index entry of serial number {serial} of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{authority}"),
+    row("acm/text/", "account/region/id", Ordered, "the text of the certificate arn:{partition}:acm:{region}:{account}:certificate/{id}"),
+    row("acm/token/", "account/region/operation/digest", Ordered, "an idempotency token of {operation} of account {account} in {region}"),
+    row("acme/account-count/", "endpoint", Ordered, "the number of accounts of the ACME endpoint {endpoint}"),
+    row("acme/account-key/", "endpoint/thumbprint", Ordered, "the key {thumbprint} of an account of the ACME endpoint {endpoint}")
+        .registered(),
+    row("acme/account/", "endpoint/id", Ordered, "the account {id} of the ACME endpoint {endpoint}").registered(),
+    row("acme/authorization/", "endpoint/holder/id", Ordered, "the authorization {id} of the ACME endpoint {endpoint}"),
+    row("acme/binding-accounts/", "endpoint/id", Ordered, "the number of accounts of the binding {id} of the ACME endpoint {endpoint}"),
+    row("acme/binding-secret/", "endpoint/id", Sealed, "the MAC key of the binding {id} of the ACME endpoint {endpoint}")
+        .of("acme/binding/{endpoint}/{id}", NO_PAIR),
+    row("acme/binding/", "endpoint/id", Ordered, "the binding {id} of the ACME endpoint {endpoint}").registered(),
+    row("acme/certificate-digest/", "endpoint/digest", Ordered, "the index entry of a certificate of the ACME endpoint {endpoint}"),
+    row("acme/certificate/", "endpoint/id", Ordered, "the certificate {id} of the ACME endpoint {endpoint}"),
+    row("acme/challenge-task/", "endpoint/holder/id", Ordered, "the challenge {id} of the ACME endpoint {endpoint}"),
+    row("acme/deleted/", "endpoint", Ordered, "the note that the ACME endpoint {endpoint} was deleted"),
+    row("acme/domain-task/", "endpoint/id", Ordered, "the domain validation {id} of the ACME endpoint {endpoint}"),
+    row("acme/endpoint/", "account/region/id", Ordered, "the ACME endpoint arn:{partition}:acm:{region}:{account}:acme-endpoint/{id}")
+        .registered(),
+    row("acme/home/", "endpoint", Ordered, "the place of the ACME endpoint {endpoint}"),
+    row("acme/nonce-key", "", Sealed, "the key of ACME's nonces"),
+    row("acme/nonce/", "nonce", Ordered, "a nonce of ACME"),
+    row("acme/open-order/", "endpoint/holder/id", Ordered, "the note that the order {id} of the ACME endpoint {endpoint} is open"),
+    row("acme/order/", "endpoint/holder/id", Ordered, "the order {id} of the ACME endpoint {endpoint}"),
+    row("acme/token/", "account/region/operation/digest", Ordered, "an idempotency token of {operation} of account {account} in {region}"),
+    row("acme/validation-of/", "endpoint/domain", Ordered, "the index entry of {domain} of the ACME endpoint {endpoint}"),
+    row("acme/validation/", "endpoint/id", Ordered, "the validation {id} of the ACME endpoint {endpoint}"),
+    row("audit/alarm", "", Sealed, "the alarm of the audit log").is("audit/alarm", "a sample"),
+    row("audit/checkpoint/", "sequence", Ordered, "the signature over the audit events up to {sequence}, of an earlier version")
+        .is("audit/checkpoint/00000000000000000001", r#"{"sequence":1,"chain":"","at_ms":0,"key_id":"","signature":""}"#),
+    row("audit/cosigned-head", "", Ordered, "the audit log's head with its cosignatures")
+        .is("audit/cosigned-head", r#""log.example.com/sample\n0\n""#),
+    row("audit/current-key", "", Ordered, "the name of the audit log's key, of an earlier version").is("audit/current-key", r#""0011""#),
+    row("audit/head", "", Sealed, "the audit log's sealed head"),
+    row("audit/key/", "id", Sealed, "the audit log's key {id}, of an earlier version").is("audit/key/0011", "a sample"),
+    row("audit/last", "", Sealed, "the audit log's last signature, of an earlier version").is("audit/last", "a sample"),
+    row("audit/log-key", "", Sealed, "the keys that sign the audit log"),
+    row("audit/public-key/", "id", Ordered, "the audit log's public key {id}, of an earlier version").is("audit/public-key/0011", r#""""#),
+    row("audit/records", "", Sealed, "the register of the records that decide who may do what"),
+    row("audit/signed-head", "", Ordered, "the audit log's signed head"),
+    row("audit/tile/", "level/index", Ordered, "tile {index} of level {level} of the audit log"),
+    row("ca/authority/", "account/region/id", Ordered, "the CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}")
+        .registered(),
+    row("ca/certificate/", "account/region/id/serial", Ordered, "the certificate arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}/certificate/{serial}"),
+    row("ca/chain/", "account/region/id/chain", Ordered, "a certificate chain of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}"),
+    row(crl::DER, "crl", Plain, "the CRL of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{authority}")
+        .because("a signed CRL, whose digest is in an authenticated record")
+        .named_by("ca/crl/{crl}")
+        .of("ca/crl/{crl}", "there is no authority that this CRL is of"),
+    row("ca/crl-due/", "account/region/id", Ordered, "the date of the next CRL of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}"),
+    row(crl::MARKS, "account/region/id/part", Unordered, "the note that a CRL of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id} is due")
+        .because("revocations at the same time do not wait for each other; an older mark asks for the same CRL"),
+    row("ca/crl-publish/", "crl", Ordered, "the note that the CRL of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{authority} is for a bucket")
+        .named_by("ca/crl/{crl}"),
+    row("ca/crl/", "crl", Ordered, "what is known of the CRL of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{authority}")
+        .named_by("ca/crl/{crl}"),
+    row("ca/material/", "account/region/id", Sealed, "the private key of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}"),
+    row(ocsp::EPOCHS, "account/region/id", Unordered, "the OCSP epoch of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}")
+        .because("revocations at the same time do not wait for each other; only its version counts"),
+    row("ca/ocsp-issuer/", "hash/issuer", Ordered, "an index entry for OCSP of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{authority}")
+        .named_by("ca/ocsp-issuer/{hash}/{issuer}"),
+    row("ca/permission/", "account/region/id/principal", Ordered, "a permission of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}")
+        .registered()
+        .of("ca/authority/{account}/{region}/{id}", "there is no authority that this permission is for"),
+    row("ca/policy/", "account/region/id", Ordered, "the policy of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}")
+        .registered()
+        .of("ca/authority/{account}/{region}/{id}", "there is no authority that this policy is of"),
+    row("ca/report-pending/", "account/region/id", Ordered, "the note that an audit report of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id} is to be written"),
+    row("ca/report/", "account/region/id/report", Ordered, "the audit report {report} of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}"),
+    row("ca/responder-certificate/", "account/region/id", Ordered, "the OCSP responder's certificate of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}"),
+    row("ca/responder-due/", "account/region/id", Ordered, "the date of the next OCSP responder of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}"),
+    row("ca/responder-key/", "account/region/id/key", Sealed, "the OCSP responder's private key of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}"),
+    row("ca/revoked/", "account/region/id/serial", Ordered, "the revocation of the certificate arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}/certificate/{serial}"),
+    row("ca/served/", "id", Ordered, "the place of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}")
+        .named_by("ca/served/{id}"),
+    row("ca/shared/", "with/region/account/id", Ordered, "the note for account {with} that CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id} is shared with it")
+        .registered(),
+    row("ca/token/", "account/region/operation/digest", Ordered, "an idempotency token of {operation} of account {account} in {region}"),
+    row("iam/access-key-secret/", "id", Sealed, "the secret of the access key {id}").of("iam/access-key/{id}", NO_PAIR),
+    row("iam/access-key/", "id", Ordered, "the access key {id}").registered(),
+    row("iam/role/", "account/name", Ordered, "the role arn:aws:iam::{account}:role/{name}").registered(),
+    row("iam/session-secret/", "id", Sealed, "the secret of the session {id}").of("iam/session/{id}", NO_PAIR),
+    row("iam/session/", "id", Ordered, "the session {id}"),
+    row("iam/user/", "account/name", Ordered, "the user arn:aws:iam::{account}:user/{name}").registered(),
+    row("kms/alias-count/", "account/region/key", Ordered, "the number of aliases of the key arn:{partition}:kms:{region}:{account}:key/{key}")
+        .of(KEY, "there is no key that is counted for"),
+    row("kms/alias-of/", "account/region/key/name", Ordered, "the index entry of an alias of the key arn:{partition}:kms:{region}:{account}:key/{key}"),
+    row("kms/alias/", "account/region/name", Ordered, "the alias arn:{partition}:kms:{region}:{account}:{name}").registered(),
+    row("kms/by-grantee/", "account/region/key/principal/operation/constraints/grant", Ordered, "the index entry of the grant {grant} of the key arn:{partition}:kms:{region}:{account}:key/{key}"),
+    row("kms/grant-count/", "account/region/key", Ordered, "the number of grants of the key arn:{partition}:kms:{region}:{account}:key/{key}")
+        .registered()
+        .of(KEY, "there is no key that is counted for"),
+    row("kms/grant-named/", "account/region/key/digest", Ordered, "the index entry of a named grant of the key arn:{partition}:kms:{region}:{account}:key/{key}")
+        .registered(),
+    row("kms/grant-of/", "account/region/principal/grant", Ordered, "the index entry of a grant that a principal of account {account} may retire in {region}")
+        .registered(),
+    row("kms/grant-to/", "account/region/key/principal/grant", Ordered, "the index entry of a grant of the key arn:{partition}:kms:{region}:{account}:key/{key}, of an earlier version")
+        .registered(),
+    row("kms/grant/", "account/region/key/grant", Ordered, "the grant {grant} of the key arn:{partition}:kms:{region}:{account}:key/{key}")
+        .registered()
+        .of(KEY, "there is no key that this grant is for"),
+    row("kms/import-secret/", "account/region/key/token", Sealed, "the wrapping key for an import into the key arn:{partition}:kms:{region}:{account}:key/{key}")
+        .of("kms/import/{account}/{region}/{key}/{token}", NO_PAIR),
+    row("kms/import/", "account/region/key/token", Ordered, "the parameters for an import into the key arn:{partition}:kms:{region}:{account}:key/{key}")
+        .of(KEY, "there is no key that this import is for"),
+    row("kms/key/", "account/region/key", Ordered, "the key arn:{partition}:kms:{region}:{account}:key/{key}").registered(),
+    row("kms/last-use/", "account/region/key", Plain, "the last use of the key arn:{partition}:kms:{region}:{account}:key/{key}")
+        .because("written by each use of a key, decides nothing, and names the audit event that proves it")
+        .of(KEY, "there is no key that was used"),
+    row("kms/material/", "account/region/key/material", Sealed, "the key material {material} of the key arn:{partition}:kms:{region}:{account}:key/{key}"),
+    row(CANARY, "", Sealed, "the record that says how the store is protected"),
+    row(ROOT, "", Ordered, "the record of the root keys"),
+    row(WRAPPED, "id", Plain, "the wrapped root key {id}").because("wrapped for its place by the key-encryption key"),
+    row("meta/store", "", Ordered, "the record of the store's making"),
+    row(heartbeat::PREFIX, "id", Ordered, "the sign of life of the server {id}")
+        .is("server/heartbeat/0011", r#"{"id":"0011","host":"a","process":1,"started_ms":0,"beat_ms":0,"beats":1}"#),
+    row("tls/certificate/", "kind/role", Ordered, "the server's own TLS certificate of kind {kind}, {role}"),
+    row("tls/key/", "kind/role", Sealed, "the private key of the server's own TLS certificate of kind {kind}, {role}"),
+    row("tls/ticket-keys", "", Sealed, "the keys of TLS session tickets"),
+    row("witness/key", "", Sealed, "the witness's key").is("witness/key", "a sample"),
+    row("witness/log/", "hash", Sealed, "what the witness knows of a log").is("witness/log/00", "a sample"),
+    row("witness/name", "", Sealed, "the witness's name").is("witness/name", "a sample"),
+];
+
+const fn row(
+    key: &'static str,
+    below: &'static str,
+    protection: Protection,
+    title: &'static str,
+) -> RecordKind {
+    RecordKind {
+        key,
+        below,
+        protection,
+        why: "",
+        is_registered: false,
+        title,
+        named_by: "",
+        owner: None,
+        sample: Sample::Made,
+    }
+}
+
+impl RecordKind {
+    const fn registered(mut self) -> Self {
+        self.is_registered = true;
+        self
+    }
+
+    const fn because(mut self, why: &'static str) -> Self {
+        self.why = why;
+        self
+    }
+
+    const fn named_by(mut self, key: &'static str) -> Self {
+        self.named_by = key;
+        self
+    }
+
+    const fn of(mut self, key: &'static str, missing: &'static str) -> Self {
+        self.owner = Some(Owner { key, missing });
+        self
+    }
+
+    const fn is(mut self, key: &'static str, value: &'static str) -> Self {
+        self.sample = Sample::Is(key, value);
+        self
+    }
+}

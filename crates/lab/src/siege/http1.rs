@@ -1,0 +1,161 @@
+//! Attacks in HTTP/1.1: over TLS, over plain HTTP and through a proxy.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{self, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::{sleep, timeout};
+
+use super::attack::Attack;
+use super::tcp::drip;
+
+/// What an attacker waits for an answer before it goes on.
+const ANSWER: Duration = Duration::from_secs(10);
+/// Requests that are sent together where answers are not waited for.
+const PIPELINED: usize = 64;
+/// Pause between two such groups.
+const PIPELINE_PAUSE: Duration = Duration::from_millis(100);
+/// Headers of a flood: with their names and values nearly the 64 KiB that a head may have.
+const HEADERS: usize = 900;
+/// Bytes of a body that an unknown operation comes with.
+const UNKNOWN_BODY: usize = 50_000;
+
+/// A header, and one more byte of the next each second.
+pub(super) async fn slow_head(attack: Arc<Attack>) -> io::Result<()> {
+    let stream = attack.tls().await?;
+    attack.sent(1, 0);
+    drip(stream, b"POST / HTTP/1.1\r\nHost: localhost\r\n", b"x-slow: yes\r\n").await
+}
+
+/// A head that announces a body, and a byte of it each second.
+pub(super) async fn slow_body(attack: Arc<Attack>) -> io::Result<()> {
+    let stream = attack.tls().await?;
+    attack.sent(1, 0);
+    drip(stream, kms_head("TrentService.Encrypt", 60_000).as_bytes(), b" ").await
+}
+
+/// The same to the plain HTTP of CRLs and OCSP, where the head is what never ends.
+pub(super) async fn plain_slow_head(attack: Arc<Attack>) -> io::Result<()> {
+    let stream = attack.tcp(attack.field.plain).await?;
+    attack.sent(1, 0);
+    drip(stream, b"GET /ocsp HTTP/1.1\r\nHost: localhost\r\n", b"x-slow: yes\r\n").await
+}
+
+/// Many requests at a time whose answers are left in the server.
+pub(super) async fn pipeline(attack: Arc<Attack>) -> io::Result<()> {
+    let stream = attack.tls().await?;
+    let together = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(PIPELINED);
+    let (mut read, mut write) = io::split(stream);
+    let writing = async {
+        loop {
+            write.write_all(together.as_bytes()).await?;
+            write.flush().await?;
+            attack.sent(PIPELINED as u64, together.len());
+            sleep(PIPELINE_PAUSE).await;
+        }
+    };
+    // A few bytes a second: the other side sees a reader that is alive.
+    let reading = async {
+        let mut few = [0; 64];
+        loop {
+            if read.read(&mut few).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            sleep(PIPELINE_PAUSE).await;
+        }
+    };
+    tokio::select! { outcome = writing => outcome, outcome = reading => outcome }
+}
+
+/// Heads that are as large as they may be.
+pub(super) async fn header_flood(attack: Arc<Attack>) -> io::Result<()> {
+    let mut head = String::from("GET /healthz HTTP/1.1\r\nHost: localhost\r\n");
+    for number in 0..HEADERS {
+        head.push_str(&format!("x-flood-{number}: {}\r\n", "f".repeat(40)));
+    }
+    head.push_str("\r\n");
+    again(&attack, Duration::from_millis(100), |_| Ok(head.clone().into_bytes())).await
+}
+
+/// Operations that there are not, with bodies.
+pub(super) async fn unknown_operations(attack: Arc<Attack>) -> io::Result<()> {
+    let mut request = kms_head("TrentService.Siege", UNKNOWN_BODY).into_bytes();
+    request.resize(request.len() + UNKNOWN_BODY, b' ');
+    again(&attack, Duration::from_millis(200), |_| Ok(request.clone())).await
+}
+
+/// The head of a call of KMS that nobody has signed.
+pub(super) fn kms_head(target: &str, body: usize) -> String {
+    format!(
+        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-amz-json-1.1\r\nX-Amz-Target: {target}\r\n\
+         Content-Length: {body}\r\n\r\n"
+    )
+}
+
+/// Requests over TLS on one connection, with a pause between an answer and the next request, for as long as the server answers.
+pub(super) async fn again(
+    attack: &Attack,
+    pause: Duration,
+    request: impl Fn(u64) -> io::Result<Vec<u8>>,
+) -> io::Result<()> {
+    again_on(attack, attack.tls().await?, pause, request).await
+}
+
+/// The same on a connection that is there.
+pub(super) async fn again_on(
+    attack: &Attack,
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    pause: Duration,
+    request: impl Fn(u64) -> io::Result<Vec<u8>>,
+) -> io::Result<()> {
+    for number in 0.. {
+        exchange(attack, &mut stream, &request(number)?).await?;
+        sleep(pause).await;
+    }
+    Ok(())
+}
+
+/// Sends a request and reads its answer; gives that.
+pub(super) async fn exchange(
+    attack: &Attack,
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    request: &[u8],
+) -> io::Result<Vec<u8>> {
+    attack.sent(1, request.len());
+    timeout(ANSWER, async {
+        stream.write_all(request).await?;
+        stream.flush().await?;
+        answer(stream).await
+    })
+    .await
+    .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+/// Reads an answer that has a length, head and body.
+pub(super) async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut piece = [0; 4096];
+    loop {
+        let head = bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4);
+        if let Some(head) = head {
+            let text = String::from_utf8_lossy(bytes.get(..head).unwrap_or_default()).into_owned();
+            let len = header(&text, "content-length").and_then(|len| len.parse().ok()).unwrap_or(0);
+            if bytes.len() >= head + len {
+                return Ok(bytes);
+            }
+        }
+        let read = stream.read(&mut piece).await?;
+        if read == 0 || bytes.len() > super::limits::MAX_ANSWER {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        bytes.extend_from_slice(piece.get(..read).unwrap_or_default());
+    }
+}
+
+/// A header of an answer.
+pub(super) fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().find_map(|line| {
+        let (found, value) = line.split_once(':')?;
+        found.eq_ignore_ascii_case(name).then_some(value.trim())
+    })
+}

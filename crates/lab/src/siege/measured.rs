@@ -1,0 +1,163 @@
+//! What a siege has measured of one pattern, and whether the limits hold.
+
+use serde::Serialize;
+
+use super::attack::Volume;
+use super::good::{Told, Waited};
+use super::limits::{GROWTH_KIB, PEAK_KIB, RATIO};
+use super::patterns::Pattern;
+use crate::statistics::quantile_of;
+
+/// What calls took.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Times {
+    /// How many, with those that a stall kept from being made.
+    pub calls: usize,
+    /// Median, in milliseconds.
+    pub p50_ms: f64,
+    /// 99th percentile, in milliseconds.
+    pub p99_ms: f64,
+}
+
+/// A way of calling, quietly and under attack.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Compared {
+    /// How the good client called.
+    pub name: &'static str,
+    /// Without an attack.
+    pub quiet: Times,
+    /// Under attack.
+    pub attacked: Times,
+    /// 99th percentile under attack over the quiet one.
+    pub ratio: f64,
+}
+
+/// Resident memory of the server, in KiB.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Memory {
+    /// Before the first attack.
+    pub before_kib: u64,
+    /// Highest under attack.
+    pub peak_kib: u64,
+    /// After each attack.
+    pub after_kib: Vec<u64>,
+}
+
+impl Memory {
+    /// Whether it stays within what is demanded: [`PEAK_KIB`] and [`GROWTH_KIB`].
+    pub fn is_flat(&self) -> bool {
+        let (first, last) = (self.after_kib.first(), self.after_kib.last());
+        let grown = last.copied().unwrap_or(0).saturating_sub(first.copied().unwrap_or(0));
+        self.peak_kib.saturating_sub(self.before_kib) <= PEAK_KIB && grown <= GROWTH_KIB
+    }
+}
+
+/// A row of the siege's table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Measured {
+    /// The pattern's name.
+    pub pattern: &'static str,
+    /// The door that it attacks.
+    pub door: &'static str,
+    /// The good client's ways of calling.
+    pub good: Vec<Compared>,
+    /// The good client's calls that failed, at any time.
+    pub failures: u64,
+    /// Why the first of them did.
+    pub first_failure: Option<String>,
+    /// What the attack amounted to, over all its turns.
+    pub volume: Volume,
+    /// CPU time of the server under attack, in milliseconds.
+    pub server_cpu_ms: Option<u64>,
+    /// Absent where the server's process is not known.
+    pub memory: Option<Memory>,
+}
+
+impl Measured {
+    pub(super) fn new(
+        pattern: &Pattern,
+        told: Told,
+        volume: Volume,
+        server_cpu_ms: Option<u64>,
+        memory: Option<Memory>,
+    ) -> Self {
+        Self {
+            pattern: pattern.name,
+            door: pattern.door.name(),
+            good: told.waited.iter().map(|(name, waited)| compared(name, waited)).collect(),
+            failures: told.failures,
+            first_failure: told.first_failure,
+            volume,
+            server_cpu_ms,
+            memory,
+        }
+    }
+
+    /// The way of calling that suffers most.
+    pub fn worst(&self) -> Option<&Compared> {
+        self.good.iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio))
+    }
+
+    /// What is missed, in words; times count only if `timed`.
+    pub fn missed(&self, timed: bool) -> Vec<String> {
+        let mut missed = Vec::new();
+        if self.failures > 0 {
+            let first = self.first_failure.as_deref().unwrap_or_default();
+            missed.push(format!("{} calls failed, the first: {first}", self.failures));
+        }
+        if let Some(worst) = self.worst().filter(|worst| timed && worst.ratio > RATIO) {
+            missed.push(format!(
+                "{}: p99 {:.1} ms is {:.1} times the quiet {:.1} ms",
+                worst.name, worst.attacked.p99_ms, worst.ratio, worst.quiet.p99_ms
+            ));
+        }
+        if let Some(memory) = self.memory.as_ref().filter(|memory| !memory.is_flat()) {
+            missed.push(format!(
+                "memory is not flat: {} KiB before, {} at most, {:?} after each attack",
+                memory.before_kib, memory.peak_kib, memory.after_kib
+            ));
+        }
+        missed
+    }
+}
+
+fn compared(name: &'static str, waited: &Waited) -> Compared {
+    let (quiet, attacked) = (times(&waited.quiet), times(&waited.attacked));
+    // Nothing is quicker than what the clock can tell.
+    let ratio = attacked.p99_ms / quiet.p99_ms.max(0.001);
+    Compared { name, quiet, attacked, ratio }
+}
+
+fn times(all: &[f64]) -> Times {
+    Times { calls: all.len(), p50_ms: quantile_of(all, 0.5), p99_ms: quantile_of(all, 0.99) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::siege::PATTERNS;
+
+    fn measured(attacked: f64, failures: u64, peak_kib: u64, last_kib: u64) -> Measured {
+        let mut told = Told { failures, ..Told::default() };
+        let waited = Waited { quiet: vec![2.0; 50], attacked: vec![attacked; 50] };
+        told.waited.insert("kept", waited);
+        let memory = Memory { before_kib: 50_000, peak_kib, after_kib: vec![60_000, last_kib] };
+        Measured::new(&PATTERNS[0], told, Volume::default(), None, Some(memory))
+    }
+
+    #[test]
+    fn each_limit_is_missed_by_itself() {
+        let limit = 50_000 + PEAK_KIB;
+        for (row, timed, untimed) in [
+            (measured(10.0, 0, limit, 60_000 + GROWTH_KIB), 0, 0),
+            (measured(10.1, 0, limit, 60_000), 1, 0),
+            (measured(2.0, 1, limit, 60_000), 1, 1),
+            (measured(2.0, 0, limit + 1, 60_000), 1, 1),
+            (measured(2.0, 0, limit, 60_001 + GROWTH_KIB), 1, 1),
+            (measured(99.0, 9, limit + 1, 60_000), 3, 2),
+        ] {
+            assert_eq!(row.missed(true).len(), timed, "{row:?}");
+            assert_eq!(row.missed(false).len(), untimed, "{row:?}");
+        }
+    }
+}

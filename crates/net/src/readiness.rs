@@ -1,0 +1,113 @@
+//! What `/readyz` says: what the last look in the background has found, so that nobody who asks makes the store work.
+//!
+//! Looks at nothing itself: `outlast_api::service::readiness` does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use outlast_api::service::Reading;
+use outlast_api::service::readiness::{AUDIT, LOOK, Problem};
+use rustix::time::{ClockId, clock_gettime};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use crate::limits;
+use crate::server::{Clock, Server};
+
+/// What the clocks say now: `clock`, and the one of the machine that nobody sets.
+pub fn reading(clock: Clock) -> Reading {
+    // Unlike CLOCK_MONOTONIC it goes on while the machine is suspended.
+    let since_boot = clock_gettime(ClockId::Boottime);
+    let monotonic_ms = since_boot.tv_sec * 1000 + since_boot.tv_nsec / 1_000_000;
+    Reading { wall_ms: clock(), monotonic_ms }
+}
+
+/// What was found last.
+pub(crate) struct Readiness {
+    looked: watch::Sender<Option<Looked>>,
+    is_watched: AtomicBool,
+}
+
+struct Looked {
+    ended: Instant,
+    problems: Vec<Problem>,
+}
+
+impl Default for Readiness {
+    fn default() -> Self {
+        Self { looked: watch::Sender::new(None), is_watched: AtomicBool::new(false) }
+    }
+}
+
+impl Readiness {
+    /// The problems of the last look. Before the first has ended, it is waited for: no thread is held.
+    async fn problems(&self) -> Vec<Problem> {
+        let mut looked = self.looked.subscribe();
+        if timeout(limits::FIRST_LOOK, looked.wait_for(Option::is_some)).await.is_err() {
+            return vec![Problem::new(&LOOK, "")];
+        }
+        let looked = looked.borrow();
+        match looked.as_ref().filter(|looked| looked.ended.elapsed() <= limits::LOOK_AGE) {
+            Some(looked) => looked.problems.clone(),
+            None => vec![Problem::new(&LOOK, "")],
+        }
+    }
+
+    /// Notes what a look has found, and logs what is new of it.
+    fn note(&self, problems: Vec<Problem>) {
+        let looked = Looked { ended: Instant::now(), problems };
+        let before = self.looked.borrow().as_ref().map(|looked| looked.problems.clone());
+        let before = before.unwrap_or_default();
+        let names = |problems: &[Problem]| problems.iter().map(|one| one.reason.name).collect();
+        let (was, is): (Vec<_>, Vec<_>) = (names(&before), names(&looked.problems));
+        if was != is {
+            for problem in &looked.problems {
+                tracing::error!(reason = %problem, "this server is not ready");
+            }
+            if is.is_empty() {
+                tracing::warn!("this server is ready again");
+            }
+        }
+        self.looked.send_replace(Some(looked));
+    }
+}
+
+/// Looks until it is dropped.
+pub(crate) struct Watching(JoinHandle<()>);
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Server {
+    /// Why this server is not ready; nothing if it is. Asks nobody: an alarm is known at once, the rest since the last look.
+    pub(crate) async fn problems(&self) -> Vec<Problem> {
+        let alarm = self.service.audit_alarm().map(|alarm| Problem::new(&AUDIT, alarm));
+        let mut problems: Vec<_> = alarm.into_iter().collect();
+        problems.extend(self.readiness.problems().await);
+        problems
+    }
+
+    /// Begins to look whether this server is ready, unless that has begun already.
+    pub(crate) fn watch_readiness(self: &Arc<Self>) -> Option<Watching> {
+        if self.readiness.is_watched.swap(true, Ordering::SeqCst) {
+            return None;
+        }
+        let server = self.clone();
+        Some(Watching(tokio::spawn(async move {
+            loop {
+                let (service, clock) = (server.service.clone(), server.clock);
+                // On a thread of its own: it may wait for a database or a token.
+                let look = tokio::task::spawn_blocking(move || service.look(reading(clock)));
+                if let Ok(problems) = look.await {
+                    server.readiness.note(problems);
+                }
+                sleep(limits::LOOK_INTERVAL).await;
+            }
+        })))
+    }
+}

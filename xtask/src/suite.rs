@@ -1,0 +1,312 @@
+//! The tests of the workspace, several programs at a time: many of them wait for servers, clients and clocks, and `cargo
+//! test` runs one after the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::ci::{LEGACY, cargo_once};
+
+/// How a test says that it was skipped; `outlast_testing::skip` writes the line.
+pub const SKIPPED: &str = "skipped: ";
+
+/// Programs that run with nothing beside them, at the end: they hold an emulated link to its times.
+const ALONE: &[&str] = &["outlast lab_live"];
+
+/// A program of tests.
+struct Program {
+    /// Its package and target.
+    name: String,
+    package: String,
+    /// The package's folder, in which it runs.
+    folder: PathBuf,
+    executable: PathBuf,
+}
+
+/// The programs of the workspace's tests.
+pub struct Programs(Vec<Program>);
+
+/// Builds them.
+pub fn build(root: &Path) -> Result<Programs, String> {
+    let output = cargo_once(root)
+        .args(["test", "--workspace", "--features", LEGACY, "--locked", "--no-run"])
+        .arg("--message-format=json-render-diagnostics")
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cargo test: {error}"))?;
+    if !output.status.success() {
+        return Err("the tests could not be built".into());
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let found: Vec<Program> = text.lines().filter_map(program).collect();
+    if found.is_empty() { Err("there are no tests".into()) } else { Ok(Programs(found)) }
+}
+
+/// The program that a line of cargo's messages is about, if it is one of tests.
+fn program(line: &str) -> Option<Program> {
+    let message: Value = serde_json::from_str(line).ok()?;
+    let is_test = message["reason"] == "compiler-artifact" && message["profile"]["test"] == true;
+    let executable = message["executable"].as_str().filter(|_| is_test)?;
+    let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_path_buf();
+    let id = message["package_id"].as_str()?;
+    // path+file:///FOLDER#NAME@VERSION, or #VERSION where the folder has the package's name.
+    let (path, rest) = id.rsplit_once('#')?;
+    let package = match rest.split_once('@') {
+        Some((name, _)) => name,
+        None => path.rsplit_once('/')?.1,
+    };
+    Some(Program {
+        name: format!("{package} {}", message["target"]["name"].as_str()?),
+        package: package.to_owned(),
+        folder,
+        executable: executable.into(),
+    })
+}
+
+/// Runs them, and the examples in the documentation. Each program's output is shown in one piece once it has ended.
+pub fn run(root: &Path, programs: Programs) -> Result<Counts, String> {
+    let logs = root.join("target/ci-tests");
+    let _ = std::fs::remove_dir_all(&logs);
+    std::fs::create_dir_all(&logs).map_err(|error| format!("{}: {error}", logs.display()))?;
+    let at_once = std::thread::available_parallelism().map_or(1, usize::from) + 1;
+    let (alone, together): (Vec<_>, Vec<_>) =
+        programs.0.into_iter().partition(|program| ALONE.contains(&&*program.name));
+    let mut texts = run_each(together, at_once, &logs)?;
+    texts.extend(run_each(alone, 1, &logs)?);
+    texts.push(documentation(root)?);
+    let mut counts = Counts::default();
+    texts.iter().for_each(|text| counts.add(text));
+    if counts.passed == 0 { Err("no test was run".into()) } else { Ok(counts) }
+}
+
+/// Runs programs, so many at once; gives what they said.
+fn run_each(programs: Vec<Program>, at_once: usize, logs: &Path) -> Result<Vec<String>, String> {
+    // From the end.
+    let queue = Mutex::new(programs);
+    let texts = Mutex::new(Vec::new());
+    let worker = || -> Result<(), String> {
+        loop {
+            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let Some(program) = next else { return Ok(()) };
+            let text = program.run(logs)?;
+            texts.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+        }
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().map_err(|_| "a worker died")?)
+    })?;
+    Ok(texts.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+impl Program {
+    /// Runs it, and gives what it said.
+    fn run(&self, logs: &Path) -> Result<String, String> {
+        let log = logs.join(format!("{}.log", self.name.replace(' ', "-")));
+        let failed = |error: std::io::Error| format!("{}: {error}", self.name);
+        let file = File::create(&log).map_err(failed)?;
+        let errors = file.try_clone().map_err(failed)?;
+        println!("begun: {}", self.name);
+        let begun = Instant::now();
+        let status = Command::new(&self.executable)
+            .arg("--nocapture")
+            .current_dir(&self.folder)
+            .env("OUTLAST_REQUIRE_PEERS", "1")
+            // What cargo sets and a test reads when it runs.
+            .env("CARGO_PKG_NAME", &self.package)
+            .env("CARGO_MANIFEST_DIR", &self.folder)
+            .stdin(Stdio::null())
+            .stdout(file)
+            .stderr(errors)
+            .status()
+            .map_err(failed)?;
+        let mut text = String::from_utf8_lossy(&std::fs::read(&log).map_err(failed)?).into_owned();
+        // One that was killed has no line of results: it is a failure with its own name.
+        if !status.success() && !text.contains("\ntest result: FAILED") {
+            text.push_str(&died(&self.name, &status.to_string()));
+        }
+        let seconds = begun.elapsed().as_secs();
+        // One piece, whoever else prints.
+        println!("\n---- {} ({seconds} s)\n{text}", self.name);
+        Ok(text)
+    }
+}
+
+/// The lines of a program that ended before it could say what failed.
+fn died(name: &str, status: &str) -> String {
+    format!(
+        "\nfailures:\n    {name}: {status}\n\ntest result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured\n"
+    )
+}
+
+/// Runs the examples in the documentation.
+fn documentation(root: &Path) -> Result<String, String> {
+    let output = cargo_once(root)
+        .args(["test", "--workspace", "--doc", "--features", LEGACY, "--locked", "--no-fail-fast"])
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cargo test --doc: {error}"))?;
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !output.status.success() && !text.contains("\ntest result: FAILED") {
+        text.push_str(&died("documentation", &output.status.to_string()));
+    }
+    println!("\n---- documentation\n{text}");
+    Ok(text)
+}
+
+/// What the tests said.
+#[derive(Default)]
+pub struct Counts {
+    /// Without those that were skipped.
+    pub passed: usize,
+    /// Those that failed.
+    pub failed: usize,
+    /// Their names.
+    pub failed_names: BTreeSet<String>,
+    /// Each with its reasons.
+    pub skipped: BTreeMap<String, String>,
+}
+
+impl Counts {
+    /// Counts what another program has said, too.
+    fn add(&mut self, text: &str) {
+        let more = Self::read(text);
+        self.passed += more.passed;
+        self.failed += more.failed;
+        self.failed_names.extend(more.failed_names);
+        self.skipped.extend(more.skipped);
+    }
+
+    /// Reads what the test harness wrote. A test that is skipped ends like one that passes: the line that it writes tells.
+    fn read(text: &str) -> Self {
+        let mut counts = Self::default();
+        // Those that end in the list of failures, which follows the output of each.
+        let mut names: BTreeSet<&str> = BTreeSet::new();
+        let mut is_list = false;
+        for line in text.lines() {
+            if let Some(result) = line.strip_prefix("test result: ") {
+                counts.passed += number(result, "passed");
+                counts.failed += number(result, "failed");
+                counts
+                    .failed_names
+                    .extend(std::mem::take(&mut names).into_iter().map(str::to_owned));
+                is_list = false;
+            } else if line == "failures:" {
+                names.clear();
+                is_list = true;
+            } else if let Some(name) = line.strip_prefix("    ").filter(|_| is_list) {
+                names.insert(name.trim());
+            } else if let Some((name, reason)) =
+                line.strip_prefix(SKIPPED).and_then(|line| line.split_once(": "))
+            {
+                // One test may lack several things.
+                let reasons = counts.skipped.entry(name.to_owned()).or_default();
+                if !reasons.contains(reason) {
+                    *reasons = if reasons.is_empty() {
+                        reason.to_owned()
+                    } else {
+                        format!("{reasons}; {reason}")
+                    };
+                }
+            }
+        }
+        // A test that fails after all is no skipped one.
+        let failed: Vec<&str> = counts.failed_names.iter().map(String::as_str).collect();
+        counts
+            .skipped
+            .retain(|name, _| !failed.iter().any(|test| name.ends_with(&format!(" {test}"))));
+        counts.passed = counts.passed.saturating_sub(counts.skipped.len());
+        // Those that are measurements never run here.
+        for line in text.lines().filter_map(|line| line.strip_prefix("test ")) {
+            if let Some((name, reason)) = line.split_once(" ... ignored, ") {
+                counts.skipped.insert(name.to_owned(), reason.to_owned());
+            }
+        }
+        counts
+    }
+}
+
+/// The number before ` NAME` in a line of results.
+fn number(result: &str, name: &str) -> usize {
+    let mut words = result.split([' ', ';', '.']).filter(|word| !word.is_empty());
+    let mut before = "";
+    loop {
+        match words.next() {
+            None => return 0,
+            Some(word) if word == name => return before.parse().unwrap_or(0),
+            Some(word) => before = word,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: &str = "\
+running 4 tests
+test one ... ok
+test two ... 
+skipped: outlast-pki vectors two: the vectors composite are not there
+skipped: outlast-pki vectors two: curl is missing
+ok
+test long ... ignored, takes a minute
+test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s
+
+running 2 tests
+skipped: outlast-net plain three: too many open files
+failures:
+
+---- three stdout ----
+    indented, and no name
+
+failures:
+    three
+
+test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s
+";
+
+    #[test]
+    fn a_program_that_was_killed_has_failed() {
+        let mut counts = Counts::default();
+        counts.add(SAID);
+        counts.add(&died("outlast-net plain", "signal: 9"));
+        assert_eq!((counts.passed, counts.failed), (2, 2));
+        let names: Vec<_> = counts.failed_names.into_iter().collect();
+        assert_eq!(names, ["outlast-net plain: signal: 9", "three"]);
+    }
+
+    #[test]
+    fn programs_are_named_by_package_and_target() {
+        let message = |id: &str, test: bool| {
+            serde_json::json!({
+                "reason": "compiler-artifact", "package_id": id, "manifest_path": "/w/crates/net/Cargo.toml",
+                "target": { "name": "plain" }, "profile": { "test": test }, "executable": "/w/target/plain-1",
+            })
+            .to_string()
+        };
+        let found = program(&message("path+file:///w/crates/net#outlast-net@0.1.0", true)).unwrap();
+        assert_eq!((&*found.name, &*found.package), ("outlast-net plain", "outlast-net"));
+        assert_eq!(found.folder, Path::new("/w/crates/net"));
+        let found = program(&message("path+file:///w/xtask#0.1.0", true)).unwrap();
+        assert_eq!(found.package, "xtask");
+        assert!(program(&message("path+file:///w/xtask#0.1.0", false)).is_none());
+        assert!(program("   Compiling outlast-net").is_none());
+    }
+
+    #[test]
+    fn what_is_skipped_has_not_passed() {
+        let counts = Counts::read(SAID);
+        assert_eq!((counts.passed, counts.failed), (2, 1));
+        assert_eq!(counts.failed_names.into_iter().collect::<Vec<_>>(), ["three"]);
+        let skipped: Vec<_> = counts.skipped.iter().map(|(name, why)| (&**name, &**why)).collect();
+        let two = "the vectors composite are not there; curl is missing";
+        let expected = [("long", "takes a minute"), ("outlast-pki vectors two", two)];
+        assert_eq!(skipped, expected);
+    }
+}
