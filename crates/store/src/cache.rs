@@ -135,6 +135,10 @@ impl Store for CachedStore {
         self.inner.scan(prefix, after, limit)
     }
 
+    fn count(&self, prefix: &str) -> Result<u64, StoreError> {
+        self.inner.count(prefix)
+    }
+
     fn commit(&self, transaction: Transaction, done: Completion) {
         let written: Vec<_> = transaction.writes.iter().map(|(key, _)| key.clone()).collect();
         let relied: Vec<_> = transaction.expectations.iter().map(|(key, _)| key.clone()).collect();

@@ -103,6 +103,11 @@ impl<S: Store> Store for FaultyStore<S> {
         Ok(found)
     }
 
+    fn count(&self, prefix: &str) -> Result<u64, StoreError> {
+        self.readable()?;
+        self.inner.count(prefix)
+    }
+
     fn commit(&self, transaction: Transaction, done: Completion) {
         if self.fail_writes.load(Ordering::SeqCst) {
             return done(Err(StoreError::Full));

@@ -15,10 +15,13 @@ pub mod lock;
 pub mod memory;
 pub mod postgres;
 pub mod sqlite;
+pub mod tally;
 #[cfg(feature = "testing")]
 pub mod testing;
 
 use std::sync::mpsc;
+
+use tally::Tally;
 
 /// A record as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,6 +94,8 @@ pub struct Transaction {
     pub events: Vec<NewEvent>,
     /// Events up to this sequence are deleted; the last event always stays.
     pub prune_events: Option<u64>,
+    /// Numbers of records that the writes change.
+    pub tallies: Vec<Tally>,
 }
 
 /// What the store can answer instead of doing as asked.
@@ -167,6 +172,10 @@ pub trait Store: Send + Sync {
         after: &str,
         limit: usize,
     ) -> Result<Vec<(String, Record)>, StoreError>;
+
+    /// How many records there are whose key starts with `prefix`, as of the last completed commit and no older. Quick
+    /// where a transaction has named the prefix before ([`Tally`]); else they are counted.
+    fn count(&self, prefix: &str) -> Result<u64, StoreError>;
 
     /// Commits, and calls `done` when the outcome is certain: on this thread or another, now or later. It may
     /// take as long as one sync of the disk. `done` may read, but must not wait for another commit.

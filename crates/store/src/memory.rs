@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::{Completion, Event, Item, Record, Store, StoreError, Transaction, prefix_end};
+use crate::{Completion, Event, Item, Record, Store, StoreError, Transaction, prefix_end, tally};
 
 /// Keeps everything in memory; durable for as long as the process is.
 #[derive(Default)]
@@ -22,6 +22,10 @@ struct State {
 impl State {
     fn last_event(&self) -> u64 {
         self.events.last().map_or(0, |event| event.sequence)
+    }
+
+    fn count(&self, prefix: &str) -> u64 {
+        self.records.range(prefix.to_owned()..prefix_end(prefix)).count() as u64
     }
 }
 
@@ -42,6 +46,10 @@ impl MemoryStore {
             if state.records.get(key).map(|record| record.version) != *expected {
                 return Err(StoreError::Conflict);
             }
+        }
+        let exists = |key: &str| Ok::<_, StoreError>(state.records.contains_key(key));
+        for (tally, change) in tally::changes(&transaction, exists)? {
+            tally.after(state.count(&tally.prefix), change).ok_or(StoreError::Conflict)?;
         }
         for (key, value) in transaction.writes {
             match value {
@@ -94,6 +102,10 @@ impl Store for MemoryStore {
             .take(limit)
             .map(|(key, record)| (key.clone(), record.clone()))
             .collect())
+    }
+
+    fn count(&self, prefix: &str) -> Result<u64, StoreError> {
+        Ok(self.state().count(prefix))
     }
 
     fn commit(&self, transaction: Transaction, done: Completion) {

@@ -138,6 +138,15 @@ impl Store for PostgresStore {
         self.ask(question)?.iter().map(keyed).collect()
     }
 
+    fn count(&self, prefix: &str) -> Result<u64, StoreError> {
+        if prefix.contains('\0') {
+            return Ok(0);
+        }
+        let rows = self.ask(Question::Count(prefix.to_owned(), prefix_end(prefix)))?;
+        let count = rows.first().map(|row| row.try_get::<_, i64>(0)).transpose();
+        Ok(count.map_err(|error| failed(&error))?.unwrap_or_default().unsigned_abs())
+    }
+
     fn commit(&self, transaction: Transaction, done: Completion) {
         let expected = transaction.expectations.iter().map(|(key, _)| key);
         let mut keys = expected.chain(transaction.writes.iter().map(|(key, _)| key));

@@ -18,6 +18,7 @@ use crate::{Completion, Event, Item, Record, Store, StoreError, Transaction, pre
 
 mod copy;
 mod schema;
+mod tallies;
 
 /// Transactions that may wait for the writer; more are refused.
 const QUEUE: usize = 4096;
@@ -160,6 +161,10 @@ impl Store for SqliteStore {
             })
             .map_err(failed)?;
         rows.collect::<Result<_, _>>().map_err(failed)
+    }
+
+    fn count(&self, prefix: &str) -> Result<u64, StoreError> {
+        tallies::count(&self.reader(), prefix).map_err(failed)
     }
 
     fn commit(&self, transaction: Transaction, done: Completion) {
@@ -322,6 +327,7 @@ fn apply(
                     version_of.query_row([key], |row| row.get(0)).optional().map_err(failed)?;
                 conflict |= found.map(i64::unsigned_abs) != *expected;
             }
+            let conflict = conflict || !tallies::change(&sql, transaction).map_err(failed)?;
             if conflict {
                 outcomes.push(Err(StoreError::Conflict));
                 continue;

@@ -17,6 +17,7 @@ use outlast_store::lock::FolderLock;
 use outlast_store::memory::MemoryStore;
 use outlast_store::postgres::PostgresStore;
 use outlast_store::sqlite::SqliteStore;
+use outlast_store::tally::Tally;
 use outlast_store::testing::Postgres;
 use outlast_store::{Item, Record, Store, StoreError, Transaction};
 
@@ -25,7 +26,7 @@ fn put(key: &str, value: &[u8], expected: Option<u64>) -> Transaction {
         expectations: vec![(key.into(), expected)],
         writes: vec![(key.into(), Some(value.to_vec()))],
         events: vec![format!("put {key}").into_bytes().into()],
-        prune_events: None,
+        ..Transaction::default()
     }
 }
 
@@ -225,7 +226,7 @@ fn a_snapshot_is_of_one_moment() {
                 ("right".into(), Some((total - left).to_be_bytes().to_vec())),
             ],
             events: vec![left.to_be_bytes().to_vec().into()],
-            prune_events: None,
+            ..Transaction::default()
         };
         store.commit_and_wait(change(0, [None, None])).unwrap();
         let stop = AtomicBool::new(false);
@@ -411,4 +412,121 @@ fn what_is_stale_does_not_commit_and_is_forgotten() {
     let version = store.read("b").unwrap().map(|record| record.version);
     behind.commit_and_wait(put("b", b"small", version)).unwrap();
     assert_eq!(store.read("b").unwrap().unwrap().value, b"small", "what is large is not kept");
+}
+
+/// Makes or deletes records without a look at them, and names the prefix that they are counted below.
+fn tallied(writes: &[(&str, bool)], prefix: &str, at_most: Option<u64>) -> Transaction {
+    let write = |(key, made): &(&str, bool)| ((*key).to_owned(), made.then(|| b"x".to_vec()));
+    Transaction {
+        writes: writes.iter().map(write).collect(),
+        tallies: vec![Tally { prefix: prefix.into(), at_most }],
+        ..Transaction::default()
+    }
+}
+
+#[test]
+fn records_below_a_prefix_are_counted_and_limited() {
+    with_every_engine(|store| {
+        // Two that nobody has counted, and a neighbour.
+        for key in ["n/a/1", "n/a/2", "n/b/1"] {
+            store.commit_and_wait(put(key, b"x", None)).unwrap();
+        }
+        let count = |prefix: &str| store.count(prefix).unwrap();
+        assert_eq!((count("n/a/"), count("n/b/"), count("n/"), count("m/")), (2, 1, 3, 0));
+        let try_it = |writes: &[(&str, bool)], at_most: Option<u64>| {
+            store.commit_and_wait(tallied(writes, "n/a/", at_most))
+        };
+        try_it(&[("n/a/3", true), ("n/b/2", true)], Some(3)).unwrap();
+        assert_eq!((count("n/a/"), count("n/b/")), (3, 2), "b is not named, and counted anew");
+        // There is no room for another, alone or among others; nothing of it is written.
+        assert_eq!(try_it(&[("n/a/4", true)], Some(3)), Err(StoreError::Conflict));
+        assert_eq!(try_it(&[("n/b/3", true), ("n/a/4", true)], Some(3)), Err(StoreError::Conflict));
+        assert_eq!((count("n/a/"), store.read("n/b/3").unwrap()), (3, None));
+        // What takes no room, or gives some back, may be.
+        try_it(&[("n/a/1", true)], Some(1)).unwrap();
+        try_it(&[("n/a/1", false), ("n/a/4", true)], Some(1)).unwrap();
+        try_it(&[("n/a/2", false), ("n/a/none", false)], Some(0)).unwrap();
+        assert_eq!(count("n/a/"), 2);
+        try_it(&[("n/a/5", true), ("n/a/6", true)], None).unwrap();
+        assert_eq!(count("n/a/"), 4);
+        // A conflict changes no number.
+        let stale = Transaction {
+            expectations: vec![("n/a/5".into(), None)],
+            ..tallied(&[("n/a/7", true)], "n/a/", None)
+        };
+        assert_eq!(store.commit_and_wait(stale), Err(StoreError::Conflict));
+        assert_eq!(count("n/a/"), 4);
+        // Several at a time, of which some do not get in.
+        let (sender, receiver) = std::sync::mpsc::channel();
+        for number in 10..30 {
+            let sender = sender.clone();
+            let key = format!("n/a/{number}");
+            let done = Box::new(move |outcome| sender.send(outcome).unwrap());
+            store.commit(tallied(&[(&key, true)], "n/a/", Some(11)), done);
+        }
+        drop(sender);
+        let made = receiver.iter().filter(Result::is_ok).count();
+        assert_eq!((made, count("n/a/")), (7, 11));
+        assert_eq!(store.scan("n/a/", "", 100).unwrap().len(), 11);
+    });
+}
+
+#[test]
+fn numbers_are_not_restored_but_counted_anew() {
+    let source = MemoryStore::new();
+    for key in ["n/1", "n/2"] {
+        source.commit_and_wait(put(key, b"x", None)).unwrap();
+    }
+    let from = items(&source);
+    with_every_engine(|store| {
+        // A number of records that were there and went without being named.
+        store.commit_and_wait(tallied(&[("n/9", true)], "n/", None)).unwrap();
+        store
+            .commit_and_wait(Transaction {
+                writes: vec![("n/9".into(), None)],
+                ..Transaction::default()
+            })
+            .unwrap();
+        store.restore(&mut from.iter().cloned().map(Ok)).unwrap();
+        assert_eq!(store.count("n/").unwrap(), 2);
+        store.commit_and_wait(tallied(&[("n/3", true)], "n/", Some(3))).unwrap();
+        assert_eq!(store.count("n/").unwrap(), 3);
+    });
+}
+
+#[test]
+fn no_two_processes_pass_a_limit_that_has_room_for_one() {
+    let check = |open: &(dyn Fn() -> Box<dyn Store> + Sync)| {
+        let made = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for writer in 0..4 {
+                let made = &made;
+                scope.spawn(move || {
+                    let store = open();
+                    for number in 0..50 {
+                        let key = format!("n/{writer}/{number}");
+                        match store.commit_and_wait(tallied(&[(&key, true)], "n/", Some(77))) {
+                            Ok(()) => made.fetch_add(1, Ordering::SeqCst),
+                            Err(error) => {
+                                assert_eq!(error, StoreError::Conflict);
+                                0
+                            }
+                        };
+                    }
+                });
+            }
+        });
+        let store = open();
+        let there = store.scan("n/", "", 1000).unwrap().len() as u64;
+        assert_eq!((made.into_inner(), there, store.count("n/").unwrap()), (77, 77, 77));
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    drop(SqliteStore::open(&path).unwrap());
+    check(&|| Box::new(SqliteStore::open(&path).unwrap()));
+    if let Some(server) = Postgres::shared() {
+        let url = server.new_database();
+        drop(PostgresStore::open(&url).unwrap());
+        check(&|| Box::new(PostgresStore::open(&url).unwrap()));
+    }
 }

@@ -75,6 +75,8 @@ impl Restore {
         if found.try_get(0).map_err(|error| failed(&error))? {
             return Err(StoreError::NotEmpty);
         }
+        // What was counted of records that are gone since.
+        answer(client.batch_execute("DELETE FROM tally")).await?;
         Ok(Self { client, highest })
     }
 

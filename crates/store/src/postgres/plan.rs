@@ -1,13 +1,16 @@
 //! What a group of transactions does to the database, worked out in memory: no I/O here.
 
 use std::collections::{BTreeMap, HashMap};
+use std::convert::Infallible;
 
-use crate::{StoreError, Transaction};
+use crate::{StoreError, Transaction, tally};
 
 /// What the database says of the records that a group relies on, and of where the counters stand.
 pub(super) struct Ground {
-    /// Version of each record that exists.
+    /// Version of each record that exists, of those that [`looked_at`] names.
     pub(super) versions: HashMap<String, u64>,
+    /// The number of records below each prefix that the transactions name.
+    pub(super) tallies: HashMap<String, u64>,
     /// The last version that was given.
     pub(super) version: u64,
     /// Sequence of the last event.
@@ -22,6 +25,7 @@ pub(super) struct Plan<'a> {
     pub(super) puts: Columns<'a>,
     pub(super) deletes: Vec<&'a str>,
     pub(super) events: Events<'a>,
+    pub(super) tallies: Tallies,
     /// Events up to this sequence are deleted.
     pub(super) prune: Option<i64>,
     /// The last version given.
@@ -44,10 +48,55 @@ pub(super) struct Events<'a> {
     pub(super) leaves: Vec<&'a [u8]>,
 }
 
+/// Numbers of records below prefixes, a vector for each column.
+#[derive(Default)]
+pub(super) struct Tallies {
+    pub(super) prefixes: Vec<String>,
+    pub(super) values: Vec<i64>,
+}
+
+/// The keys of the records that decide what a group does: those that it relies on, and those that it counts.
+pub(super) fn looked_at(group: &[Transaction]) -> Vec<&str> {
+    let relied = group.iter().flat_map(|transaction| &transaction.expectations);
+    let mut keys: Vec<&str> = relied.map(|(key, _)| key.as_str()).collect();
+    for transaction in group {
+        let counted =
+            transaction.tallies.iter().flat_map(|named| tally::tallied(transaction, named));
+        keys.extend(counted.map(|(key, _)| key.as_str()));
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+/// The prefixes whose numbers a group changes.
+pub(super) fn prefixes(group: &[Transaction]) -> Vec<&str> {
+    let named = group.iter().flat_map(|transaction| &transaction.tallies);
+    let mut prefixes: Vec<&str> = named.map(|tally| tally.prefix.as_str()).collect();
+    prefixes.sort_unstable();
+    prefixes.dedup();
+    prefixes
+}
+
+/// The numbers after a transaction, of those that it names; `None` if it may not.
+fn counted(
+    transaction: &Transaction,
+    versions: &HashMap<String, u64>,
+    before: &HashMap<String, u64>,
+) -> Option<Vec<(String, u64)>> {
+    let exists = |key: &str| Ok::<_, Infallible>(versions.contains_key(key));
+    let Ok(changes) = tally::changes(transaction, exists);
+    let after = changes.into_iter().map(|(tally, change)| {
+        let before = before.get(&tally.prefix).copied().unwrap_or_default();
+        Some((tally.prefix.clone(), tally.after(before, change)?))
+    });
+    after.collect()
+}
+
 impl<'a> Plan<'a> {
     /// Applies the transactions one after the other; a conflict concerns one of them.
     pub(super) fn new(group: &'a [Transaction], ground: Ground) -> Self {
-        let Ground { mut versions, mut version, last_event: mut sequence } = ground;
+        let Ground { mut versions, mut tallies, mut version, last_event: mut sequence } = ground;
         let mut plan = Self::default();
         // Of several writes of one record the last counts.
         let mut writes: BTreeMap<&str, Option<(u64, &[u8])>> = BTreeMap::new();
@@ -55,10 +104,13 @@ impl<'a> Plan<'a> {
             let holds = |(key, expected): &(String, Option<u64>)| {
                 versions.get(key.as_str()).copied() == *expected
             };
-            if !transaction.expectations.iter().all(holds) {
+            let holds = transaction.expectations.iter().all(holds);
+            let Some(after) = holds.then(|| counted(transaction, &versions, &tallies)).flatten()
+            else {
                 plan.outcomes.push(Err(StoreError::Conflict));
                 continue;
-            }
+            };
+            tallies.extend(after);
             for (key, value) in &transaction.writes {
                 match value {
                     Some(value) => {
@@ -87,6 +139,10 @@ impl<'a> Plan<'a> {
                 Some((version, value)) => plan.puts.push(key, version, value),
                 None => plan.deletes.push(key),
             }
+        }
+        for (prefix, count) in tallies {
+            plan.tallies.prefixes.push(prefix);
+            plan.tallies.values.push(count.cast_signed());
         }
         plan.version = version.cast_signed();
         plan

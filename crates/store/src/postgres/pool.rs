@@ -28,6 +28,8 @@ pub(super) enum Question {
     Leaves(i64, i64),
     /// The last event.
     LastEvent,
+    /// The number of records from a key on and before another, which is kept by the prefix that the first one is.
+    Count(String, String),
     /// The time there.
     Clock,
 }
@@ -53,6 +55,7 @@ struct Reader {
     events: Statement,
     leaves: Statement,
     last_event: Statement,
+    count: Statement,
     clock: Statement,
 }
 
@@ -144,7 +147,7 @@ impl Slot {
 
 impl Reader {
     async fn new(client: Client) -> Result<Self, Error> {
-        let (read, scan, events, leaves, last_event, clock) = tokio::try_join!(
+        let (read, scan, events, leaves, last_event, count, clock) = tokio::try_join!(
             client.prepare("SELECT version, value FROM record WHERE key = $1"),
             client.prepare(
                 "SELECT key, version, value FROM record
@@ -158,9 +161,13 @@ impl Reader {
                 "SELECT sequence, leaf FROM event WHERE sequence > $1 ORDER BY sequence LIMIT $2",
             ),
             client.prepare(LAST_EVENT),
+            client.prepare(
+                "SELECT coalesce((SELECT value FROM tally WHERE prefix = $1),
+                                 (SELECT count(*) FROM record WHERE key >= $1 AND key < $2))",
+            ),
             client.prepare(CLOCK),
         )?;
-        Ok(Self { client, read, scan, events, leaves, last_event, clock })
+        Ok(Self { client, read, scan, events, leaves, last_event, count, clock })
     }
 
     async fn ask(&self, question: &Question) -> Result<Vec<Row>, Error> {
@@ -173,6 +180,7 @@ impl Reader {
             Question::Events(after, limit) => client.query(&self.events, &[after, limit]).await,
             Question::Leaves(after, limit) => client.query(&self.leaves, &[after, limit]).await,
             Question::LastEvent => client.query(&self.last_event, &[]).await,
+            Question::Count(prefix, end) => client.query(&self.count, &[prefix, end]).await,
             Question::Clock => client.query(&self.clock, &[]).await,
         }
     }

@@ -29,6 +29,10 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE event RENAME COLUMN chain TO leaf;
     UPDATE event SET leaf = sha256('\x00'::bytea || body);
 "#,
+    r#"
+    -- The numbers of records below prefixes.
+    CREATE TABLE tally (prefix TEXT COLLATE "C" PRIMARY KEY, value BIGINT NOT NULL);
+"#,
 ];
 
 /// Longest that an upgrade may take, and other processes wait for it.

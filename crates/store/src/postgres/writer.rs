@@ -18,7 +18,7 @@ use tokio_postgres::{Client, Error, Row, Statement};
 use super::connection::{
     ANSWER, Connector, answer, failed, is_refusal, is_transient, silent, unavailable,
 };
-use super::plan::{Ground, Plan};
+use super::plan::{self, Ground, Plan};
 use super::queue::Queue;
 use super::schema::SCHEMA_VERSION;
 use super::settings::Settings;
@@ -37,6 +37,11 @@ pub(super) const SET_COUNTER: &str = "UPDATE counter SET value = $1 WHERE name =
 pub(super) const APPEND: &str =
     "INSERT INTO event SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[])";
 
+/// Prefixes, with the number of records below each. What is not kept yet is counted.
+const TALLIES: &str = "SELECT named.prefix, coalesce(tally.value,
+         (SELECT count(*) FROM record WHERE key >= named.prefix AND key < named.prefix || chr(127)))
+     FROM unnest($1::text[]) AS named (prefix) LEFT JOIN tally ON tally.prefix = named.prefix";
+
 /// The one task that writes for this process.
 pub(super) struct Writer {
     queue: Arc<Queue>,
@@ -53,11 +58,13 @@ struct Connection {
     lock: Statement,
     schema: Statement,
     versions: Statement,
+    tallies: Statement,
     last_event: Statement,
     put: Statement,
     delete: Statement,
     append: Statement,
     prune: Statement,
+    tally: Statement,
     count: Statement,
     sign: Statement,
 }
@@ -194,15 +201,17 @@ struct Looked {
     lock: Row,
     schema: Row,
     versions: Vec<Row>,
+    tallies: Vec<Row>,
     last_event: Option<Row>,
 }
 
 impl Connection {
     async fn new(client: Client) -> Result<Self, Error> {
-        let (lock, schema, versions, last_event, put, delete, append, prune, count, sign) = tokio::try_join!(
+        let (lock, schema, versions, tallies, last_event, put, delete, append, prune, tally, count, sign) = tokio::try_join!(
             client.prepare(LOCK),
             client.prepare("SELECT schema_version FROM meta"),
             client.prepare("SELECT key, version FROM record WHERE key = ANY ($1)"),
+            client.prepare(TALLIES),
             client.prepare(LAST_EVENT),
             client.prepare(
                 "INSERT INTO record SELECT * FROM unnest($1::text[], $2::bigint[], $3::bytea[])
@@ -211,6 +220,10 @@ impl Connection {
             client.prepare("DELETE FROM record WHERE key = ANY ($1)"),
             client.prepare(APPEND),
             client.prepare("DELETE FROM event WHERE sequence <= $1"),
+            client.prepare(
+                "INSERT INTO tally SELECT * FROM unnest($1::text[], $2::bigint[])
+                 ON CONFLICT (prefix) DO UPDATE SET value = excluded.value",
+            ),
             client.prepare(SET_COUNTER),
             client.prepare(
                 "INSERT INTO writer VALUES ($1, $2, now())
@@ -222,11 +235,13 @@ impl Connection {
             lock,
             schema,
             versions,
+            tallies,
             last_event,
             put,
             delete,
             append,
             prune,
+            tally,
             count,
             sign,
         })
@@ -235,21 +250,31 @@ impl Connection {
     /// First round trip. The statements are sent in this order, without waiting for answers; each sees what
     /// was committed before it began, and so all that was committed before the lock was taken.
     async fn begin(&self, group: &[Transaction]) -> Result<Looked, Error> {
-        let expectations = group.iter().flat_map(|transaction| &transaction.expectations);
-        let mut keys: Vec<&str> = expectations.map(|(key, _)| key.as_str()).collect();
-        keys.sort_unstable();
-        keys.dedup();
+        let (keys, prefixes) = (plan::looked_at(group), plan::prefixes(group));
         let keys: Columns<'_> = &[&keys];
-        let (begun, lock, schema, versions, last_event) = tokio::join!(
+        let tallies = async {
+            match prefixes.is_empty() {
+                true => Ok(Vec::new()),
+                false => self.client.query(&self.tallies, &[&prefixes]).await,
+            }
+        };
+        let (begun, lock, schema, versions, tallies, last_event) = tokio::join!(
             biased;
             self.client.batch_execute("BEGIN"),
             self.client.query_one(&self.lock, &[]),
             self.client.query_one(&self.schema, &[]),
             self.client.query(&self.versions, keys),
+            tallies,
             self.client.query_opt(&self.last_event, &[]),
         );
         begun?;
-        Ok(Looked { lock: lock?, schema: schema?, versions: versions?, last_event: last_event? })
+        Ok(Looked {
+            lock: lock?,
+            schema: schema?,
+            versions: versions?,
+            tallies: tallies?,
+            last_event: last_event?,
+        })
     }
 
     /// Second round trip. The first error counts: those after it follow from it.
@@ -260,17 +285,19 @@ impl Connection {
         let append: Columns<'_> = &[&events.sequences, &events.bodies, &events.leaves];
         let (count, sign): (Columns<'_>, Columns<'_>) = (&[&plan.version], &[&id, &number]);
         let prune: Columns<'_> = &[&plan.prune];
-        let (put, deleted, appended, pruned, counted, signed, committed) = tokio::join!(
+        let tally: Columns<'_> = &[&plan.tallies.prefixes, &plan.tallies.values];
+        let (put, deleted, appended, pruned, tallied, counted, signed, committed) = tokio::join!(
             biased;
             self.execute(&self.put, put, puts.keys.len()),
             self.execute(&self.delete, delete, deletes.len()),
             self.execute(&self.append, append, events.sequences.len()),
             self.execute(&self.prune, prune, usize::from(plan.prune.is_some())),
+            self.execute(&self.tally, tally, plan.tallies.prefixes.len()),
             self.execute(&self.count, count, 1),
             self.execute(&self.sign, sign, 1),
             self.client.batch_execute("COMMIT"),
         );
-        for statement in [put, deleted, appended, pruned, counted, signed] {
+        for statement in [put, deleted, appended, pruned, tallied, counted, signed] {
             statement?;
         }
         committed
@@ -295,18 +322,24 @@ impl Looked {
         let read = || {
             let version = self.lock.try_get::<_, i64>(0)?;
             let schema = self.schema.try_get::<_, i64>(0)?;
-            let version_of =
+            let number_of =
                 |row: &Row| Ok((row.try_get(0)?, row.try_get::<_, i64>(1)?.unsigned_abs()));
-            let versions = self.versions.iter().map(version_of).collect::<Result<_, Error>>()?;
-            Ok((version.unsigned_abs(), schema, versions))
+            let versions = self.versions.iter().map(number_of).collect::<Result<_, Error>>()?;
+            let tallies = self.tallies.iter().map(number_of).collect::<Result<_, Error>>()?;
+            Ok((version.unsigned_abs(), schema, versions, tallies))
         };
-        let (version, schema, versions) = read().map_err(|error: Error| failed(&error))?;
+        let (version, schema, versions, tallies) = read().map_err(|error: Error| failed(&error))?;
         // A newer version of Outlast has upgraded the tables meanwhile.
         if schema != i64::from(SCHEMA_VERSION) {
             let found = u32::try_from(schema).unwrap_or(u32::MAX);
             return Err(StoreError::TooNew { found, known: SCHEMA_VERSION });
         }
-        Ok(Ground { versions, version, last_event: last_event_of(self.last_event.as_ref())? })
+        Ok(Ground {
+            versions,
+            tallies,
+            version,
+            last_event: last_event_of(self.last_event.as_ref())?,
+        })
     }
 }
 

@@ -39,6 +39,8 @@ pub(super) fn restore(
     if sql.query_row(found, [], |row| row.get(0)).map_err(failed)? {
         return Err(StoreError::NotEmpty);
     }
+    // What was counted of records that are gone since.
+    sql.execute("DELETE FROM tally", []).map_err(failed)?;
     let mut highest = 0;
     {
         let mut put = sql.prepare("INSERT INTO record VALUES (?1, ?2, ?3)").map_err(failed)?;

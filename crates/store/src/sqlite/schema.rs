@@ -13,7 +13,7 @@ const APPLICATION_ID: i32 = 0x4f75_746c;
 const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 /// What brings schema version `index` to `index + 1`.
 const MIGRATIONS: &[fn(&Transaction<'_>) -> rusqlite::Result<()>] =
-    &[tables, chain_events, leaf_hashes];
+    &[tables, chain_events, leaf_hashes, tallies];
 
 /// Makes a new database, upgrades an old one, and refuses what is not ours or too new.
 pub(super) fn prepare(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
@@ -70,6 +70,13 @@ fn tables(sql: &Transaction<'_>) -> rusqlite::Result<()> {
          CREATE TABLE event (sequence INTEGER PRIMARY KEY, body BLOB NOT NULL);
          CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
          INSERT INTO counter VALUES ('version', 0);",
+    )
+}
+
+/// Room for the numbers of records below prefixes.
+fn tallies(sql: &Transaction<'_>) -> rusqlite::Result<()> {
+    sql.execute_batch(
+        "CREATE TABLE tally (prefix TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
     )
 }
 
