@@ -14,7 +14,7 @@ mod strangers;
 mod trail;
 mod watched;
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use http::{HeaderMap, Method};
 use outlast_domain::arn::Scope;
@@ -22,6 +22,7 @@ use outlast_domain::identity::{self, Caller, Credential, Identity, PolicyCache};
 use outlast_domain::keyring::KeyRing;
 use outlast_domain::kms::{self, LastUse};
 use outlast_domain::policy::ConditionKeys;
+use outlast_domain::quotas::Quotas;
 use outlast_domain::seal::RootKey;
 use outlast_domain::settings::Settings;
 use outlast_domain::work::Work;
@@ -53,6 +54,7 @@ pub struct Service {
     ring: KeyRing,
     policies: PolicyCache,
     settings: RwLock<Arc<Settings>>,
+    quotas: OnceLock<Quotas>,
     revocation: plain::State,
     trail: trail::State,
     clock: clock::State,
@@ -292,6 +294,7 @@ impl Service {
             ring: KeyRing::default(),
             policies: PolicyCache::default(),
             settings: RwLock::default(),
+            quotas: OnceLock::new(),
             revocation,
             trail,
             clock: clock::State::default(),
@@ -311,6 +314,12 @@ impl Service {
             Ok(()) | Err(StoreError::Conflict) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Says how many of everything an account may have. What is said a second time counts for nothing.
+    pub fn set_quotas(&self, quotas: Quotas) {
+        // Work that was begun goes on with what it was begun with.
+        let _ = self.quotas.set(quotas);
     }
 
     /// Says where this server is reached.
@@ -345,12 +354,19 @@ impl Service {
 
     /// A unit of work outside any request, for the service's own housekeeping.
     pub fn work(&self, now_ms: i64) -> Work<'_> {
-        Work::new(self.fresh.as_ref(), &self.root, now_ms)
+        self.limited(Work::new(self.fresh.as_ref(), &self.root, now_ms))
     }
 
     /// A unit of work of a request. Its reads may be stale until its commit has verified them.
     pub(crate) fn request_work(&self, now_ms: i64) -> Work<'_> {
-        Work::new(self.store.as_ref(), &self.root, now_ms)
+        self.limited(Work::new(self.store.as_ref(), &self.root, now_ms))
+    }
+
+    fn limited<'a>(&'a self, work: Work<'a>) -> Work<'a> {
+        match self.quotas.get() {
+            Some(quotas) => work.limited(quotas),
+            None => work,
+        }
     }
 
     /// Whether a request's head, taken for itself, may be a known caller's: the body counts for nothing here.

@@ -16,6 +16,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use certificates::*;
+use common::authorities::self_signed;
 use common::{Fixture, NOW, b64, code, text, with};
 use outlast_api::model::acm_search::ORDERS;
 use serde_json::{Value, json};
@@ -79,38 +80,6 @@ impl Setting {
         let found = acm(&self.fixture, "SearchCertificates", &body).unwrap();
         self.names(&found["Results"])
     }
-}
-
-/// A self-signed certificate with no extensions but basic constraints, and its key; PEM.
-fn self_signed(name: &str, end: i64) -> (String, String) {
-    use outlast_pki::certificate::Content;
-    let spec = outlast_crypto::keys::KeySpec::by_name("ECC_NIST_P256").unwrap();
-    let stored = spec.generate().unwrap();
-    let key = spec.load(&stored).unwrap();
-    let public_key = key.public_key().unwrap();
-    let subject =
-        outlast_pki::name::name(&[("CommonName", name), ("Country", "DE"), ("Title", "Mx")], &[])
-            .unwrap();
-    let unsigned = Content {
-        serial: [7; 16],
-        issuer: subject.clone(),
-        subject,
-        public_key: public_key.to_vec(),
-        not_before: NOW - 3600,
-        not_after: end,
-        extensions: vec![outlast_pki::extensions::basic_constraints(false, None, false).unwrap()],
-    }
-    .prepare(spec.signing[0], public_key)
-    .unwrap();
-    let message = outlast_crypto::signatures::Message::Raw(&unsigned.to_be_signed);
-    let signature = key.sign(spec.signing[0], message).unwrap();
-    let certificate = outlast_pki::pem::certificate(&unsigned.assemble(&signature).unwrap());
-    let object = outlast_pki::object::Object {
-        kind: outlast_pki::object::Kind::PrivateKey,
-        der: spec.to_pkcs8(&stored).unwrap(),
-    };
-    let key = String::from_utf8(object.to_pem().unwrap().expose().to_vec()).unwrap();
-    (certificate, key)
 }
 
 const ALL_TYPES: &[&str] = &["EC_prime256v1", "RSA_2048", "ML_DSA_65"];

@@ -149,6 +149,10 @@ fn fill_acm(world: &World) {
             "KeyAlgorithm": "EC_prime256v1", "IdempotencyToken": "t",
         }),
     );
+    let (certificate, key) = common::authorities::self_signed("imported.example", NOW + 86_400);
+    let imported =
+        json!({ "Certificate": b64(certificate.as_bytes()), "PrivateKey": b64(key.as_bytes()) });
+    world.acm("ImportCertificate", imported);
     let events = json!({ "DaysBeforeExpiry": 10 });
     world
         .acm("PutAccountConfiguration", json!({ "ExpiryEvents": events, "IdempotencyToken": "t" }));
@@ -287,6 +291,10 @@ impl Store for Dying {
     ) -> Result<Vec<(String, outlast_store::Record)>, StoreError> {
         self.inner.scan(prefix, after, limit)
     }
+    fn count(&self, prefix: &str) -> Result<u64, StoreError> {
+        self.inner.count(prefix)
+    }
+
     fn commit(&self, transaction: Transaction, done: outlast_store::Completion) {
         let counted = |left: u64| left.checked_sub(1);
         if self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, counted).is_err() {

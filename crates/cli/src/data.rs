@@ -95,21 +95,26 @@ impl StoreArguments {
         Self { data, options }
     }
 
+    /// What the settings file says.
+    pub(crate) fn settings(&self) -> Result<server::File, Failure> {
+        server::File::load(self.options.config.as_deref(), &self.data)
+    }
+
     /// Where the root key is.
     pub(crate) fn provider(&self) -> Result<Provider, Failure> {
-        let file = server::File::load(self.options.config.as_deref(), &self.data)?;
+        let file = self.settings()?;
         let given = self.options.root_key.as_deref();
         Provider::choose(given, file.root_key.as_deref(), &self.data)
     }
 
     /// The settings of the audit log.
     pub(crate) fn audit(&self) -> Result<audit_options::Settings, Failure> {
-        server::File::load(self.options.config.as_deref(), &self.data)?.audit.choose(&self.data)
+        self.settings()?.audit.choose(&self.data)
     }
 
     /// Where the records are.
     pub(crate) fn place(&self) -> Result<Place, Failure> {
-        let file = server::File::load(self.options.config.as_deref(), &self.data)?;
+        let file = self.settings()?;
         Place::choose(&self.data, self.options.store.as_deref(), file.store.as_deref())
     }
 }

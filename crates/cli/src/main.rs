@@ -19,6 +19,7 @@ mod files;
 mod heartbeat;
 mod http3;
 mod ledger_options;
+mod limits_options;
 mod metrics_options;
 mod output;
 mod place;

@@ -101,6 +101,7 @@ pub fn failure_reason(error: &CaError) -> &'static str {
         CaError::InvalidState(_) => "PCA_INVALID_STATE",
         CaError::Validation(_) => "PCA_INVALID_DURATION",
         CaError::Denied(_) => "PCA_ACCESS_DENIED",
+        CaError::LimitExceeded(_) => "PCA_LIMIT_EXCEEDED",
         CaError::InvalidArgs(_) | CaError::InvalidRequest(_) | CaError::MalformedCsr(_) => {
             "PCA_INVALID_ARGS"
         }
@@ -114,6 +115,9 @@ pub fn refused_by_authority(error: CaError) -> AcmError {
         CaError::Fault(fault) => AcmError::Fault(fault),
         CaError::Denied(denied) => AcmError::AccessDenied(denied.to_string()),
         CaError::NotFound(_) | CaError::InvalidArn(_) => AcmError::InvalidArn(error.to_string()),
+        CaError::LimitExceeded(_) => {
+            AcmError::LimitExceeded(format!("{}: {error}", failure_reason(&error)))
+        }
         error => AcmError::InvalidParameter(format!("{}: {error}", failure_reason(&error))),
     }
 }

@@ -99,6 +99,9 @@ pub enum CaError {
     /// `InvalidPolicyException`
     #[error("{0}")]
     InvalidPolicy(String),
+    /// `LimitExceededException`
+    #[error("{0}")]
+    LimitExceeded(String),
     /// `LockoutPreventedException`
     #[error("{0}")]
     LockoutPrevented(String),

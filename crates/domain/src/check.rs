@@ -5,6 +5,7 @@
 
 mod authorities;
 mod certificates;
+mod counts;
 mod relations;
 mod trail;
 mod trial;
@@ -92,6 +93,7 @@ pub fn check(
         Ok(())
     })?;
     look.relations();
+    look.counts()?;
     Ok(look.report)
 }
 
@@ -186,6 +188,8 @@ struct Look<'a> {
     /// Accounts that policies share authorities with, and the records that tell them.
     wanted_shares: BTreeSet<String>,
     shares: BTreeSet<String>,
+    /// Records that the store counts, by how their keys begin.
+    counts: BTreeMap<String, u64>,
     trail: Trail,
     register: Register,
     certificates: Certificates,
@@ -218,6 +222,7 @@ impl<'a> Look<'a> {
             aliases_of: BTreeMap::new(),
             wanted_chains: BTreeSet::new(),
             chains: BTreeSet::new(),
+            counts: BTreeMap::new(),
             wanted_shares: BTreeSet::new(),
             shares: BTreeSet::new(),
             trail: Trail::default(),
@@ -247,6 +252,9 @@ impl<'a> Look<'a> {
             return self
                 .problem(place, "no version of outlast that is known here writes such a record");
         };
+        if let Some(prefix) = kind.tally_of(place) {
+            *self.counts.entry(prefix).or_default() += 1;
+        }
         if let (Some(owner), Some(at)) = (kind.owner, kind.owner_of(place)) {
             self.belongings.insert(place.to_owned(), (at, owner.missing));
         }

@@ -20,6 +20,7 @@ pub mod kms;
 pub mod limits;
 pub mod partition;
 pub mod policy;
+pub mod quotas;
 pub mod records;
 pub mod register;
 pub mod seal;

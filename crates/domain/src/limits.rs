@@ -1,4 +1,5 @@
-//! Every limit on what a caller controls, in one place. Numbers are AWS's unless said otherwise.
+//! Limits on what a caller controls. Numbers are AWS's unless said otherwise. Those that an operator may change are
+//! [`crate::quotas`].
 
 /// Tags on one resource.
 pub const MAX_TAGS: usize = 50;
@@ -6,8 +7,6 @@ pub const MAX_TAGS: usize = 50;
 pub const MAX_TAG_KEY: usize = 128;
 /// Characters of a tag value.
 pub const MAX_TAG_VALUE: usize = 256;
-/// Aliases for one key (KMS quota "Aliases per KMS key").
-pub const MAX_ALIASES_PER_KEY: usize = 50;
 /// Items on one page of a list.
 pub const MAX_PAGE: usize = 1000;
 /// Items on a page when the caller does not say.
@@ -56,8 +55,6 @@ pub const MAX_CONDITION_VALUES: &[(&str, usize)] =
     &[("aws:referer", 2048), ("aws:useragent", 1024), ("outlast:clientcertificatesubject", 4096)];
 /// Bytes of the values of all other condition keys: what [`MAX_CONTEXT_CHARS`] can take in UTF-8.
 pub const MAX_CONDITION_VALUE: usize = 4 * MAX_CONTEXT_CHARS;
-/// Grants of one key (KMS quota "Grants per KMS key").
-pub const MAX_GRANTS_PER_KEY: usize = 50_000;
 /// Days between automatic rotations.
 pub const ROTATION_PERIOD_DAYS: std::ops::RangeInclusive<i64> = 90..=2560;
 /// Days between automatic rotations when the caller does not say.

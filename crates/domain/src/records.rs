@@ -66,6 +66,8 @@ pub struct RecordKind {
     pub named_by: &'static str,
     /// What one belongs to, if it may not be without.
     pub owner: Option<Owner>,
+    /// By how many parts of [`RecordKind::below`] the store keeps their number ([`crate::quotas`]); 0 if it does not.
+    pub counted: usize,
     /// An example.
     pub sample: Sample,
 }
@@ -113,6 +115,13 @@ impl RecordKind {
     /// The key of the record that `place` belongs to.
     pub fn owner_of(&self, place: &str) -> Option<String> {
         Some(fill(self.owner?.key, &self.names(place)))
+    }
+
+    /// How the keys of those begin that are counted with the record `place`, if it is counted.
+    pub fn tally_of(&self, place: &str) -> Option<String> {
+        let parts: Vec<_> = place.strip_prefix(self.key)?.splitn(self.counted + 1, '/').collect();
+        let (_, counted) = parts.split_last().filter(|_| parts.len() > self.counted)?;
+        (self.counted > 0).then(|| format!("{}{}/", self.key, counted.join("/")))
     }
 
     /// The parts of a key by their names.

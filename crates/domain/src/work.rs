@@ -8,13 +8,15 @@
 use std::collections::BTreeMap;
 
 use outlast_crypto::Secret;
+use outlast_store::tally::Tally;
 use outlast_store::{NewEvent, Record, Store, StoreError, Transaction};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Fault;
 use crate::arn::Scope;
-use crate::records::Protection;
+use crate::quotas::{Quota, Quotas, Reached};
+use crate::records::{self, Protection};
 use crate::register::{self, Change};
 use crate::seal::authentic::{self, protection};
 use crate::seal::{self, RootKey, RootRecord};
@@ -91,6 +93,9 @@ pub struct Work<'a> {
     reads: BTreeMap<String, Seen>,
     writes: BTreeMap<String, Option<Vec<u8>>>,
     prune_events: Option<u64>,
+    quotas: Option<&'a Quotas>,
+    /// What is going to be made, and how much of it there may be.
+    admitted: BTreeMap<String, u64>,
     /// What [`seal::ROOT`] says, once it was needed.
     root_record: Option<Option<RootRecord>>,
 }
@@ -105,8 +110,36 @@ impl<'a> Work<'a> {
             reads: BTreeMap::new(),
             writes: BTreeMap::new(),
             prune_events: None,
+            quotas: None,
+            admitted: BTreeMap::new(),
             root_record: None,
         }
+    }
+
+    /// With these quotas instead of the defaults.
+    pub fn limited(mut self, quotas: &'a Quotas) -> Self {
+        self.quotas = Some(quotas);
+        self
+    }
+
+    /// How many there may be.
+    pub(crate) fn quota(&self, quota: &Quota) -> u64 {
+        self.quotas.map_or(quota.default, |quotas| quotas.get(quota))
+    }
+
+    /// Whether one more of what the quota limits may be made below these parts of its records' keys. The commit looks once
+    /// more, and meets a conflict if somebody else was quicker.
+    ///
+    /// # Errors
+    /// [`Reached`], and what the store has to say.
+    pub(crate) fn admit<E>(&mut self, quota: &Quota, parts: &[&str]) -> Result<(), E>
+    where
+        E: From<Fault> + From<Reached>,
+    {
+        let (prefix, most) = (format!("{}{}/", quota.kind, parts.join("/")), self.quota(quota));
+        let count = self.store.count(&prefix).map_err(Fault::from)?;
+        self.admitted.insert(prefix, most);
+        if count >= most { Err(Reached::new(quota, most).into()) } else { Ok(()) }
     }
 
     /// The time of the operation, milliseconds since 1970.
@@ -347,8 +380,10 @@ impl<'a> Work<'a> {
     }
 
     /// What records a refusal: nothing is written but the events, if what was read still holds.
-    pub fn into_refusal(self, events: Vec<Vec<u8>>) -> Transaction {
+    pub fn into_refusal(mut self, events: Vec<Vec<u8>>) -> Transaction {
+        self.writes.clear();
         Transaction {
+            tallies: self.tallies(),
             expectations: expectations(self.reads),
             events: events.into_iter().map(NewEvent::new).collect(),
             ..Transaction::default()
@@ -397,11 +432,28 @@ impl<'a> Work<'a> {
     /// What a store begins with, of which no event tells.
     pub fn into_first_transaction(self) -> Transaction {
         Transaction {
+            tallies: self.tallies(),
             expectations: expectations(self.reads),
             writes: self.writes.into_iter().collect(),
             prune_events: self.prune_events,
             events: Vec::new(),
         }
+    }
+
+    /// The numbers that the writes may change, and those that a quota was held against.
+    fn tallies(&self) -> Vec<Tally> {
+        let mut named: BTreeMap<String, Option<u64>> =
+            self.admitted.iter().map(|(prefix, most)| (prefix.clone(), Some(*most))).collect();
+        for (place, value) in &self.writes {
+            // What was there, and still will be, changes none; the commit sees to it that it was.
+            let was = self.reads.get(place).map(|seen| seen.version.is_some());
+            if was != Some(value.is_some())
+                && let Some(prefix) = records::kind(place).and_then(|kind| kind.tally_of(place))
+            {
+                named.entry(prefix).or_default();
+            }
+        }
+        named.into_iter().map(|(prefix, at_most)| Tally { prefix, at_most }).collect()
     }
 
     /// Authenticates a record that an earlier version has written.

@@ -64,6 +64,10 @@ impl Store for Stalling {
     ) -> Result<Vec<(String, Record)>, StoreError> {
         self.inner.scan(prefix, after, limit)
     }
+    fn count(&self, prefix: &str) -> Result<u64, StoreError> {
+        self.inner.count(prefix)
+    }
+
     fn commit(&self, transaction: Transaction, done: Completion) {
         if self.stalled.load(Ordering::SeqCst) {
             self.waiting.lock().unwrap().push((transaction, done));

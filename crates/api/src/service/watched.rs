@@ -54,6 +54,10 @@ impl Store for Watched {
         self.inner.scan(prefix, after, limit)
     }
 
+    fn count(&self, prefix: &str) -> Result<u64, StoreError> {
+        self.inner.count(prefix)
+    }
+
     fn commit(&self, transaction: Transaction, done: Completion) {
         let written = self.watches.stamps.writing(&transaction.writes);
         let counts = changes_epoch(&transaction);

@@ -113,6 +113,7 @@ impl From<CaError> for ApiError {
             CaError::InProgress(_) => "RequestInProgressException",
             CaError::PermissionExists(_) => "PermissionAlreadyExistsException",
             CaError::InvalidPolicy(_) => "InvalidPolicyException",
+            CaError::LimitExceeded(_) => "LimitExceededException",
             CaError::LockoutPrevented(_) => "LockoutPreventedException",
             CaError::Denied(_) => "AccessDeniedException",
             CaError::Validation(_) => "ValidationException",
@@ -160,6 +161,8 @@ impl From<AssumeError> for ApiError {
     fn from(error: AssumeError) -> Self {
         match error {
             AssumeError::Denied(denied) => denied.into(),
+            // STS has no name for it. Clients come again later after this one, and sessions end by themselves.
+            AssumeError::TooMany(reached) => Self::new("Throttling", reached.to_string()),
             AssumeError::Fault(fault) => fault.into(),
         }
     }

@@ -10,7 +10,7 @@ use outlast_crypto::signatures::{Message, SignatureAlgorithm};
 use outlast_pki::certificate::{Certificate, Content, Extension, key_identifier};
 use outlast_pki::extensions::{self, authority_key_identifier, subject_key_identifier};
 use outlast_pki::templates::CA_KEY_USAGE;
-use outlast_pki::{csr, name, pem};
+use outlast_pki::{csr, name, object, pem};
 use serde_json::{Value, json};
 
 use super::{Answer, Fixture, Who, answer, b64};
@@ -287,4 +287,32 @@ fn sign(
     let unsigned = content.prepare(algorithm, key.public_key().unwrap()).unwrap();
     let signature = key.sign(algorithm, Message::Raw(&unsigned.to_be_signed)).unwrap();
     unsigned.assemble(&signature).unwrap()
+}
+
+/// A self-signed certificate with no extensions but basic constraints, and its key; PEM.
+pub fn self_signed(name: &str, end: i64) -> (String, String) {
+    let spec = KeySpec::by_name("ECC_NIST_P256").unwrap();
+    let stored = spec.generate().unwrap();
+    let key = spec.load(&stored).unwrap();
+    let public_key = key.public_key().unwrap();
+    let subject =
+        name::name(&[("CommonName", name), ("Country", "DE"), ("Title", "Mx")], &[]).unwrap();
+    let unsigned = Content {
+        serial: [7; 16],
+        issuer: subject.clone(),
+        subject,
+        public_key: public_key.to_vec(),
+        not_before: super::NOW - 3600,
+        not_after: end,
+        extensions: vec![extensions::basic_constraints(false, None, false).unwrap()],
+    }
+    .prepare(spec.signing[0], public_key)
+    .unwrap();
+    let message = Message::Raw(&unsigned.to_be_signed);
+    let signature = key.sign(spec.signing[0], message).unwrap();
+    let certificate = pem::certificate(&unsigned.assemble(&signature).unwrap());
+    let object =
+        object::Object { kind: object::Kind::PrivateKey, der: spec.to_pkcs8(&stored).unwrap() };
+    let key = String::from_utf8(object.to_pem().unwrap().expose().to_vec()).unwrap();
+    (certificate, key)
 }

@@ -48,6 +48,10 @@ impl Store for Shared {
     ) -> Result<Vec<(String, outlast_store::Record)>, StoreError> {
         self.0.scan(prefix, after, limit)
     }
+    fn count(&self, prefix: &str) -> Result<u64, StoreError> {
+        self.0.count(prefix)
+    }
+
     fn commit(&self, transaction: outlast_store::Transaction, done: outlast_store::Completion) {
         self.0.commit(transaction, done);
     }

@@ -99,6 +99,10 @@ impl Store for Remote {
     ) -> Result<Vec<(String, Record)>, StoreError> {
         self.0.scan(prefix, after, limit)
     }
+    fn count(&self, prefix: &str) -> Result<u64, StoreError> {
+        self.0.count(prefix)
+    }
+
     fn commit(&self, transaction: Transaction, done: Completion) {
         self.0.commit(transaction, done);
     }

@@ -4,7 +4,7 @@ mod dry_run;
 mod export;
 mod laggards;
 mod summary;
-mod text;
+pub(super) mod text;
 
 use std::path::PathBuf;
 

@@ -1,5 +1,6 @@
 //! `outlast server`: serves a data folder.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -15,8 +16,8 @@ use crate::place::Place;
 use crate::root_key::Provider;
 use crate::running::{Listen, Network, Revocation, Running};
 use crate::{
-    acme, audit_options, backup_schedule, buckets, files, http3, ledger_options, metrics_options,
-    output, running, tls,
+    acme, audit_options, backup_schedule, buckets, files, http3, ledger_options, limits_options,
+    metrics_options, output, running, tls,
 };
 
 /// Port of the APIs unless one says otherwise.
@@ -107,6 +108,9 @@ pub(crate) struct File {
     /// Witnesses of the audit log, and who may read it.
     #[serde(default)]
     pub(crate) audit: audit_options::File,
+    /// How many of something an account may have.
+    #[serde(default)]
+    pub(crate) limits: BTreeMap<String, u64>,
     /// Backups that the server makes by itself.
     backup: Option<backup_schedule::Settings>,
     log: Option<String>,
@@ -207,8 +211,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         connections_per_peer: arguments.connections_per_peer.or(file.connections_per_peer),
     };
     let audit = file.audit.choose(&arguments.data)?;
+    let quotas = limits_options::choose(&file.limits)?;
     let backups = file.backup.map(|backup| backup.choose(&arguments.data)).transpose()?;
     let data = Data::open(&place, &provider)?.with_audit(audit).with_backups(backups);
+    data.service.set_quotas(quotas);
     if arguments.trust_clock {
         data.service.trust_clock();
     }

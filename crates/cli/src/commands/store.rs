@@ -1,5 +1,7 @@
 //! `outlast store`: looks at the store itself.
 
+mod limits;
+
 use outlast_domain::check::{self, Report};
 use outlast_domain::seal::{self, RootKey};
 
@@ -19,12 +21,16 @@ enum Command {
     /// Look whether everything in the store opens, fits together and works; changes nothing, and a server may
     /// go on serving meanwhile. Exit code 1 if something is wrong.
     Check(StoreArguments),
+    /// Show how many of something an account may have ([limits] of outlast.toml), and how many there are; a server may go
+    /// on serving meanwhile.
+    Limits(StoreArguments),
 }
 
 /// Checks.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     match &arguments.command {
         Command::Check(arguments) => check(arguments, output),
+        Command::Limits(arguments) => limits::run(arguments, output),
     }
 }
 

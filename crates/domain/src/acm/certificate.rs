@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::details::Details;
 use super::leaf::Leaves;
-use super::{AcmError, handed, renew};
+use super::{AcmError, handed, import, renew};
 
 pub use super::handed::{AcmeOrder, FORGET_ENDED, Handed, issue_for_acme, revoke_for_acme};
 use crate::arn::{Arn, Scope};
@@ -345,6 +345,9 @@ pub(super) fn erase(work: &mut Work<'_>, certificate: &Certificate) {
     work.delete(&renew::due_place(scope, &record.id));
     work.delete(&handed::ended_place(scope, &record.id));
     work.delete(&text_place(scope, &record.id));
+    if record.origin == Origin::Imported {
+        work.delete(&import::imported_place(scope, &record.id));
+    }
     work.delete(&place(scope, &record.id));
 }
 

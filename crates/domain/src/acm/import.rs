@@ -4,6 +4,7 @@ use outlast_crypto::Secret;
 use outlast_pki::certificate::Certificate as X509;
 use outlast_pki::key_forms::PrivateKey;
 use outlast_pki::{object, pem};
+use serde::{Deserialize, Serialize};
 
 use super::AcmError;
 use super::certificate::{self, Certificate, Origin, Record, Text};
@@ -12,7 +13,7 @@ use super::tags::{Tags, check_tags};
 use crate::arn::Scope;
 use crate::identity::{Permit, action};
 use crate::work::Work;
-use crate::{ids, limits};
+use crate::{ids, limits, quotas};
 
 /// What is imported. There is no `Debug`: it has a private key.
 pub struct Import<'a> {
@@ -56,6 +57,10 @@ pub fn import(
     let details = Details::of(&x509);
     let material = ids::hex::<8>()?;
     let now_ms = work.now_ms();
+    if new.replaces.is_none() {
+        let parts = [scope.account.as_str(), &scope.region];
+        work.admit::<AcmError>(&quotas::IMPORTED_CERTIFICATES, &parts)?;
+    }
     let record = match new.replaces {
         None => Record {
             id: ids::uuid()?,
@@ -98,7 +103,16 @@ pub fn import(
         paired: None,
     };
     certificate::file(work, &certificate, &text)?;
+    work.put(&imported_place(scope, &certificate.record.id), &Counted {})?;
     Ok(certificate.arn())
+}
+
+/// Says that a certificate counts as an imported one.
+#[derive(Serialize, Deserialize)]
+struct Counted {}
+
+pub(super) fn imported_place(scope: &Scope, id: &str) -> String {
+    format!("acm/imported/{}/{}/{id}", scope.account, scope.region)
 }
 
 /// The first name, or the common name.

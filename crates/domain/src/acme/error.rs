@@ -163,6 +163,7 @@ impl From<CaError> for AcmeError {
             CaError::MalformedCsr(detail) => Self::new(Kind::BAD_CSR, detail),
             // What the CA cannot do now, or not for this request, a client cannot mend.
             CaError::InvalidState(detail) => Self::new(Kind::SERVER_INTERNAL, detail),
+            CaError::LimitExceeded(detail) => Self::new(Kind::RATE_LIMITED, detail),
             other => Self::new(Kind::UNAUTHORIZED, other.to_string()),
         }
     }

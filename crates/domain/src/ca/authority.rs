@@ -16,7 +16,7 @@ use crate::arn::{Arn, Scope};
 use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
 use crate::work::{Page, Work};
-use crate::{Fault, ids};
+use crate::{Fault, ids, quotas};
 
 /// Root or subordinate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -398,6 +398,7 @@ pub fn create(
     {
         return Ok(arn);
     }
+    work.admit::<CaError>(&quotas::PRIVATE_CAS, &[&scope.account, &scope.region])?;
     let name = new.subject.to_name()?;
     let stored = new.spec.generate()?;
     let key = new.spec.load(&stored)?;

@@ -18,7 +18,7 @@ use crate::arn::Scope;
 use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
 use crate::work::Work;
-use crate::{Fault, limits};
+use crate::{Fault, limits, quotas};
 
 /// What a new certificate shall be.
 pub struct NewCertificate<'a> {
@@ -306,6 +306,9 @@ pub(super) fn make(
     mut request: CertificateRequest,
 ) -> Result<Made, CaError> {
     let template = new.template;
+    let scope = authority.scope();
+    let parts = [scope.account.as_str(), &scope.region, authority.id()];
+    work.admit::<CaError>(&quotas::CERTIFICATES_PER_PRIVATE_CA, &parts)?;
     let own_root = is_own_root(authority, template);
     let key = authority.load_key(work, ring)?;
     let own_key = key.public_key().ok_or_else(|| Fault::Damaged(authority.arn()))?;

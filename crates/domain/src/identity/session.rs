@@ -11,6 +11,7 @@ use super::action::{self, Action};
 use super::directory::{self, AccessKey, Entry, IdentityError, Role, User};
 use super::{Identity, Principal};
 use crate::policy::{self, ConditionKeys, Grant, Kind, Policy, Question};
+use crate::quotas::{self, Reached};
 use crate::work::{Sweep, Work};
 use crate::{Fault, ids, tags};
 
@@ -148,6 +149,9 @@ pub enum AssumeError {
     /// Policies do not allow it.
     #[error(transparent)]
     Denied(#[from] Denied),
+    /// There are as many sessions as there may be.
+    #[error(transparent)]
+    TooMany(Reached),
     /// A record cannot be read.
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -169,7 +173,7 @@ pub fn assume(
     role: &Role,
     new: NewSession,
     may: &MayAssume,
-) -> Result<Issued, Fault> {
+) -> Result<Issued, AssumeError> {
     may.role.opens(&role.arn())?;
     if !new.tags.is_empty() {
         Permit::required(may.tags.as_ref(), &role.arn())?;
@@ -177,6 +181,7 @@ pub fn assume(
     if new.source_identity.is_some() {
         Permit::required(may.source_identity.as_ref(), &role.arn())?;
     }
+    work.admit::<AssumeError>(&quotas::SESSIONS, &[&role.account])?;
     let access_key_id = ids::base32("ASIA", 16)?;
     let secret = Secret::new(ids::base32("", 40)?.into_bytes());
     let token = ids::base32("", 344)?;
@@ -195,6 +200,7 @@ pub fn assume(
         transitive: new.transitive,
     };
     work.create(&place(&access_key_id), &session)?;
+    work.create(&counted_place(&session.account, &access_key_id), &Counted {})?;
     work.put_secret(&secret_place(&access_key_id), &secret)?;
     Ok(Issued {
         access_key_id,
@@ -337,13 +343,24 @@ pub const FORGET_ENDED: Sweep = Sweep {
             session.expires_ms <= now_ms
         })
     },
-    // A session never changes: it need not be read again.
     handle: |work, place, _| {
+        let id = place.trim_start_matches("iam/session/");
+        // Another server may have been quicker.
+        let Some(session) = work.get::<Session>(place)? else { return Ok(()) };
+        work.delete(&counted_place(&session.account, id));
+        work.delete(&secret_place(id));
         work.delete(place);
-        work.delete(&secret_place(place.trim_start_matches("iam/session/")));
         Ok(())
     },
 };
+
+/// Says that a session counts as one of its account's.
+#[derive(Serialize, Deserialize)]
+struct Counted {}
+
+fn counted_place(account: &str, id: &str) -> String {
+    format!("iam/session-of/{account}/{id}")
+}
 
 fn place(id: &str) -> String {
     format!("iam/session/{id}")

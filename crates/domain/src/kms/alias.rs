@@ -4,10 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::KmsError;
 use super::record::Key;
+use crate::Fault;
 use crate::arn::Scope;
 use crate::identity::{Permit, action};
+use crate::quotas::{self, Reached};
 use crate::work::{Page, Work};
-use crate::{Fault, limits};
 
 /// An alias.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -136,11 +137,9 @@ pub fn update_alias(
 /// no two such changes happen at once.
 fn join(work: &mut Work<'_>, scope: &Scope, key_id: &str) -> Result<(), KmsError> {
     let count = names_of(work, scope, key_id)?.len();
-    if count >= limits::MAX_ALIASES_PER_KEY {
-        return Err(KmsError::LimitExceeded(format!(
-            "a key has at most {} aliases",
-            limits::MAX_ALIASES_PER_KEY
-        )));
+    let most = work.quota(&quotas::ALIASES_PER_KMS_KEY);
+    if count as u64 >= most {
+        return Err(Reached::new(&quotas::ALIASES_PER_KMS_KEY, most).into());
     }
     Ok(work.put(&count_place(scope, key_id), &(count + 1))?)
 }
@@ -219,8 +218,8 @@ pub(super) fn names_of(
 ) -> Result<Vec<String>, Fault> {
     work.get::<usize>(&count_place(scope, key_id))?;
     let prefix = by_key_place(scope, key_id, "");
-    // Earlier builds could go over the limit.
-    let found = work.scan::<String>(&prefix, "", 10 * limits::MAX_ALIASES_PER_KEY)?;
+    // All of them, whatever the quota says now: policies decide by them.
+    let found = work.scan::<String>(&prefix, "", usize::MAX)?;
     Ok(found.into_iter().map(|(_, name)| name).collect())
 }
 

@@ -14,6 +14,7 @@ use super::{EncryptionContext, KmsError};
 use crate::arn::{self, Arn, Scope, is_account_id};
 use crate::identity::unique::{self, Unresolved};
 use crate::identity::{Caller, Denied, Permit, action};
+use crate::quotas::{self, Reached};
 use crate::work::{Page, Sweep, Work};
 use crate::{Fault, ids, limits};
 
@@ -250,11 +251,9 @@ pub fn create_grant(
     if let Some(same) = index::same(work, key, &new)?.filter(is_same) {
         return Ok(same);
     }
-    if index::count(work, key)? >= limits::MAX_GRANTS_PER_KEY {
-        return Err(KmsError::LimitExceeded(format!(
-            "a key has at most {} grants",
-            limits::MAX_GRANTS_PER_KEY
-        )));
+    let most = work.quota(&quotas::GRANTS_PER_KMS_KEY);
+    if index::count(work, key)? as u64 >= most {
+        return Err(Reached::new(&quotas::GRANTS_PER_KMS_KEY, most).into());
     }
     let grant = Grant {
         id: ids::hex::<32>()?,

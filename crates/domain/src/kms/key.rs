@@ -9,7 +9,7 @@ use super::{KmsError, access, alias};
 use crate::arn::{Arn, Scope};
 use crate::identity::{Permit, action};
 use crate::work::{Page, Work};
-use crate::{ids, limits, tags};
+use crate::{ids, limits, quotas, tags};
 
 /// What a new key shall be.
 pub struct NewKey {
@@ -38,6 +38,7 @@ pub fn create(
 ) -> Result<Key, KmsError> {
     permit.opens(&scope.arn("kms", "key/*"))?;
     check_tags(&new.tags)?;
+    work.admit::<KmsError>(&quotas::KMS_KEYS, &[&scope.account, &scope.region])?;
     let material_id = match new.origin {
         Origin::Own => ids::hex::<32>()?,
         Origin::External => String::new(),

@@ -6,11 +6,11 @@ use super::KmsError;
 use super::key::check_tags;
 use super::lifecycle::sibling;
 use super::record::{Deletion, Key, KeyState, Origin, Regions, place};
-use crate::Fault;
 use crate::arn::{Scope, is_region};
 use crate::identity::{Permit, action};
 use crate::partition::Partition;
 use crate::work::Work;
+use crate::{Fault, quotas};
 
 /// What a replica has of its own.
 pub struct NewReplica {
@@ -70,6 +70,7 @@ pub fn replicate(
             new.region
         )));
     }
+    work.admit::<KmsError>(&quotas::KMS_KEYS, &[&scope.account, &scope.region])?;
     let mut regions = regions.clone();
     regions.replicas.insert(new.region);
     let mut record = key.record.clone();

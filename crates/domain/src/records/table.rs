@@ -16,6 +16,9 @@ pub static KINDS: &[RecordKind] = &[
     row("acm/certificate/", "account/region/id", Ordered, "the certificate arn:{partition}:acm:{region}:{account}:certificate/{id}"),
     row("acm/ended/", "account/region/id", Ordered, "the note that the certificate arn:{partition}:acm:{region}:{account}:certificate/{id} has ended")
         .of("acm/certificate/{account}/{region}/{id}", "there is no certificate that is to be forgotten"),
+    row("acm/imported/", "account/region/id", Ordered, "the note that the certificate arn:{partition}:acm:{region}:{account}:certificate/{id} was imported")
+        .of("acm/certificate/{account}/{region}/{id}", "there is no certificate that was imported")
+        .counted(2),
     row("acm/material/", "account/region/id/key", Sealed, "the private key of the certificate arn:{partition}:acm:{region}:{account}:certificate/{id}"),
     row("acm/renewal/", "account/region/id", Ordered, "the renewal of the certificate arn:{partition}:acm:{region}:{account}:certificate/{id}")
         .of("acm/certificate/{account}/{region}/{id}", "there is no certificate that is to be renewed"),
@@ -61,8 +64,10 @@ pub static KINDS: &[RecordKind] = &[
     row("audit/signed-head", "", Ordered, "the audit log's signed head"),
     row("audit/tile/", "level/index", Ordered, "tile {index} of level {level} of the audit log"),
     row("ca/authority/", "account/region/id", Ordered, "the CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}")
-        .registered(),
-    row("ca/certificate/", "account/region/id/serial", Ordered, "the certificate arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}/certificate/{serial}"),
+        .registered()
+        .counted(2),
+    row("ca/certificate/", "account/region/id/serial", Ordered, "the certificate arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}/certificate/{serial}")
+        .counted(3),
     row("ca/chain/", "account/region/id/chain", Ordered, "a certificate chain of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}"),
     row(crl::DER, "crl", Plain, "the CRL of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{authority}")
         .because("a signed CRL, whose digest is in an authenticated record")
@@ -100,6 +105,9 @@ pub static KINDS: &[RecordKind] = &[
     row("iam/access-key-secret/", "id", Sealed, "the secret of the access key {id}").of("iam/access-key/{id}", NO_PAIR),
     row("iam/access-key/", "id", Ordered, "the access key {id}").registered(),
     row("iam/role/", "account/name", Ordered, "the role arn:aws:iam::{account}:role/{name}").registered(),
+    row("iam/session-of/", "account/id", Ordered, "the note that the session {id} is of account {account}")
+        .of("iam/session/{id}", "there is no session that is counted")
+        .counted(1),
     row("iam/session-secret/", "id", Sealed, "the secret of the session {id}").of("iam/session/{id}", NO_PAIR),
     row("iam/session/", "id", Ordered, "the session {id}"),
     row("iam/user/", "account/name", Ordered, "the user arn:aws:iam::{account}:user/{name}").registered(),
@@ -124,7 +132,9 @@ pub static KINDS: &[RecordKind] = &[
         .of("kms/import/{account}/{region}/{key}/{token}", NO_PAIR),
     row("kms/import/", "account/region/key/token", Ordered, "the parameters for an import into the key arn:{partition}:kms:{region}:{account}:key/{key}")
         .of(KEY, "there is no key that this import is for"),
-    row("kms/key/", "account/region/key", Ordered, "the key arn:{partition}:kms:{region}:{account}:key/{key}").registered(),
+    row("kms/key/", "account/region/key", Ordered, "the key arn:{partition}:kms:{region}:{account}:key/{key}")
+        .registered()
+        .counted(2),
     row("kms/last-use/", "account/region/key", Plain, "the last use of the key arn:{partition}:kms:{region}:{account}:key/{key}")
         .because("written by each use of a key, decides nothing, and names the audit event that proves it")
         .of(KEY, "there is no key that was used"),
@@ -158,6 +168,7 @@ const fn row(
         title,
         named_by: "",
         owner: None,
+        counted: 0,
         sample: Sample::Made,
     }
 }
@@ -180,6 +191,11 @@ impl RecordKind {
 
     const fn of(mut self, key: &'static str, missing: &'static str) -> Self {
         self.owner = Some(Owner { key, missing });
+        self
+    }
+
+    const fn counted(mut self, parts: usize) -> Self {
+        self.counted = parts;
         self
     }
 

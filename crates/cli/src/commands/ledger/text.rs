@@ -3,30 +3,40 @@
 use time::OffsetDateTime;
 use time::macros::format_description;
 
-/// Longest cell.
+/// Longest cell, unless a table takes longer ones.
 const MAX_CELL: usize = 72;
 
 /// A table: its columns are aligned, numbers to the right.
-pub(super) struct Table {
+pub(in crate::commands) struct Table {
     rows: Vec<Vec<String>>,
     right: &'static [usize],
+    longest: usize,
 }
 
 impl Table {
     /// With these headings; the columns with these numbers are aligned to the right.
-    pub(super) fn new(headings: &[&str], right: &'static [usize]) -> Self {
-        Self { rows: vec![headings.iter().map(|text| (*text).to_owned()).collect()], right }
+    pub(in crate::commands) fn new(headings: &[&str], right: &'static [usize]) -> Self {
+        Self {
+            rows: vec![headings.iter().map(|text| (*text).to_owned()).collect()],
+            right,
+            longest: MAX_CELL,
+        }
     }
 
-    pub(super) fn row(&mut self, cells: Vec<String>) {
-        self.rows.push(cells.iter().map(|cell| shown(cell)).collect());
+    /// With cells of this many characters at most.
+    pub(in crate::commands) fn longest(self, longest: usize) -> Self {
+        Self { longest, ..self }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::commands) fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells.iter().map(|cell| shown(cell, self.longest)).collect());
+    }
+
+    pub(in crate::commands) fn is_empty(&self) -> bool {
         self.rows.len() == 1
     }
 
-    pub(super) fn render(&self, indent: usize) -> String {
+    pub(in crate::commands) fn render(&self, indent: usize) -> String {
         let columns = self.rows.first().map_or(0, Vec::len);
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
@@ -54,11 +64,11 @@ impl Table {
 }
 
 /// Text as a terminal may have it: clients choose some of it.
-fn shown(text: &str) -> String {
+fn shown(text: &str, longest: usize) -> String {
     let plain = text.chars().map(|c| if is_unseen(c) { '\u{fffd}' } else { c });
-    let mut out: String = plain.take(MAX_CELL + 1).collect();
-    if out.chars().count() > MAX_CELL {
-        out = out.chars().take(MAX_CELL - 3).collect();
+    let mut out: String = plain.take(longest + 1).collect();
+    if out.chars().count() > longest {
+        out = out.chars().take(longest - 3).collect();
         out.push_str("...");
     }
     out
@@ -110,8 +120,8 @@ mod tests {
     #[test]
     fn what_is_not_seen_is_shown() {
         for c in ['\u{1b}', '\u{7f}', '\u{9b}', '\u{202e}', '\u{2066}', '\u{200b}', '\u{feff}'] {
-            assert_eq!(shown(&format!("a{c}b")), "a\u{fffd}b");
+            assert_eq!(shown(&format!("a{c}b"), 3), "a\u{fffd}b");
         }
-        assert_eq!(shown("müller"), "müller");
+        assert_eq!(shown("müller", MAX_CELL), "müller");
     }
 }

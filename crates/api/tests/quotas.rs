@@ -1,0 +1,451 @@
+//! How many of something an account may have: every row of `outlast_domain::quotas::QUOTAS` is held, with AWS's name for the
+//! refusal, raised by the operator, and not passed by many at a time.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::type_complexity,
+    reason = "a test may fail and print"
+)]
+
+#[path = "common/certificates.rs"]
+mod certificates;
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use certificates::{acm, certify, pca};
+use common::authorities::{leaf_body, leaf_request, self_signed};
+use common::{
+    ACCESS_KEY, ACCOUNT, Answer, Fixture, NOW, OTHER_ACCOUNT, REGION, Refused, SECRET, Shared, Who,
+    b64, client, policy, text, with,
+};
+use http::{HeaderMap, Method};
+use outlast_api::service::{Request, Service};
+use outlast_api::wire::sigv4::{self, Credentials, Target};
+use outlast_crypto::Secret;
+use outlast_domain::quotas::{QUOTAS, Quotas};
+use outlast_domain::seal::{RootKey, SoftwareKek};
+use outlast_domain::{audit, identity, quotas};
+use outlast_store::Store;
+use outlast_store::faulty::FaultyStore;
+use outlast_store::memory::MemoryStore;
+use outlast_store::postgres::PostgresStore;
+use outlast_store::sqlite::SqliteStore;
+use outlast_store::testing::Postgres;
+use serde_json::{Value, json};
+
+const DAY: i64 = 86_400;
+const EC: (&str, &str) = ("EC_prime256v1", "SHA256WITHECDSA");
+
+/// A server on the store, with this root key whatever server it is.
+fn service(store: Arc<dyn Store>, limits: &[(&str, u64)]) -> Service {
+    let kek = SoftwareKek::from_key(Secret::new(vec![7; 32])).unwrap();
+    let service = Service::new(store, RootKey::new(Box::new(kek)));
+    let mut quotas = Quotas::default();
+    assert!(limits.iter().all(|(name, most)| quotas.set(name, *most)), "{limits:?}");
+    service.set_quotas(quotas);
+    service
+}
+
+/// Administrators of two accounts, and an audit log.
+fn establish(service: &Service) {
+    let mut work = service.work(NOW * 1000);
+    audit::establish(&mut work, "log.example/quotas").unwrap();
+    for (account, id) in [(ACCOUNT, ACCESS_KEY), (OTHER_ACCOUNT, "AKIAOTHER")] {
+        let secret = Secret::new(SECRET.to_vec());
+        identity::create_administrator(&mut work, account, "admin", Some(id.into()), &secret)
+            .unwrap();
+    }
+    service.store().commit_and_wait(work.into_first_transaction()).unwrap();
+}
+
+/// A server on a store in memory.
+fn on(store: &Arc<FaultyStore<MemoryStore>>, limits: &[(&str, u64)], now: i64) -> Fixture {
+    Fixture {
+        service: service(Arc::new(Shared(store.clone())), limits),
+        store: store.clone(),
+        client: client(ACCESS_KEY, REGION),
+        now: std::cell::Cell::new(now),
+    }
+}
+
+fn new(limits: &[(&str, u64)]) -> Fixture {
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let fixture = on(&store, limits, NOW);
+    establish(&fixture.service);
+    fixture
+}
+
+/// A role that anybody of the account may assume.
+fn role(fixture: &Fixture, account: &str, name: &str) -> String {
+    let trust = policy(json!([{
+        "Effect": "Allow", "Principal": { "AWS": account }, "Action": "sts:AssumeRole",
+    }]));
+    fixture.role(account, name, &trust, &[])
+}
+
+/// A session of a role, or the refusal.
+fn assumed(fixture: &Fixture, who: &Who, role: &str) -> Answer {
+    let form = [("Action", "AssumeRole"), ("RoleArn", role), ("RoleSessionName", "session")];
+    let response = fixture.sts_as(who, &form);
+    let xml = String::from_utf8(response.body).unwrap();
+    match response.status {
+        200 => Ok(json!({})),
+        status => Err(Refused {
+            code: common::element(&xml, "Code"),
+            message: common::element(&xml, "Message"),
+            status,
+        }),
+    }
+}
+
+fn new_authority() -> Value {
+    json!({
+        "CertificateAuthorityConfiguration": {
+            "KeyAlgorithm": EC.0, "SigningAlgorithm": EC.1, "Subject": { "CommonName": "Root" },
+        },
+        "CertificateAuthorityType": "ROOT",
+    })
+}
+
+fn import(fixture: &Fixture) -> Answer {
+    let (certificate, key) = self_signed("imported.example", NOW + 30 * DAY);
+    let body =
+        json!({ "Certificate": b64(certificate.as_bytes()), "PrivateKey": b64(key.as_bytes()) });
+    acm(fixture, "ImportCertificate", &body)
+}
+
+/// What a quota limits: makes one more each time, of the same owner and of a neighbour, and takes the first away if that can
+/// be.
+struct Thing {
+    refusal: &'static str,
+    make: Box<dyn Fn(&Fixture, usize) -> Answer>,
+    neighbour: Box<dyn Fn(&Fixture) -> Answer>,
+    /// Given what was made first.
+    remove: Option<Box<dyn Fn(&Fixture, &Value)>>,
+}
+
+fn kms_keys(_: &Fixture) -> Thing {
+    Thing {
+        refusal: "LimitExceededException",
+        // Some come as replicas of keys in another Region, among them one that is refused.
+        make: Box::new(|fixture, number| match number {
+            0 | 1 | 3 | 5.. => fixture.kms("CreateKey", json!({})),
+            _ => {
+                let there = Who::admin().at("us-east-1");
+                let primary =
+                    fixture.kms_as(&there, "CreateKey", json!({ "MultiRegion": true }))?;
+                let id = primary["KeyMetadata"]["KeyId"].clone();
+                let replica = json!({ "KeyId": id, "ReplicaRegion": REGION });
+                fixture.kms_as(&there, "ReplicateKey", replica)
+            }
+        }),
+        neighbour: Box::new(|fixture| {
+            fixture.kms_as(&Who::admin().at("us-west-2"), "CreateKey", json!({}))?;
+            fixture.kms_as(&Who::stranger(), "CreateKey", json!({}))
+        }),
+        remove: Some(Box::new(|fixture, made| {
+            let id = &made["KeyMetadata"]["KeyId"];
+            let body = json!({ "KeyId": id, "PendingWindowInDays": 7 });
+            fixture.kms("ScheduleKeyDeletion", body).unwrap();
+            // It counts for as long as it is there.
+            assert_eq!(common::code(fixture.kms("CreateKey", json!({}))), "LimitExceededException");
+            fixture.advance(8 * DAY);
+            fixture.keep_house();
+        })),
+    }
+}
+
+fn aliases(fixture: &Fixture) -> Thing {
+    let (key, other) = (fixture.key(json!({})), fixture.key(json!({})));
+    let alias = |name: String, key: &str| json!({ "AliasName": name, "TargetKeyId": key });
+    Thing {
+        refusal: "LimitExceededException",
+        make: Box::new(move |fixture, number| {
+            fixture.kms("CreateAlias", alias(format!("alias/a{number}"), &key))
+        }),
+        neighbour: Box::new(move |fixture| {
+            fixture.kms("CreateAlias", alias("alias/other".into(), &other))
+        }),
+        remove: Some(Box::new(|fixture, _| {
+            fixture.kms("DeleteAlias", json!({ "AliasName": "alias/a0" })).unwrap();
+        })),
+    }
+}
+
+fn grants(fixture: &Fixture) -> Thing {
+    let (key, other) = (fixture.key(json!({})), fixture.key(json!({})));
+    let grant = |key: &str, number: usize| {
+        json!({
+            "KeyId": key, "GranteePrincipal": format!("arn:aws:iam::{ACCOUNT}:user/admin"),
+            "Operations": ["Encrypt"], "Name": format!("n{number}"),
+        })
+    };
+    let revoked = key.clone();
+    Thing {
+        refusal: "LimitExceededException",
+        make: Box::new(move |fixture, number| fixture.kms("CreateGrant", grant(&key, number))),
+        neighbour: Box::new(move |fixture| fixture.kms("CreateGrant", grant(&other, 0))),
+        remove: Some(Box::new(move |fixture, made| {
+            let body = json!({ "KeyId": revoked, "GrantId": made["GrantId"] });
+            fixture.kms("RevokeGrant", body).unwrap();
+        })),
+    }
+}
+
+fn authorities(_: &Fixture) -> Thing {
+    Thing {
+        refusal: "LimitExceededException",
+        make: Box::new(|fixture, _| pca(fixture, "CreateCertificateAuthority", &new_authority())),
+        neighbour: Box::new(|fixture| {
+            fixture.pca_as(
+                &Who::admin().at("us-west-2"),
+                "CreateCertificateAuthority",
+                new_authority(),
+            )?;
+            fixture.pca_as(&Who::stranger(), "CreateCertificateAuthority", new_authority())
+        }),
+        remove: Some(Box::new(|fixture, made| {
+            let body = with(made, json!({ "PermanentDeletionTimeInDays": 7 }));
+            pca(fixture, "DeleteCertificateAuthority", &body).unwrap();
+            // It can still be restored, and counts.
+            let another = pca(fixture, "CreateCertificateAuthority", &new_authority());
+            assert_eq!(common::code(another), "LimitExceededException");
+            fixture.advance(8 * DAY);
+            fixture.keep_house();
+        })),
+    }
+}
+
+fn certificates_of_a_ca(fixture: &Fixture) -> Thing {
+    let made = |name: &str| {
+        let body = pca(fixture, "CreateCertificateAuthority", &new_authority()).unwrap();
+        let arn = text(&body["CertificateAuthorityArn"]).to_owned();
+        certify(fixture, &arn, EC.1, 365);
+        (arn, leaf_request("ECC_NIST_P256", name).1)
+    };
+    let ((arn, csr), (other, other_csr)) = (made("a"), made("b"));
+    let body = |arn: &str, csr: &[u8]| leaf_body(arn, csr, EC.1, "EndEntityCertificate");
+    Thing {
+        refusal: "LimitExceededException",
+        make: Box::new(move |fixture, number| match number {
+            // Its own certificate is the first.
+            0 => Ok(json!({})),
+            1..3 => pca(fixture, "IssueCertificate", &body(&arn, &csr)),
+            3 => {
+                // By Certificate Manager as well.
+                let request = json!({ "DomainName": "a.example", "CertificateAuthorityArn": arn });
+                let answer = acm(fixture, "RequestCertificate", &request);
+                if let Err(refused) = &answer {
+                    let text = refused.message.as_str();
+                    assert_eq!(refused.code, "LimitExceededException", "{text}");
+                    assert!(text.starts_with("PCA_LIMIT_EXCEEDED"), "{text}");
+                }
+                answer
+            }
+            _ => pca(fixture, "IssueCertificate", &body(&arn, &csr)),
+        }),
+        neighbour: Box::new(move |fixture| {
+            pca(fixture, "IssueCertificate", &body(&other, &other_csr))
+        }),
+        remove: None,
+    }
+}
+
+fn imported(_: &Fixture) -> Thing {
+    Thing {
+        refusal: "LimitExceededException",
+        make: Box::new(|fixture, number| {
+            let made = import(fixture)?;
+            if number == 0 {
+                // In place of itself, it is no other.
+                let (certificate, key) = self_signed("imported.example", NOW + 60 * DAY);
+                let body = json!({
+                    "CertificateArn": made["CertificateArn"],
+                    "Certificate": b64(certificate.as_bytes()), "PrivateKey": b64(key.as_bytes()),
+                });
+                acm(fixture, "ImportCertificate", &body).unwrap();
+            }
+            Ok(made)
+        }),
+        neighbour: Box::new(|fixture| {
+            let ca = certificates::ca(fixture);
+            let request = json!({ "DomainName": "a.example", "CertificateAuthorityArn": ca });
+            acm(fixture, "RequestCertificate", &request)
+        }),
+        remove: Some(Box::new(|fixture, made| {
+            acm(fixture, "DeleteCertificate", made).unwrap();
+        })),
+    }
+}
+
+fn sessions(fixture: &Fixture) -> Thing {
+    let (one, two) = (role(fixture, ACCOUNT, "one"), role(fixture, ACCOUNT, "two"));
+    let theirs = role(fixture, OTHER_ACCOUNT, "theirs");
+    Thing {
+        refusal: "Throttling",
+        make: Box::new(move |fixture, number| {
+            assumed(fixture, &Who::admin(), if number % 2 == 0 { &one } else { &two })
+        }),
+        neighbour: Box::new(move |fixture| assumed(fixture, &Who::stranger(), &theirs)),
+        remove: Some(Box::new(|fixture, _| {
+            fixture.advance(2 * 3600);
+            fixture.keep_house();
+        })),
+    }
+}
+
+#[test]
+fn every_quota_is_held_and_raised() {
+    const MOST: usize = 3;
+    for quota in QUOTAS {
+        let name = quota.name;
+        let fixture = new(&[(name, MOST as u64)]);
+        let thing = match name {
+            "kms_keys" => kms_keys(&fixture),
+            "aliases_per_kms_key" => aliases(&fixture),
+            "grants_per_kms_key" => grants(&fixture),
+            "private_cas" => authorities(&fixture),
+            "certificates_per_private_ca" => certificates_of_a_ca(&fixture),
+            "imported_certificates" => imported(&fixture),
+            "sessions" => sessions(&fixture),
+            name => panic!("the quota {name} has no test"),
+        };
+        let made: Vec<Value> = (0..MOST)
+            .map(|number| {
+                (thing.make)(&fixture, number).unwrap_or_else(|e| panic!("{name}: {e:?}"))
+            })
+            .collect();
+        let places = || -> Vec<String> {
+            let records = fixture.store.scan("", "", 100_000).unwrap();
+            records.into_iter().map(|(place, _)| place).collect()
+        };
+        let before = fixture.store.scan(quota.kind, "", 1000).unwrap().len();
+        let refused = (thing.make)(&fixture, MOST).unwrap_err();
+        assert_eq!((refused.code.as_str(), refused.status), (thing.refusal, 400), "{name}");
+        assert!(refused.message.contains(&format!("{MOST} {}", quota.what)), "{}", refused.message);
+        assert!(refused.message.contains(name), "{}", refused.message);
+        // The refusal is on record, and nothing was made.
+        let last = fixture.events().pop().unwrap();
+        assert_eq!(last["errorCode"], thing.refusal, "{name}: {last}");
+        if name != "kms_keys" {
+            assert_eq!(fixture.store.scan(quota.kind, "", 1000).unwrap().len(), before, "{name}");
+        }
+        // Nobody else is held by it.
+        (thing.neighbour)(&fixture).unwrap_or_else(|e| panic!("{name}: {e:?}"));
+        // With a greater number, after the server was started again.
+        let raised = on(&fixture.store, &[(name, MOST as u64 + 1)], fixture.now.get());
+        (thing.make)(&raised, MOST).unwrap_or_else(|e| panic!("{name}: {e:?}"));
+        assert_eq!(common::code((thing.make)(&raised, MOST + 1)), thing.refusal, "{name}");
+        // And with fewer than there are.
+        let lowered = on(&fixture.store, &[(name, 1)], fixture.now.get());
+        assert_eq!(common::code((thing.make)(&lowered, MOST + 2)), thing.refusal, "{name}");
+        let Some(remove) = &thing.remove else { continue };
+        let count = places().len();
+        remove(&raised, &made[0]);
+        assert!(places().len() < count, "{name}: nothing went");
+        (thing.make)(&raised, MOST + 3).unwrap_or_else(|e| panic!("{name}: {e:?}"));
+    }
+}
+
+#[test]
+fn what_is_there_is_listed_by_whose_it_is() {
+    let fixture = new(&[]);
+    for _ in 0..3 {
+        fixture.key(json!({}));
+    }
+    fixture.kms_as(&Who::admin().at("us-east-1"), "CreateKey", json!({})).unwrap();
+    let ca = certificates::ca(&fixture);
+    let role = role(&fixture, OTHER_ACCOUNT, "theirs");
+    assumed(&fixture, &Who::stranger(), &role).unwrap();
+    let found = quotas::used(&*fixture.store).unwrap();
+    let found: Vec<_> =
+        found.iter().map(|used| (used.limit, used.of.as_str(), used.used)).collect();
+    let expected = [
+        ("kms_keys", "account 123456789012 in eu-west-1", 3),
+        ("kms_keys", "account 123456789012 in us-east-1", 1),
+        ("private_cas", "account 123456789012 in eu-west-1", 1),
+        ("certificates_per_private_ca", ca.as_str(), 1),
+        ("sessions", "account 210987654321", 1),
+    ];
+    assert_eq!(found, expected);
+}
+
+/// A call of KMS by the administrator, for threads.
+fn create_key(service: &Service) -> (u16, Vec<u8>) {
+    let body = b"{}";
+    let mut headers = HeaderMap::new();
+    headers.insert("content-type", "application/x-amz-json-1.1".parse().unwrap());
+    headers.insert("x-amz-target", "TrentService.CreateKey".parse().unwrap());
+    let target = Target { path: "/", host: common::HOST, body, region: REGION, service: "kms" };
+    let credentials = Credentials {
+        access_key_id: ACCESS_KEY.into(),
+        secret: Secret::new(SECRET.to_vec()),
+        token: None,
+    };
+    sigv4::sign(&mut headers, &target, &credentials, NOW).unwrap();
+    headers.insert("host", common::HOST.parse().unwrap());
+    let response = service.call(&Request {
+        method: &Method::POST,
+        path: "/",
+        query: "",
+        host: common::HOST,
+        headers: &headers,
+        body,
+        source_ip: "127.0.0.1",
+        tls: None,
+        now_ms: NOW * 1000,
+        request_id: "00000000-0000-0000-0000-000000000000",
+    });
+    (response.status, response.body)
+}
+
+/// Several servers, several callers each: as many keys are made as there may be, and whoever comes late is told so.
+fn race(open: &(dyn Fn() -> Arc<dyn Store> + Sync), servers: usize) {
+    const MOST: u64 = 21;
+    const CALLS: u32 = 12;
+    establish(&service(open(), &[]));
+    let (made, refused) = (AtomicU32::new(0), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..servers {
+            let server = Arc::new(service(open(), &[("kms_keys", MOST)]));
+            for _ in 0..4 {
+                let (server, made, refused) = (server.clone(), &made, &refused);
+                scope.spawn(move || {
+                    for _ in 0..CALLS {
+                        let (status, body) = create_key(&server);
+                        let text = String::from_utf8_lossy(&body);
+                        match status {
+                            200 => made.fetch_add(1, Ordering::SeqCst),
+                            _ => {
+                                assert!(text.contains("LimitExceededException"), "{text}");
+                                refused.fetch_add(1, Ordering::SeqCst)
+                            }
+                        };
+                    }
+                });
+            }
+        }
+    });
+    let store = open();
+    let kept = store.count(&format!("kms/key/{ACCOUNT}/{REGION}/")).unwrap();
+    let there = store.scan("kms/key/", "", 1000).unwrap().len() as u64;
+    let calls = u32::try_from(servers).unwrap() * 4 * CALLS;
+    assert_eq!((u64::from(made.into_inner()), kept, there), (MOST, MOST, MOST));
+    assert_eq!(u64::from(refused.into_inner()), u64::from(calls) - MOST);
+}
+
+#[test]
+fn many_at_a_time_do_not_pass_a_quota() {
+    let folder = tempfile::tempdir().unwrap();
+    let store: Arc<dyn Store> =
+        Arc::new(SqliteStore::open(&folder.path().join("store.db")).unwrap());
+    race(&|| store.clone(), 1);
+    if let Some(server) = Postgres::shared() {
+        let url = server.new_database();
+        race(&|| Arc::new(PostgresStore::open(&url).unwrap()), 2);
+    }
+}

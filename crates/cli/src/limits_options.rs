@@ -1,0 +1,20 @@
+//! `[limits]` of the settings: how many of something an account may have.
+
+use std::collections::BTreeMap;
+
+use outlast_domain::quotas::{QUOTAS, Quotas};
+
+use crate::failure::Failure;
+
+/// What the section says: numbers by the names of limits.
+pub(crate) fn choose(said: &BTreeMap<String, u64>) -> Result<Quotas, Failure> {
+    let mut quotas = Quotas::default();
+    for (name, most) in said {
+        if !quotas.set(name, *most) {
+            let known: Vec<_> = QUOTAS.iter().map(|quota| quota.name).collect();
+            return Err(Failure::new(format!("there is no limit that is called limits.{name}"))
+                .hint(format!("there are: {}", known.join(", "))));
+        }
+    }
+    Ok(quotas)
+}

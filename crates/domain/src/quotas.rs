@@ -1,0 +1,254 @@
+//! How many of something an account may have: AWS's quotas, with its defaults, which the operator may change.
+//!
+//! One row of [`QUOTAS`] is the one place for a quota. What makes something that is counted asks [`Work::admit`] first; the
+//! commit looks at the number once more, so that creations at the same time do not pass a quota together.
+//!
+//! [`Work::admit`]: crate::work::Work::admit
+
+use std::collections::BTreeMap;
+
+use outlast_store::{Store, StoreError};
+use serde::Serialize;
+
+use crate::acm::AcmError;
+use crate::arn::Scope;
+use crate::ca::CaError;
+use crate::identity::session::AssumeError;
+use crate::kms::KmsError;
+use crate::records;
+
+/// A limit on how many of something there may be.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Quota {
+    /// What the settings call it.
+    pub name: &'static str,
+    /// How many there may be unless the settings say otherwise.
+    pub default: u64,
+    /// What there may be so many of, in a sentence.
+    pub what: &'static str,
+    /// Whose they are, in the same sentence.
+    pub of: &'static str,
+    /// What a caller who has as many can do.
+    pub instead: &'static str,
+    /// AWS's name of the quota; empty if AWS has none.
+    pub aws: &'static str,
+    /// Kind of the records that the store counts ([`crate::records::RecordKind::counted`]); empty if a record of its own
+    /// has their number.
+    pub kind: &'static str,
+}
+
+/// KMS keys, whatever their state.
+pub const KMS_KEYS: Quota = Quota {
+    name: "kms_keys",
+    default: 100_000,
+    what: "KMS keys",
+    of: "of an account in a Region",
+    instead: "Schedule keys that are not needed for deletion",
+    aws: "AWS KMS keys",
+    kind: "kms/key/",
+};
+/// Aliases.
+pub const ALIASES_PER_KMS_KEY: Quota = Quota {
+    name: "aliases_per_kms_key",
+    default: 50,
+    what: "aliases",
+    of: "of a KMS key",
+    instead: "Delete aliases that are not needed",
+    aws: "Aliases per KMS key",
+    kind: "",
+};
+/// Grants.
+pub const GRANTS_PER_KMS_KEY: Quota = Quota {
+    name: "grants_per_kms_key",
+    default: 50_000,
+    what: "grants",
+    of: "of a KMS key",
+    instead: "Revoke or retire grants that are not needed",
+    aws: "Grants per KMS key",
+    kind: "",
+};
+/// Private CAs, those that can still be restored among them.
+pub const PRIVATE_CAS: Quota = Quota {
+    name: "private_cas",
+    default: 200,
+    what: "private certificate authorities",
+    of: "of an account in a Region",
+    instead: "Delete CAs that are not needed, which count until they cannot be restored any more",
+    aws: "Number of private certificate authorities (CAs)",
+    kind: "ca/authority/",
+};
+/// Certificates that a private CA has issued, those that have ended among them.
+pub const CERTIFICATES_PER_PRIVATE_CA: Quota = Quota {
+    name: "certificates_per_private_ca",
+    default: 1_000_000,
+    what: "certificates",
+    of: "of a private certificate authority",
+    instead: "Issue from another CA",
+    aws: "Number of private certificates per private CA",
+    kind: "ca/certificate/",
+};
+/// Certificates that were imported into Certificate Manager. (Those that a private CA has signed count for that CA, and
+/// not towards AWS's quota "ACM certificates"; there are no others.)
+pub const IMPORTED_CERTIFICATES: Quota = Quota {
+    name: "imported_certificates",
+    default: 2500,
+    what: "imported certificates",
+    of: "of an account in a Region",
+    instead: "Delete certificates that are not needed",
+    aws: "Imported certificates",
+    kind: "acm/imported/",
+};
+/// Sessions of roles that have not ended.
+pub const SESSIONS: Quota = Quota {
+    name: "sessions",
+    default: 100_000,
+    what: "sessions of roles",
+    of: "of an account",
+    instead: "Try again when some have ended",
+    aws: "",
+    kind: "iam/session-of/",
+};
+
+/// Every quota.
+pub const QUOTAS: &[Quota] = &[
+    KMS_KEYS,
+    ALIASES_PER_KMS_KEY,
+    GRANTS_PER_KMS_KEY,
+    PRIVATE_CAS,
+    CERTIFICATES_PER_PRIVATE_CA,
+    IMPORTED_CERTIFICATES,
+    SESSIONS,
+];
+
+/// What the operator has said instead of the defaults.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Quotas(BTreeMap<&'static str, u64>);
+
+impl Quotas {
+    /// Says how many there may be. Gives whether there is a quota of this name.
+    pub fn set(&mut self, name: &str, most: u64) -> bool {
+        let quota = QUOTAS.iter().find(|quota| quota.name == name);
+        if let Some(quota) = quota {
+            self.0.insert(quota.name, most);
+        }
+        quota.is_some()
+    }
+
+    /// How many there may be.
+    pub fn get(&self, quota: &Quota) -> u64 {
+        self.0.get(quota.name).copied().unwrap_or(quota.default)
+    }
+}
+
+/// How many there are of what a quota limits, for one of those that it limits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Used {
+    /// Name of the quota.
+    pub limit: &'static str,
+    /// Whose they are: an account, an account in a Region, or the ARN of a private CA.
+    pub of: String,
+    /// How many there are.
+    pub used: u64,
+}
+
+/// What there is of everything that the store counts, in the order of [`QUOTAS`]. Reads one record for each line.
+pub fn used(store: &dyn Store) -> Result<Vec<Used>, StoreError> {
+    let mut all = Vec::new();
+    for quota in QUOTAS.iter().filter(|quota| !quota.kind.is_empty()) {
+        let mut after = String::new();
+        while let Some((place, _)) = store.scan(quota.kind, &after, 1)?.pop() {
+            let tally = records::kind(&place).and_then(|kind| kind.tally_of(&place));
+            let Some(prefix) = tally else { break };
+            let of = owner(prefix.strip_prefix(quota.kind).unwrap_or_default());
+            all.push(Used { limit: quota.name, of, used: store.count(&prefix)? });
+            // Behind all that is counted with it: keys are ASCII.
+            after = format!("{prefix}\u{7f}");
+        }
+    }
+    Ok(all)
+}
+
+/// Whose the records are below these parts of their keys.
+fn owner(parts: &str) -> String {
+    let parts: Vec<_> = parts.trim_end_matches('/').split('/').collect();
+    match parts.as_slice() {
+        [account, region] => format!("account {account} in {region}"),
+        [account, region, id] => {
+            let scope = Scope { account: (*account).to_owned(), region: (*region).to_owned() };
+            scope.arn("acm-pca", &format!("certificate-authority/{id}"))
+        }
+        parts => format!("account {}", parts.join("/")),
+    }
+}
+
+/// There are as many as there may be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "The limit of {most} {what} {of} is reached. {instead}, or ask whoever runs this service to raise {name} in its \
+     [limits]."
+)]
+pub struct Reached {
+    name: &'static str,
+    what: &'static str,
+    of: &'static str,
+    instead: &'static str,
+    most: u64,
+}
+
+impl Reached {
+    pub(crate) fn new(quota: &Quota, most: u64) -> Self {
+        let Quota { name, what, of, instead, .. } = *quota;
+        Self { name, what, of, instead, most }
+    }
+}
+
+impl From<Reached> for KmsError {
+    fn from(reached: Reached) -> Self {
+        Self::LimitExceeded(reached.to_string())
+    }
+}
+
+impl From<Reached> for CaError {
+    fn from(reached: Reached) -> Self {
+        Self::LimitExceeded(reached.to_string())
+    }
+}
+
+impl From<Reached> for AcmError {
+    fn from(reached: Reached) -> Self {
+        Self::LimitExceeded(reached.to_string())
+    }
+}
+
+impl From<Reached> for AssumeError {
+    fn from(reached: Reached) -> Self {
+        Self::TooMany(reached)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::KINDS;
+
+    #[test]
+    fn what_is_counted_has_a_quota_and_the_other_way_round() {
+        let counted: Vec<_> =
+            KINDS.iter().filter(|row| row.counted > 0).map(|row| row.key).collect();
+        let mut limited: Vec<_> =
+            QUOTAS.iter().map(|quota| quota.kind).filter(|kind| !kind.is_empty()).collect();
+        limited.sort_unstable();
+        assert_eq!(counted, limited);
+    }
+
+    #[test]
+    fn a_quota_is_what_was_said_or_the_default() {
+        let mut quotas = Quotas::default();
+        for quota in QUOTAS {
+            assert_eq!(quotas.get(quota), quota.default);
+            assert!(quotas.set(quota.name, quota.default + 1), "{}", quota.name);
+            assert_eq!(quotas.get(quota), quota.default + 1, "{}", quota.name);
+        }
+        assert!(!quotas.set("kms-keys", 1));
+    }
+}
