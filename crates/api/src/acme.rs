@@ -12,6 +12,7 @@ pub mod objects;
 mod order;
 pub mod resource;
 
+use outlast_crypto::CryptoError;
 use outlast_domain::acme::{self, Account, AcmeError, Endpoint, Kind, Problem};
 use outlast_domain::identity::Caller;
 use outlast_domain::work::Work;
@@ -55,6 +56,8 @@ pub enum Step {
     Commit(Box<Prepared>),
     /// Another request changed the same records meanwhile: begin again.
     Again,
+    /// It takes long, and was carried out in haste ([`outlast_crypto::pace`]): begin again where that harms nobody.
+    TakesLong,
 }
 
 /// A request that was carried out but for its commit.
@@ -74,10 +77,21 @@ pub fn is_path(path: &str) -> bool {
     path.starts_with(PREFIX)
 }
 
-/// Whether a request may take longer than a network thread can wait: a CA may sign slowly, and who revokes may have
-/// many authorizations that are looked through.
+/// Whether a request takes longer than a network thread can wait, whatever it asks: who revokes may have many authorizations
+/// that are looked through.
 pub fn is_slow(path: &str) -> bool {
-    path.ends_with("/finalize") || path.ends_with("/revoke-cert")
+    path.ends_with("/revoke-cert")
+}
+
+/// Whose turn a request that takes long counts for: its endpoint's.
+pub fn principal(path: &str) -> String {
+    let endpoint = path.strip_prefix(PREFIX).and_then(|rest| rest.split('/').next());
+    format!("acme/{}", endpoint.unwrap_or_default())
+}
+
+/// The answer to a request of an endpoint of which too many that take long wait for their turn.
+pub fn throttled() -> Response {
+    later("Too many requests of this endpoint that take long wait for their turn; try again later.")
 }
 
 /// The answer to a body that is too large, or did not arrive whole and in time.
@@ -92,18 +106,17 @@ pub fn body_refused(status: u16) -> Response {
 /// The answer when the commit failed for good, or others were always quicker.
 pub fn commit_failed(error: StoreError) -> Response {
     if error == StoreError::Conflict {
-        let mut response = refusal(
-            &AcmeError::new(
-                Kind::SERVER_INTERNAL,
-                "Others are changing the same; try again later.",
-            )
-            .with_status(503),
-        );
-        response.headers.push(("retry-after", RETRY_AFTER.to_string()));
-        return response;
+        return later("Others are changing the same; try again later.");
     }
     tracing::error!(%error, "a commit of ACME failed");
     refusal(&AcmeError::Fault(error.into()))
+}
+
+/// The answer to a request that would succeed in a moment.
+fn later(detail: &str) -> Response {
+    let mut response = refusal(&AcmeError::new(Kind::SERVER_INTERNAL, detail).with_status(503));
+    response.headers.push(("retry-after", RETRY_AFTER.to_string()));
+    response
 }
 
 /// What a handler has to say.
@@ -226,6 +239,9 @@ impl Service {
             Err(Failure {
                 error: AcmeError::Fault(Fault::Store(StoreError::Conflict)), ..
             }) => Step::Again,
+            Err(Failure {
+                error: AcmeError::Fault(Fault::Crypto(CryptoError::TakesLong)), ..
+            }) => Step::TakesLong,
             Err(Failure { error, headers }) => {
                 let mut response = refusal(&error);
                 response.headers.extend(headers);
@@ -239,7 +255,7 @@ impl Service {
         for _ in 0..MAX_ATTEMPTS {
             match self.acme(request) {
                 Step::Respond(response) => return response,
-                Step::Again => {}
+                Step::Again | Step::TakesLong => {}
                 Step::Commit(prepared) => {
                     match self.store().commit_and_wait(prepared.transaction) {
                         Ok(()) => return prepared.response,

@@ -30,13 +30,9 @@ pub trait Operation {
     const NAME: &'static str;
     /// `readOnly` of its CloudTrail events: whether it changes nothing.
     const READ_ONLY: bool;
-    /// Whether it may take longer than a network thread can wait (RSA key generation).
+    /// Whether it takes longer than a network thread can wait, whatever is asked. (What making a key or a signature takes is
+    /// said by the algorithm: [`outlast_crypto::pace`].)
     const SLOW: bool = false;
-
-    /// Whether a request may, judged by its body alone.
-    fn is_slow(_body: &[u8]) -> bool {
-        Self::SLOW
-    }
 
     /// The service it belongs to.
     const SERVICE: &'static ServiceRow;
@@ -129,7 +125,7 @@ pub struct Row {
     /// Whether it changes nothing.
     pub read_only: bool,
     /// Whether it may take long.
-    pub slow: fn(&[u8]) -> bool,
+    pub slow: bool,
     /// Decodes, runs, encodes.
     pub run: Run,
     /// Members of its input.
@@ -144,7 +140,7 @@ impl Row {
         Self {
             name: O::NAME,
             read_only: O::READ_ONLY,
-            slow: O::is_slow,
+            slow: O::SLOW,
             run: |call, protocol, body| {
                 let input = protocol.decode::<O::Input>(body)?;
                 let output = O::run(call, input)?;

@@ -17,6 +17,7 @@ mod watched;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use http::{HeaderMap, Method};
+use outlast_crypto::pace;
 use outlast_domain::arn::Scope;
 use outlast_domain::identity::{self, Caller, Credential, Identity, PolicyCache};
 use outlast_domain::keyring::KeyRing;
@@ -121,6 +122,9 @@ pub enum Step {
     Commit(Box<Prepared>),
     /// Another operation changed the same records meanwhile: prepare again.
     Again,
+    /// It takes long, and was prepared in haste ([`outlast_crypto::pace`]): prepare again where that harms nobody. With the
+    /// ARN of the user or role that has signed it.
+    TakesLong(String),
 }
 
 /// A call that was carried out but for its commit.
@@ -208,9 +212,10 @@ impl Route {
         self.service.max_body
     }
 
-    /// Whether the operation may take longer than a network thread can wait.
-    pub fn is_slow(&self, body: &[u8]) -> bool {
-        (self.row.slow)(body)
+    /// The answer to a caller of whom too many calls that take long wait for their turn.
+    pub fn throttled(&self) -> Response {
+        let text = "Rate exceeded: too many calls of yours that take long wait for their turn.";
+        self.failure(&ApiError::new("ThrottlingException", text))
     }
 
     /// The answer to a body that is too large.
@@ -393,9 +398,11 @@ impl Service {
 
     /// Carries a request out, but for the commit.
     pub fn prepare(&self, route: Route, request: &Request<'_>) -> Step {
-        match self.try_prepare(route, request) {
+        let mut principal = None;
+        match self.try_prepare(route, request, &mut principal) {
             Ok(prepared) => Step::Commit(Box::new(prepared)),
             Err(error) if error.is_conflict() => Step::Again,
+            Err(error) if error.takes_long() => Step::TakesLong(principal.unwrap_or_default()),
             Err(error) => {
                 if let Some(fault) = &error.fault {
                     tracing::error!(operation = route.row.name, %fault, "an operation failed");
@@ -418,7 +425,7 @@ impl Service {
         for _ in 0..MAX_ATTEMPTS {
             match self.prepare(route, request) {
                 Step::Respond(response) => return response,
-                Step::Again => {}
+                Step::Again | Step::TakesLong(_) => {}
                 Step::Commit(mut prepared) => {
                     let transaction = std::mem::take(&mut prepared.transaction);
                     match self.store.commit_and_wait(transaction) {
@@ -437,12 +444,23 @@ impl Service {
         route.failure(&route.fault(StoreError::Conflict.into()))
     }
 
-    fn try_prepare(&self, route: Route, request: &Request<'_>) -> Result<Prepared, ApiError> {
+    /// Notes who has signed the request, once that is verified.
+    fn try_prepare(
+        &self,
+        route: Route,
+        request: &Request<'_>,
+        signer: &mut Option<String>,
+    ) -> Result<Prepared, ApiError> {
         let mut work = self.request_work(request.now_ms);
         let (caller, region) = match authenticate(&mut work, &self.policies, route, request) {
             Ok(known) => known,
             Err(error) => return Err(refused(&work, route, error)),
         };
+        let principal = caller.principal.role_arn().unwrap_or_else(|| caller.principal.arn());
+        *signer = Some(principal.clone());
+        if route.row.slow {
+            pace::take_long().map_err(|error| route.fault(error.into()))?;
+        }
         let scope = Scope { account: caller.principal.account.clone(), region };
         let event_id = ids::event_id(request.now_ms).map_err(|fault| route.fault(fault))?;
         let conditions = conditions(&caller, &scope, request);
@@ -473,8 +491,6 @@ impl Service {
                 }
             }
         }
-        let caller = &call.caller.principal;
-        let principal = caller.role_arn().unwrap_or_else(|| caller.arn());
         let error = outcome.as_ref().err();
         if let Some(error) = error.filter(|error| error.fault.is_some()) {
             return Err(refused(&call.work, route, error.clone()));

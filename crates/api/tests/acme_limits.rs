@@ -292,6 +292,9 @@ fn contention_is_said_to_pass() {
     assert_eq!(header(&response, "retry-after"), Some("3"));
     let response = acme::commit_failed(StoreError::Unavailable("no".into()));
     assert_eq!((response.status, header(&response, "retry-after")), (500, None));
-    assert!(acme::is_slow("/acme/x/revoke-cert") && acme::is_slow("/acme/x/order/a/b/finalize"));
-    assert!(!acme::is_slow("/acme/x/new-order"));
+    assert!(acme::is_slow("/acme/x/revoke-cert") && !acme::is_slow("/acme/x/new-order"));
+    assert_eq!(acme::principal("/acme/x/order/a/b/finalize"), "acme/x");
+    let response = acme::throttled();
+    assert_eq!(problem(&response), (Kind::SERVER_INTERNAL.name.to_owned(), 503));
+    assert_eq!(header(&response, "retry-after"), Some("3"));
 }

@@ -107,6 +107,7 @@ fn prepared(scene: &Scene, who: &Who, case: &Case, body: &Value) -> Outcome {
             panic!("{}: {}", case.operation, String::from_utf8_lossy(&response.body))
         }
         Step::Again => panic!("{}: a conflict", case.operation),
+        Step::TakesLong(_) => panic!("{}: nobody is in haste", case.operation),
     }
 }
 

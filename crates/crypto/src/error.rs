@@ -22,6 +22,9 @@ pub enum CryptoError {
     /// The algorithm does not fit the key.
     #[error("the algorithm does not fit the key")]
     UnsupportedAlgorithm,
+    /// It would take long, and was asked for in haste ([`crate::pace`]). Nothing was done.
+    #[error("it takes long")]
+    TakesLong,
     /// The library failed for no reason that the caller controls (out of memory, no entropy).
     #[error("the cryptographic library failed")]
     Library,

@@ -117,6 +117,8 @@ pub struct KeySpec {
     pub draft: bool,
     /// Whether KMS `GenerateDataKeyPair` makes it.
     pub data_key_pair: bool,
+    /// Whether making a key takes so long that others must not wait for it: RSA's up to seconds.
+    pub slow: bool,
     generate: fn() -> Result<Secret, CryptoError>,
     import: fn(&[u8]) -> Result<Imported, CryptoError>,
     load: fn(&Secret) -> Result<Box<dyn Key>, CryptoError>,
@@ -208,6 +210,7 @@ const NONE: KeySpec = KeySpec {
     encapsulation: &[],
     draft: false,
     data_key_pair: false,
+    slow: false,
     generate: || Err(CryptoError::UnsupportedAlgorithm),
     import: |_| Err(CryptoError::UnsupportedAlgorithm),
     load: |_| Err(CryptoError::UnsupportedAlgorithm),
@@ -267,6 +270,7 @@ pub static KEY_SPECS: &[KeySpec] = &[
         pca_name: Some("SLH_DSA_SHA2_128S"),
         usages: SIGN,
         signing: &[&sig::SLH_DSA_SHA2_128S],
+        slow: true,
         generate: || slh_dsa::SHA2_128S.generate(),
         import: |pkcs8| slh_dsa::SHA2_128S.import(pkcs8),
         load: |stored| slh_dsa::SHA2_128S.load(stored),
@@ -278,6 +282,7 @@ pub static KEY_SPECS: &[KeySpec] = &[
         pca_name: Some("SLH_DSA_SHA2_256S"),
         usages: SIGN,
         signing: &[&sig::SLH_DSA_SHA2_256S],
+        slow: true,
         generate: || slh_dsa::SHA2_256S.generate(),
         import: |pkcs8| slh_dsa::SHA2_256S.import(pkcs8),
         load: |stored| slh_dsa::SHA2_256S.load(stored),
@@ -400,6 +405,7 @@ pub static KEY_SPECS: &[KeySpec] = &[
         signing: RSA_SIGNING,
         encryption: RSA_ENCRYPTION,
         data_key_pair: true,
+        slow: true,
         generate: || rsa::generate(aws_lc_rs::rsa::KeySize::Rsa2048),
         import: |pkcs8| rsa::import(pkcs8, 2048),
         load: rsa::load,
@@ -413,6 +419,7 @@ pub static KEY_SPECS: &[KeySpec] = &[
         signing: RSA_SIGNING,
         encryption: RSA_ENCRYPTION,
         data_key_pair: true,
+        slow: true,
         generate: || rsa::generate(aws_lc_rs::rsa::KeySize::Rsa3072),
         import: |pkcs8| rsa::import(pkcs8, 3072),
         load: rsa::load,
@@ -426,6 +433,7 @@ pub static KEY_SPECS: &[KeySpec] = &[
         signing: RSA_SIGNING,
         encryption: RSA_ENCRYPTION,
         data_key_pair: true,
+        slow: true,
         generate: || rsa::generate(aws_lc_rs::rsa::KeySize::Rsa4096),
         import: |pkcs8| rsa::import(pkcs8, 4096),
         load: rsa::load,
@@ -482,7 +490,13 @@ impl KeySpec {
     }
 
     /// Makes a new key and gives its stored form.
+    ///
+    /// # Errors
+    /// [`CryptoError::TakesLong`], in haste.
     pub fn generate(&self) -> Result<Secret, CryptoError> {
+        if self.slow {
+            crate::pace::take_long()?;
+        }
         (self.generate)()
     }
 

@@ -32,6 +32,7 @@ pub mod readiness;
 pub mod s3;
 pub mod server;
 pub mod tickets;
+mod turns;
 pub mod watch;
 pub mod witness;
 

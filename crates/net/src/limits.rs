@@ -127,6 +127,8 @@ pub const WITNESS_ANSWER: Duration = Duration::from_secs(10);
 pub const WITNESS_ATTEMPTS: u32 = 3;
 /// Pause before the second time; each further one is twice as long.
 pub const WITNESS_PAUSE: Duration = Duration::from_secs(1);
+/// Calls of one principal that wait for their turn, of those that take long; further ones are told to come later.
+pub const SLOW_WAITING: usize = 64;
 /// How long it may take to write an object to a bucket.
 pub const OBJECT: Duration = Duration::from_secs(20);
 /// Bytes of a PROXY protocol header; a certificate may be in it.

@@ -18,6 +18,7 @@ use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use outlast_api::audit::TlsDetails;
 use outlast_api::service::published::PREFIX;
 use outlast_api::service::{MAX_ATTEMPTS, Prepared, Request, Response, Route, Service, Step};
+use outlast_crypto::pace;
 use outlast_domain::ids;
 use outlast_store::StoreError;
 use tokio::net::{TcpListener, TcpStream};
@@ -29,10 +30,11 @@ use crate::bodies::Bodies;
 pub(crate) use crate::bodies::{Content, Unread, discard};
 use crate::cancelled::Cancelled;
 use crate::door::{Accepted, Door};
-use crate::metrics::{Metrics, Tally};
+use crate::metrics::{Action, Limit, Metrics, Tally};
 use crate::peer::Peer;
 use crate::places::{Number, Of, Place, Places};
 use crate::readiness::Readiness;
+use crate::turns::{TooMany, Turns};
 use crate::watch::Watch;
 use crate::{Negotiated, limits};
 
@@ -60,6 +62,8 @@ pub struct Server {
     pub(crate) readiness: Readiness,
     /// Requests that may wait for a store over the network.
     reads: Semaphore,
+    /// Whose turn it is of what takes long.
+    turns: Turns,
     /// Memory for bodies.
     bodies: Bodies,
     /// Connections at a time.
@@ -106,6 +110,7 @@ impl Server {
             clock,
             readiness,
             reads,
+            turns: Turns::new(),
             bodies,
             connections,
             http3,
@@ -431,12 +436,21 @@ impl Connection {
             Err(response) => return response,
         };
         asked.operation = Some(route.names().1);
+        // Whose it is, once it is known to take long.
+        let mut principal: Option<String> = None;
         for _ in 0..MAX_ATTEMPTS {
-            let slow = route.is_slow(body);
-            let step = self.aside(slow, || service.prepare(route, &request)).await;
+            let prepare = || service.prepare(route, &request);
+            let step = match &principal {
+                None => self.aside(false, || pace::quickly(prepare)).await,
+                Some(principal) => match self.in_turn(principal, prepare).await {
+                    Some(step) => step,
+                    None => return route.throttled(),
+                },
+            };
             match step {
                 Step::Respond(response) => return response,
                 Step::Again => {}
+                Step::TakesLong(signer) => principal = Some(signer),
                 Step::Commit(prepared) => {
                     self.watch.principal(&prepared.principal);
                     if let Some(response) = self.commit(*prepared).await {
@@ -479,6 +493,17 @@ impl Connection {
             tokio::task::block_in_place(work)
         } else {
             work()
+        }
+    }
+
+    /// Does what takes long when it is this principal's turn; `None` if too many of theirs wait already.
+    pub(crate) async fn in_turn<T>(&self, principal: &str, work: impl FnOnce() -> T) -> Option<T> {
+        match self.server.turns.take(principal).await {
+            Ok(_turn) => Some(self.aside(true, work).await),
+            Err(TooMany) => {
+                self.server.tally().count(Limit::SlowByPrincipal, Action::Refused);
+                None
+            }
         }
     }
 

@@ -324,13 +324,6 @@ pub fn message<'a>(
     })
 }
 
-/// Whether a body names a signature algorithm that is slow.
-pub fn names_slow_algorithm(body: &[u8]) -> bool {
-    let slow = outlast_crypto::signatures::SIGNATURES.iter().filter(|row| row.slow);
-    slow.map(|row| row.kms_name.as_bytes())
-        .any(|name| body.windows(name.len()).any(|window| window == name))
-}
-
 /// `SigningAlgorithm` must be one that KMS knows.
 pub fn signing_algorithm(call: &mut Call<'_>, name: &str) -> Result<(), ApiError> {
     let mut known: Vec<_> =

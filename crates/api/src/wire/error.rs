@@ -1,5 +1,6 @@
 //! Errors as AWS sends them, and how the domain's become those.
 
+use outlast_crypto::CryptoError;
 use outlast_domain::Fault;
 use outlast_domain::acm::AcmError;
 use outlast_domain::ca::CaError;
@@ -41,6 +42,11 @@ impl ApiError {
     /// Whether the operation met another one and should be run again.
     pub fn is_conflict(&self) -> bool {
         self.fault == Some(Fault::Store(StoreError::Conflict))
+    }
+
+    /// Whether the operation takes longer than there is time for.
+    pub fn takes_long(&self) -> bool {
+        self.fault == Some(Fault::Crypto(CryptoError::TakesLong))
     }
 
     /// An internal error under the service's own name for it. The reason goes to the log, not to the caller.

@@ -125,6 +125,9 @@ impl Key for SlhDsaKey {
             Message::Raw(message)
                 if algorithm.family == Family::SlhDsa && algorithm.oid == Some(self.set.oid) =>
             {
+                if algorithm.slow {
+                    crate::pace::take_long()?;
+                }
                 (self.set.sign)(self.private.expose(), message)
             }
             _ => Err(CryptoError::UnsupportedAlgorithm),

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use outlast_api::client::Client;
 use outlast_api::ops::kms::describe_key::DescribeKey;
+use outlast_api::ops::kms::generate_data_key_pair_without_plaintext::GenerateDataKeyPairWithoutPlaintext;
 use outlast_api::ops::kms::list_keys::ListKeys;
 use outlast_crypto::{Secret, random};
 use outlast_net::server::system_clock;
@@ -39,10 +40,18 @@ pub(super) async fn badly_signed(attack: Arc<Attack>) -> io::Result<()> {
 
 /// Calls of somebody who may make them if a policy says so, about which it takes long to think.
 pub(super) async fn expensive_policy(attack: Arc<Attack>) -> io::Result<()> {
-    let Some((client, key)) = attack.field.tenant() else { return Ok(()) };
+    let Some((client, tenant)) = attack.field.tenant() else { return Ok(()) };
     let agent = format!("User-Agent: {}\r\n", "a".repeat(LONG_VALUE));
-    let input = json!({ "KeyId": key });
+    let input = json!({ "KeyId": tenant.judged });
     again(&attack, SELDOM, |_| signed::<DescribeKey>(&client, &input, &agent)).await
+}
+
+/// Calls of somebody who may make them, each of which makes an RSA key.
+pub(super) async fn slow_keys(attack: Arc<Attack>) -> io::Result<()> {
+    let Some((client, tenant)) = attack.field.tenant() else { return Ok(()) };
+    let input = json!({ "KeyId": tenant.usual, "KeyPairSpec": "RSA_4096" });
+    again(&attack, QUICKLY, |_| signed::<GenerateDataKeyPairWithoutPlaintext>(&client, &input, ""))
+        .await
 }
 
 /// OCSP questions with a nonce: each answer is signed for nobody else.

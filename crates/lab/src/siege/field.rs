@@ -107,21 +107,24 @@ pub(super) struct Prepared {
     pub authority: String,
     /// Path of an ACME endpoint, with a slash at the end.
     pub acme: String,
-    /// Somebody who may use one key, whose policy is as expensive as policies can be.
+    /// Somebody who may use two keys.
     pub tenant: Option<Tenant>,
 }
 
-/// A caller with a key of its own.
+/// A caller with keys of its own.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Tenant {
     id: String,
     secret: String,
-    pub key: String,
+    /// With a policy that is as expensive as policies can be.
+    pub judged: String,
+    /// With a usual one.
+    pub usual: String,
 }
 
 impl Field {
     /// Signs as the tenant.
-    pub fn tenant(&self) -> Option<(Client, String)> {
+    pub fn tenant(&self) -> Option<(Client, &Tenant)> {
         let tenant = self.prepared.tenant.as_ref()?;
         let mut client = self.access.client();
         client.credentials = Credentials {
@@ -129,7 +132,7 @@ impl Field {
             secret: Secret::new(tenant.secret.clone().into_bytes()),
             token: None,
         };
-        Some((client, tenant.key.clone()))
+        Some((client, tenant))
     }
 
     /// A question about the authority's own certificate.
@@ -317,9 +320,16 @@ async fn prepare(
     let tenant = match tenant {
         None => None,
         Some((id, secret, user)) => {
-            let policy = expensive_policy(&user)?;
-            let made = session.call::<CreateKey>(json!({ "Policy": policy })).await?;
-            Some(Tenant { id, secret, key: made.key_metadata.key_id })
+            let expensive = json!({ "StringLike": { "aws:UserAgent": expensive_patterns() } });
+            let mut keys = Vec::new();
+            for condition in [expensive, json!({})] {
+                let policy = policy(&user, &condition);
+                let made = session.call::<CreateKey>(json!({ "Policy": policy })).await?;
+                keys.push(made.key_metadata.key_id);
+            }
+            let [judged, usual] = <[String; 2]>::try_from(keys)
+                .map_err(|_| LabError::failed("two keys were to be made"))?;
+            Some(Tenant { id, secret, judged, usual })
         }
     };
     let id = arn.rsplit('/').next().unwrap_or_default();
@@ -366,10 +376,13 @@ async fn authority(session: &mut Session) -> Result<(String, String), LabError> 
     Ok((arn, certificate))
 }
 
-/// A key policy that takes long to be decided: patterns that fit every prefix of a long value and never its end.
-fn expensive_policy(user: &str) -> Result<String, LabError> {
-    let pattern = |number: usize| format!("{}b{number}", "*aaaaaaaaaaaaaaa".repeat(8));
-    let patterns: Vec<String> = (0..128).map(pattern).collect();
+/// Patterns that fit every prefix of a long value and never its end.
+fn expensive_patterns() -> Vec<String> {
+    (0..128).map(|number| format!("{}b{number}", "*aaaaaaaaaaaaaaa".repeat(8))).collect()
+}
+
+/// A key policy by which a user may do everything with the key on a condition.
+fn policy(user: &str, condition: &Value) -> String {
     let account = user.split(':').nth(4).unwrap_or_default();
     let policy = json!({
         "Version": "2012-10-17",
@@ -380,12 +393,11 @@ fn expensive_policy(user: &str) -> Result<String, LabError> {
             },
             {
                 "Effect": "Allow", "Action": "kms:*", "Resource": "*",
-                "Principal": { "AWS": user },
-                "Condition": { "StringLike": { "aws:UserAgent": patterns } },
+                "Principal": { "AWS": user }, "Condition": condition,
             },
         ],
     });
-    serde_json::to_string(&policy).map_err(LabError::failed)
+    policy.to_string()
 }
 
 impl Folder {
@@ -435,7 +447,8 @@ mod tests {
 
     #[test]
     fn expensive_policy_is_one_that_a_key_takes() {
-        let policy = expensive_policy("arn:aws:iam::123456789012:user/tenant").unwrap();
+        let condition = json!({ "StringLike": { "aws:UserAgent": expensive_patterns() } });
+        let policy = policy("arn:aws:iam::123456789012:user/tenant", &condition);
         assert!(policy.len() < 32_768, "{}", policy.len());
     }
 }

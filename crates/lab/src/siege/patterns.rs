@@ -197,6 +197,15 @@ pub static PATTERNS: &[Pattern] = &[
         ..USUAL
     },
     Pattern {
+        name: "slow-keys",
+        what: "a tenant asks for RSA_4096 key pairs, the next one as soon as it has one",
+        stopped_by: "calls that take long take turns by principal, with a core left to the others; SLOW_WAITING of one principal wait",
+        needs_own: true,
+        connections: 100,
+        life: |attack| calls::slow_keys(attack).boxed(),
+        ..USUAL
+    },
+    Pattern {
         name: "acme-nonces",
         what: "gets nonces of ACME and uses none",
         stopped_by: "nonces are not remembered until they are used",

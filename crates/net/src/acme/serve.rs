@@ -6,6 +6,7 @@ use http::{HeaderValue, Method, StatusCode};
 use http_body_util::Full;
 use outlast_api::acme::{self, Response, Step};
 use outlast_api::service::{MAX_ATTEMPTS, Request};
+use outlast_crypto::pace;
 use outlast_store::StoreError;
 use tokio::sync::oneshot;
 
@@ -81,10 +82,20 @@ impl Connection {
             request_id,
         };
         let service = &self.server.service;
+        let mut takes_long = false;
         for _ in 0..MAX_ATTEMPTS {
-            match self.aside(acme::is_slow(path), || service.acme(&request)).await {
+            let carry_out = || service.acme(&request);
+            let step = match takes_long {
+                false => self.aside(acme::is_slow(path), || pace::quickly(carry_out)).await,
+                true => match self.in_turn(&acme::principal(path), carry_out).await {
+                    Some(step) => step,
+                    None => return acme::throttled(),
+                },
+            };
+            match step {
                 Step::Respond(response) => return response,
                 Step::Again => {}
+                Step::TakesLong => takes_long = true,
                 Step::Commit(prepared) => {
                     if let Some(principal) = &prepared.principal {
                         self.watch.principal(principal);

@@ -28,10 +28,12 @@ pub(crate) enum Limit {
     BodyRate,
     /// Requests that were taken back.
     Cancelled,
+    /// Calls of one principal that take long.
+    SlowByPrincipal,
 }
 
 /// Every limit with its name as a label.
-const LIMITS: [(Limit, &str); 10] = [
+const LIMITS: [(Limit, &str); 11] = [
     (Limit::Connections, "connections"),
     (Limit::ConnectionsByPeer, "connections_by_peer"),
     (Limit::Handshakes, "handshakes"),
@@ -42,6 +44,7 @@ const LIMITS: [(Limit, &str); 10] = [
     (Limit::BodiesByPeer, "bodies_by_peer"),
     (Limit::BodyRate, "body_rate"),
     (Limit::Cancelled, "cancelled_requests"),
+    (Limit::SlowByPrincipal, "slow_calls_by_principal"),
 ];
 
 /// What came of it.

@@ -20,6 +20,7 @@ mod connections;
 mod early;
 mod http3;
 mod proxy;
+mod slow;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -55,6 +56,10 @@ struct Setting {
 async fn serve(change: impl FnOnce(Server) -> Server) -> Setting {
     let fixture = Fixture::new();
     fixture.now.set(system_clock() / 1000);
+    serve_on(fixture, change).await
+}
+
+async fn serve_on(fixture: Fixture, change: impl FnOnce(Server) -> Server) -> Setting {
     let request = fixture.raw("kms", "TrentService.ListKeys", b"{}");
     let world = World::new();
     let metrics = Arc::new(Metrics::new());

@@ -24,7 +24,6 @@ pub struct Input {
 impl Operation for RenewCertificate {
     const NAME: &'static str = "RenewCertificate";
     const READ_ONLY: bool = false;
-    const SLOW: bool = true;
     const SERVICE: &'static ServiceRow = &ACM;
     type Input = Input;
     type Output = Empty;

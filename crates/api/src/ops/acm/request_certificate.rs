@@ -53,7 +53,6 @@ impl Operation for RequestCertificate {
     const NAME: &'static str = "RequestCertificate";
     const READ_ONLY: bool = false;
     // RSA keys take long to make.
-    const SLOW: bool = true;
     const SERVICE: &'static ServiceRow = &ACM;
     type Input = Input;
     type Output = Output;

@@ -45,7 +45,6 @@ pub struct Output {
 impl Operation for CreateCertificateAuthority {
     const NAME: &'static str = "CreateCertificateAuthority";
     const READ_ONLY: bool = false;
-    const SLOW: bool = true;
     const SERVICE: &'static ServiceRow = &ACM_PCA;
     type Input = Input;
     type Output = Output;

@@ -47,7 +47,6 @@ pub struct Output {
 impl Operation for CreateKey {
     const NAME: &'static str = "CreateKey";
     const READ_ONLY: bool = false;
-    const SLOW: bool = true;
     const SERVICE: &'static ServiceRow = &KMS;
     type Input = Input;
     type Output = Output;

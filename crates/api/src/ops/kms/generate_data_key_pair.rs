@@ -47,7 +47,6 @@ pub struct Output {
 impl Operation for GenerateDataKeyPair {
     const NAME: &'static str = "GenerateDataKeyPair";
     const READ_ONLY: bool = true;
-    const SLOW: bool = true;
     const SERVICE: &'static ServiceRow = &KMS;
     type Input = Input;
     type Output = Output;

@@ -43,7 +43,6 @@ pub struct Output {
 impl Operation for GenerateDataKeyPairWithoutPlaintext {
     const NAME: &'static str = "GenerateDataKeyPairWithoutPlaintext";
     const READ_ONLY: bool = true;
-    const SLOW: bool = true;
     const SERVICE: &'static ServiceRow = &KMS;
     type Input = Input;
     type Output = Output;

@@ -39,7 +39,6 @@ pub struct Output {
 impl Operation for GetParametersForImport {
     const NAME: &'static str = "GetParametersForImport";
     const READ_ONLY: bool = false;
-    const SLOW: bool = true;
     const SERVICE: &'static ServiceRow = &KMS;
     type Input = Input;
     type Output = Output;

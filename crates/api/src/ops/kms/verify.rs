@@ -7,9 +7,7 @@ use outlast_domain::kms;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::model::kms::{
-    dry_run, find_key, grant_tokens, message, names_slow_algorithm, signing_algorithm,
-};
+use crate::model::kms::{dry_run, find_key, grant_tokens, message, signing_algorithm};
 use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, Blob, validate};
 
@@ -47,10 +45,6 @@ impl Operation for Verify {
     const SERVICE: &'static ServiceRow = &KMS;
     type Input = Input;
     type Output = Output;
-
-    fn is_slow(body: &[u8]) -> bool {
-        names_slow_algorithm(body)
-    }
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         grant_tokens(call, input.grant_tokens)?;

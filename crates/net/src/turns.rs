@@ -1,0 +1,168 @@
+//! Turns of what takes long: making RSA keys, signing with SLH-DSA, looking through everything that an account has.
+//!
+//! Each keeps a core busy for up to seconds. So only so many are at it at a time, which leaves a core to all other requests, and
+//! those who wait take turns by principal, however many requests one of them has sent and over however many connections.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+
+use crate::limits;
+
+/// Whose turn it is.
+pub(crate) struct Turns {
+    all: Semaphore,
+    at_a_time: usize,
+    principals: Mutex<HashMap<String, Weak<Own>>>,
+}
+
+/// What a principal has.
+struct Own {
+    /// With as many places as there are in all: what waits behind these waits for nobody but its own principal.
+    turns: Arc<Semaphore>,
+    waiting: AtomicUsize,
+}
+
+/// Somebody's turn, until it is dropped.
+pub(crate) struct Turn<'a> {
+    // Dropped in this order: the place of all first.
+    _of_all: SemaphorePermit<'a>,
+    _of_own: OwnedSemaphorePermit,
+    _holder: Holder<'a>,
+}
+
+/// Too many requests of a principal wait already.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooMany;
+
+/// Forgets a principal when nothing of theirs is left.
+struct Holder<'a> {
+    turns: &'a Turns,
+    principal: String,
+    /// None only while this is dropped.
+    own: Option<Arc<Own>>,
+}
+
+/// Counts one that waits.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl Turns {
+    /// With one core left to others, if there are several.
+    pub(crate) fn new() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+        Self::of(cores.saturating_sub(1).max(1))
+    }
+
+    /// With so many at a time.
+    fn of(at_a_time: usize) -> Self {
+        Self { all: Semaphore::new(at_a_time), at_a_time, principals: Mutex::default() }
+    }
+
+    /// Waits for a turn of this principal.
+    pub(crate) async fn take(&self, principal: &str) -> Result<Turn<'_>, TooMany> {
+        let own = Some(self.own(principal));
+        let holder = Holder { turns: self, principal: principal.to_owned(), own };
+        // Gone before the holder is, which looks whether it was the last.
+        let Some(own) = holder.own.clone() else { return Err(TooMany) };
+        let waiting = own.waiting.fetch_add(1, Ordering::SeqCst);
+        let counted = Waiting(&own.waiting);
+        if waiting >= limits::SLOW_WAITING {
+            return Err(TooMany);
+        }
+        // Neither is ever closed.
+        let of_own = own.turns.clone().acquire_owned().await.map_err(|_| TooMany)?;
+        let of_all = self.all.acquire().await.map_err(|_| TooMany)?;
+        drop(counted);
+        Ok(Turn { _of_all: of_all, _of_own: of_own, _holder: holder })
+    }
+
+    fn own(&self, principal: &str) -> Arc<Own> {
+        let mut principals = self.principals();
+        let known = principals.get(principal).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            let turns = Arc::new(Semaphore::new(self.at_a_time));
+            let own = Arc::new(Own { turns, waiting: AtomicUsize::new(0) });
+            principals.insert(principal.to_owned(), Arc::downgrade(&own));
+            own
+        })
+    }
+
+    fn principals(&self) -> MutexGuard<'_, HashMap<String, Weak<Own>>> {
+        self.principals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Holder<'_> {
+    fn drop(&mut self) {
+        let mut principals = self.turns.principals();
+        self.own = None;
+        if principals.get(&self.principal).is_some_and(|own| own.strong_count() == 0) {
+            principals.remove(&self.principal);
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+        future.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn who_has_many_does_not_hold_up_who_has_one() {
+        let turns = Turns::of(1);
+        let Poll::Ready(Ok(first)) = poll(pin!(turns.take("busy"))) else { panic!("no turn") };
+        let mut others: Vec<_> = (0..10).map(|_| Box::pin(turns.take("busy"))).collect();
+        for other in &mut others {
+            assert!(poll(other.as_mut()).is_pending());
+        }
+        // Comes last, and is next.
+        let mut quiet = pin!(turns.take("quiet"));
+        assert!(poll(quiet.as_mut()).is_pending());
+        drop(first);
+        assert!(others.iter_mut().all(|other| poll(other.as_mut()).is_pending()));
+        let Poll::Ready(Ok(turn)) = poll(quiet.as_mut()) else { panic!("no turn") };
+        drop(turn);
+        for other in &mut others {
+            assert!(matches!(poll(other.as_mut()), Poll::Ready(Ok(_))), "one after the other");
+        }
+    }
+
+    #[test]
+    fn so_many_of_one_wait_and_what_is_given_up_makes_room() {
+        let turns = Turns::of(2);
+        let taken: Vec<_> = (0..2)
+            .map(|_| match poll(pin!(turns.take("a"))) {
+                Poll::Ready(Ok(turn)) => turn,
+                _ => panic!("no turn"),
+            })
+            .collect();
+        let mut waiting: Vec<_> =
+            (0..limits::SLOW_WAITING).map(|_| Box::pin(turns.take("a"))).collect();
+        for one in &mut waiting {
+            assert!(poll(one.as_mut()).is_pending());
+        }
+        assert!(matches!(poll(pin!(turns.take("a"))), Poll::Ready(Err(TooMany))));
+        // Another one is not concerned.
+        assert!(poll(pin!(turns.take("b"))).is_pending());
+        waiting.pop();
+        assert!(poll(pin!(turns.take("a"))).is_pending());
+        drop((waiting, taken));
+        assert_eq!(turns.all.available_permits(), 2);
+        assert!(turns.principals().is_empty(), "nobody is remembered");
+    }
+}

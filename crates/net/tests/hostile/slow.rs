@@ -1,0 +1,68 @@
+//! Callers with credentials who ask for what takes long, over and over.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use outlast_net::limits::SLOW_WAITING;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// Calls of the attacker: more than may wait.
+const CALLS: usize = SLOW_WAITING + 36;
+
+/// A request by one of the fixture's administrators.
+fn by(fixture: &mut Fixture, key: &str, operation: &str, body: &Value) -> Request<Vec<u8>> {
+    fixture.client = common::client(key, common::REGION);
+    let target = format!("TrentService.{operation}");
+    fixture.raw("kms", &target, body.to_string().as_bytes())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_makes_many_keys_leaves_the_others_their_turn() {
+    let mut fixture = Fixture::new();
+    fixture.now.set(system_clock() / 1000);
+    let create = json!({ "KeySpec": "RSA_3072", "KeyUsage": "SIGN_VERIFY" });
+    let theirs = by(&mut fixture, "AKIAOTHER", "CreateKey", &create);
+    let ours = by(&mut fixture, common::ACCESS_KEY, "CreateKey", &create);
+    let setting = serve_on(fixture, |server| server).await;
+    let mut good = setting.client(GOOD).await;
+    let (made, refused) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let mut attackers = Vec::new();
+    for _ in 0..CALLS {
+        let mut client = setting.client(BAD).await;
+        let request = theirs.clone().map(|body| Full::new(Bytes::from(body)));
+        let (made, refused) = (made.clone(), refused.clone());
+        attackers.push(tokio::spawn(async move {
+            let answer = soon(client.send_request(request)).await.unwrap();
+            let status = answer.status();
+            let body = answer.into_body().collect().await.unwrap().to_bytes();
+            if status == 200 {
+                made.fetch_add(1, Ordering::SeqCst);
+            } else {
+                let text = String::from_utf8_lossy(&body);
+                assert!(status == 400 && text.contains("ThrottlingException"), "{status} {text}");
+                refused.fetch_add(1, Ordering::SeqCst);
+            }
+        }));
+    }
+    // All have been sent: as many as may wait do, and the others were told to come later.
+    while refused.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    // What is quick needs no turn; what is not has the next one, whoever has come before.
+    assert_eq!(setting.asks(&mut good).await, 200);
+    let before = made.load(Ordering::SeqCst);
+    let request = ours.map(|body| Full::new(Bytes::from(body)));
+    soon(good.ready()).await.unwrap();
+    let answer = soon(good.send_request(request)).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let meanwhile = made.load(Ordering::SeqCst) - before;
+    let left = CALLS - made.load(Ordering::SeqCst) - refused.load(Ordering::SeqCst);
+    println!("{meanwhile} keys of the attacker meanwhile, {left} calls left");
+    assert!(left > SLOW_WAITING / 4, "all was over when the good client had its turn");
+    assert_eq!(setting.limited("slow_calls_by_principal"), refused.load(Ordering::SeqCst) as u64);
+    for attacker in &attackers {
+        attacker.abort();
+    }
+    setting.is_served(GOOD).await;
+}
