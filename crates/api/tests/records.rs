@@ -16,7 +16,6 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use acme_support::Signer;
 use acme_support::world::World;
@@ -39,7 +38,7 @@ use outlast_store::memory::MemoryStore;
 use outlast_store::postgres::PostgresStore;
 use outlast_store::sqlite::SqliteStore;
 use outlast_store::testing::Postgres;
-use outlast_store::{Item, Store, StoreError, Transaction};
+use outlast_store::{Store, StoreError, Transaction};
 use serde_json::{Map, Value, json};
 
 const ADMIN: &str = "arn:aws:iam::123456789012:user/admin";
@@ -273,58 +272,6 @@ fn rotate(store: &dyn Store, root: &RootKey, to: Option<&NewKek<'_>>) -> Result<
     commit(work)
 }
 
-/// Fails at one commit, which writes nothing, and at all after it.
-struct Dying {
-    inner: MemoryStore,
-    left: AtomicU64,
-}
-
-impl Store for Dying {
-    fn read(&self, key: &str) -> Result<Option<outlast_store::Record>, StoreError> {
-        self.inner.read(key)
-    }
-    fn scan(
-        &self,
-        prefix: &str,
-        after: &str,
-        limit: usize,
-    ) -> Result<Vec<(String, outlast_store::Record)>, StoreError> {
-        self.inner.scan(prefix, after, limit)
-    }
-    fn count(&self, prefix: &str) -> Result<u64, StoreError> {
-        self.inner.count(prefix)
-    }
-
-    fn commit(&self, transaction: Transaction, done: outlast_store::Completion) {
-        let counted = |left: u64| left.checked_sub(1);
-        if self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, counted).is_err() {
-            return done(Err(StoreError::Full));
-        }
-        self.inner.commit(transaction, done);
-    }
-    fn events(&self, after: u64, limit: usize) -> Result<Vec<outlast_store::Event>, StoreError> {
-        self.inner.events(after, limit)
-    }
-    fn leaves(&self, after: u64, limit: usize) -> Result<Vec<(u64, [u8; 32])>, StoreError> {
-        self.inner.leaves(after, limit)
-    }
-    fn last_event(&self) -> Result<u64, StoreError> {
-        self.inner.last_event()
-    }
-    fn snapshot(
-        &self,
-        out: &mut dyn FnMut(Item) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        self.inner.snapshot(out)
-    }
-    fn restore(
-        &self,
-        items: &mut dyn Iterator<Item = Result<Item, StoreError>>,
-    ) -> Result<(), StoreError> {
-        self.inner.restore(items)
-    }
-}
-
 #[test]
 fn every_kind_survives_what_an_operator_starts() {
     let (fixture, kinds) = every_kind();
@@ -342,10 +289,11 @@ fn every_kind_survives_what_an_operator_starts() {
         let to = switch.then_some(&new);
         let mut died = 0;
         loop {
-            let store = Dying { inner: MemoryStore::new(), left: AtomicU64::new(died) };
+            let store = FaultyStore::new(MemoryStore::new());
+            store.fail_writes_after(Some(died));
             copy(source, &store);
             let outcome = rotate(&store, &opened(file()), to);
-            store.left.store(u64::MAX, Ordering::SeqCst);
+            store.fail_writes_after(None);
             if outcome.is_ok() {
                 let record = read_record(&store).unwrap().unwrap();
                 assert_eq!(record.provider, if switch { "passphrase" } else { "file" });
@@ -461,4 +409,22 @@ fn what_no_kind_knows_is_reported_and_what_is_spoiled_has_a_name() {
     let (der, _) = fixture.store.scan("ca/crl-der/", "", 1).unwrap().remove(0);
     let title = records::title(&*fixture.store, &der);
     assert!(title.starts_with("the CRL of CA arn:aws:acm-pca:eu-west-1:123456789012:"), "{title}");
+}
+
+#[test]
+fn what_the_register_needs_is_not_prunable() {
+    let fixture = established();
+    while fixture.store.last_event().unwrap() < 600 {
+        fixture.kms("ListKeys", json!({})).unwrap();
+    }
+    let now_ms = NOW * 1000;
+    fixture.service.sign_log(now_ms, true).unwrap();
+    let prunable = || audit::prune::prunable(&mut fixture.service.work(now_ms)).unwrap();
+    assert_eq!(prunable(), 0, "the register has not gone over any event");
+    // What it goes by is changed, so that it is brought up to date.
+    fixture.key(json!({}));
+    fixture.service.follow_events(now_ms).unwrap();
+    assert_eq!(prunable(), 512);
+    let mut work = fixture.service.work(now_ms);
+    assert_eq!(audit::prune::prune(&mut work, 600).unwrap(), 512);
 }

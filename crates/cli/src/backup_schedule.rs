@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use outlast_domain::Fault;
 use outlast_domain::audit::LogKey;
-use outlast_domain::backup::{self, NewBackup};
-use outlast_domain::seal;
+use outlast_domain::backup::{self, Counts, NewBackup};
+use outlast_domain::seal::{self, Kek};
 use outlast_net::server::system_clock;
 use outlast_pki::time::{from_rfc3339, rfc3339};
 use serde::Deserialize;
@@ -88,9 +89,10 @@ impl Schedule {
 
     /// Never ends.
     pub(crate) async fn run(self, data: Arc<Data>) {
+        let mut has_new = false;
         loop {
             tokio::task::block_in_place(|| {
-                if let Err(failure) = self.round(&data, system_clock()) {
+                if let Err(failure) = self.round(&data, system_clock(), &mut has_new) {
                     self.failed.fetch_add(1, Ordering::Relaxed);
                     tracing::error!(
                         error = failure.message(),
@@ -103,8 +105,9 @@ impl Schedule {
         }
     }
 
-    /// Makes a backup if one is due, and then removes those that need not be kept.
-    fn round(&self, data: &Data, now_ms: i64) -> Result<(), Failure> {
+    /// Makes a backup if one is due, and then removes those that need not be kept, once the clock may be believed: `has_new`
+    /// says that a backup was made since that was done last.
+    fn round(&self, data: &Data, now_ms: i64, has_new: &mut bool) -> Result<(), Failure> {
         // It may be on a disk that has to be mounted first: it is not made in the place of that.
         if !self.folder.is_dir() {
             return Err(Failure::file(&self.folder, &"there is no such folder"));
@@ -117,15 +120,28 @@ impl Schedule {
         let is_due = newest.is_none_or(|(made_ms, _)| {
             !(made_ms..made_ms.saturating_add(self.every_ms)).contains(&now_ms)
         });
-        if !is_due {
+        if is_due {
+            self.write(data, &prefix, now_ms)?;
+            *has_new = true;
+        }
+        if !*has_new {
             return Ok(());
         }
-        self.write(data, &prefix, now_ms)?;
-        if let Some(problem) = data.service.clock_problem() {
-            tracing::warn!(problem, "no old backup is removed while the clock is wrong");
-            return Ok(());
+        match data.service.may_sweep(now_ms) {
+            Ok(true) => {
+                self.remove_old(&prefix, now_ms)?;
+                *has_new = false;
+            }
+            Ok(false) if is_due => {
+                tracing::info!("no old backup is removed until the clock has been judged");
+            }
+            Err(Fault::Clock(problem)) if is_due => {
+                tracing::warn!(problem, "no old backup is removed while the clock is wrong");
+            }
+            Ok(false) | Err(Fault::Clock(_)) => {}
+            Err(fault) => return Err(fault.into()),
         }
-        self.remove_old(&prefix, now_ms)
+        Ok(())
     }
 
     /// The backups of this store, oldest first: when each was made, in milliseconds since 1970, and its file.
@@ -171,10 +187,11 @@ impl Schedule {
             .map_err(|error| failure(&part, error))?;
         out.flush().map_err(failed)?;
         out.get_ref().sync_all().map_err(failed)?;
+        read_back(&part, root.kek(), counts)?;
         std::fs::rename(&part, &path)
             .and_then(|()| File::open(&self.folder)?.sync_all())
             .map_err(|error| io_failure(&path, &error))?;
-        tracing::info!(file = %path.display(), "wrote a backup: {}", describe(counts));
+        tracing::info!(file = %path.display(), "wrote a backup, and read it back: {}", describe(counts));
         Ok(())
     }
 
@@ -198,6 +215,22 @@ impl Schedule {
     }
 }
 
+/// Whether what was written can be restored: a disk may have taken it and not kept it.
+fn read_back(path: &Path, kek: &dyn Kek, written: Counts) -> Result<(), Failure> {
+    let file = File::open(path).map_err(|error| io_failure(path, &error))?;
+    // From the disk, and not from memory. A file system that cannot forget is read all the same.
+    let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
+    let mut file = BufReader::with_capacity(1 << 17, file);
+    let refused = |error| failure(path, error);
+    let (header, head) = backup::header(&mut file).map_err(refused)?;
+    let found = backup::read_through(&header, &head, kek, &mut file).map_err(refused)?;
+    if found == written {
+        return Ok(());
+    }
+    Err(Failure::file(path, &"the backup is not what was written")
+        .hint("look at the disk that backups are written to"))
+}
+
 /// When a backup was made, in milliseconds since 1970, by its header.
 fn made_at(path: &Path) -> Option<i64> {
     let mut file = BufReader::new(File::open(path).ok()?);
@@ -217,17 +250,4 @@ fn seconds_of(name: &str) -> Option<i64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_read_back() {
-        assert_eq!(name_of(1_795_368_660), "2026-11-22T17-31-00Z");
-        assert_eq!(seconds_of("2026-11-22T17-31-00Z"), Some(1_795_368_660));
-        for other in
-            ["", "T", "2026-11-22T17:31:00Z", "2026-11-22T17-31-00", "2026-11-22T17-31-00Z "]
-        {
-            assert_eq!(seconds_of(other), None, "{other}");
-        }
-    }
-}
+mod tests;

@@ -235,20 +235,7 @@ pub fn restore(
     store: &dyn Store,
     progress: &mut dyn FnMut(Counts),
 ) -> Result<Restored, BackupError> {
-    let wrapped = hex::decode(&header.key.wrapped)
-        .map_err(|_| BackupError::Damaged("its header cannot be read".into()))?;
-    let key = match kek.unwrap(KEY_PLACE, &wrapped) {
-        Ok(key) => key,
-        Err(Fault::Damaged(_)) => return Err(BackupError::WrongKey),
-        Err(fault) => return Err(fault.into()),
-    };
-    let mut reading = Reading {
-        chunks: stream::Reader::new(input, key, head)?,
-        last_key: None,
-        link: (header.version < 2).then_some(chain::START),
-        last_event: None,
-        restored: Restored::default(),
-    };
+    let mut reading = Reading::begin(header, head, kek, input)?;
     let mut failure = None;
     let mut items = std::iter::from_fn(|| {
         let next = reading.next();
@@ -266,6 +253,19 @@ pub fn restore(
     Ok(reading.restored)
 }
 
+/// Reads a backup to its end as [`restore`] does, and keeps nothing: whether every chunk, the counts and the chain of the
+/// events are in order.
+pub fn read_through(
+    header: &Header,
+    head: &[u8],
+    kek: &dyn Kek,
+    input: &mut dyn Read,
+) -> Result<Counts, BackupError> {
+    let mut reading = Reading::begin(header, head, kek, input)?;
+    while reading.next()?.is_some() {}
+    Ok(reading.restored.counts)
+}
+
 struct Reading<'a> {
     chunks: stream::Reader<'a>,
     last_key: Option<String>,
@@ -274,6 +274,30 @@ struct Reading<'a> {
     /// The last sequence.
     last_event: Option<u64>,
     restored: Restored,
+}
+
+impl<'a> Reading<'a> {
+    fn begin(
+        header: &Header,
+        head: &[u8],
+        kek: &dyn Kek,
+        input: &'a mut dyn Read,
+    ) -> Result<Self, BackupError> {
+        let wrapped = hex::decode(&header.key.wrapped)
+            .map_err(|_| BackupError::Damaged("its header cannot be read".into()))?;
+        let key = match kek.unwrap(KEY_PLACE, &wrapped) {
+            Ok(key) => key,
+            Err(Fault::Damaged(_)) => return Err(BackupError::WrongKey),
+            Err(fault) => return Err(fault.into()),
+        };
+        Ok(Self {
+            chunks: stream::Reader::new(input, key, head)?,
+            last_key: None,
+            link: (header.version < 2).then_some(chain::START),
+            last_event: None,
+            restored: Restored::default(),
+        })
+    }
 }
 
 impl Reading<'_> {

@@ -10,6 +10,8 @@ use crate::{Completion, Event, Item, Record, Store, StoreError, Transaction};
 pub struct FaultyStore<S> {
     inner: S,
     fail_writes: AtomicBool,
+    /// Commits that go well before all others fail.
+    writes_left: AtomicU64,
     fail_reads: AtomicBool,
     lose_outcomes: AtomicBool,
     /// What a database's clock says; 0 if there is none.
@@ -25,6 +27,7 @@ impl<S: Store> FaultyStore<S> {
         Self {
             inner,
             fail_writes: AtomicBool::new(false),
+            writes_left: AtomicU64::new(u64::MAX),
             fail_reads: AtomicBool::new(false),
             lose_outcomes: AtomicBool::new(false),
             clock_ms: AtomicI64::new(0),
@@ -37,6 +40,11 @@ impl<S: Store> FaultyStore<S> {
     /// From now on every commit fails as on a full disk (or no longer does).
     pub fn fail_writes(&self, fail: bool) {
         self.fail_writes.store(fail, Ordering::SeqCst);
+    }
+
+    /// So many commits go well, and then every one fails as on a full disk (or none does).
+    pub fn fail_writes_after(&self, count: Option<u64>) {
+        self.writes_left.store(count.unwrap_or(u64::MAX), Ordering::SeqCst);
     }
 
     /// From now on every read fails (or no longer does).
@@ -109,7 +117,10 @@ impl<S: Store> Store for FaultyStore<S> {
     }
 
     fn commit(&self, transaction: Transaction, done: Completion) {
-        if self.fail_writes.load(Ordering::SeqCst) {
+        let counted = |left: u64| if left == u64::MAX { Some(left) } else { left.checked_sub(1) };
+        let is_over =
+            self.writes_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, counted).is_err();
+        if is_over || self.fail_writes.load(Ordering::SeqCst) {
             return done(Err(StoreError::Full));
         }
         let injected = self

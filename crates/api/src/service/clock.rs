@@ -107,11 +107,12 @@ impl Service {
         self.keep_house(reading.wall_ms)
     }
 
-    /// Whether something may be swept at this time. Without any reading so far whoever gives the time answers for it.
+    /// Whether something may be swept at this time; false while it is not judged yet whether the clock may be believed.
+    /// Without any reading so far whoever gives the time answers for it.
     ///
     /// # Errors
     /// [`Fault::Clock`] if the clock is wrong, or this is not the time that was held against the reference.
-    pub(super) fn may_sweep(&self, now_ms: i64) -> Result<bool, Fault> {
+    pub fn may_sweep(&self, now_ms: i64) -> Result<bool, Fault> {
         let known = self.clock.known();
         if let Some(wrong) = &known.wrong {
             return Err(Fault::Clock(wrong.clone()));

@@ -41,8 +41,13 @@ fn check(arguments: &StoreArguments, output: Output) -> Result<(), Failure> {
     let store = place.open_read_only()?;
     let store = store.as_ref();
     // What tells a wrong root key may itself be damaged: then the look goes on, as long as anything opens.
-    let wrong_key = data::unlock(store, &provider).err();
-    let root = RootKey::new(provider.open(seal::read_record(store)?.as_ref())?);
+    let (root, wrong_key) = match data::unlock(store, &provider) {
+        Ok((root, _)) => (root, None),
+        Err(failure) => {
+            let record = seal::read_record(store)?;
+            (RootKey::new(provider.open(record.as_ref())?), Some(failure))
+        }
+    };
     let bar = output::spinner("checking");
     let report = check::check(store, &root, &mut |report| {
         bar.set_message(format!("{} records, {} events", report.records, report.events));

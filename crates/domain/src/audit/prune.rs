@@ -6,15 +6,19 @@ use crate::Fault;
 use crate::register;
 use crate::work::Work;
 
-/// Deletes the entries before `index`, in whole tiles of 256 and never what no signed head covers or the register needs; returns the number of the first
-/// that stays. The caller has exported them. The hashes of their tiles stay in the tiles above, so that later entries
-/// are still proved, and later heads still follow from each other (C2SP tlog-tiles, "Pruning").
+/// How many entries may go by now, from the first on: whole tiles of 256, covered by a signed head, that the register does not
+/// need; and never the last, which says where the numbers go on.
+pub fn prunable(work: &mut Work<'_>) -> Result<u64, Fault> {
+    let last = Head::read(work)?.size.saturating_sub(1);
+    Ok(last.min(register::first_needed(work)?) / WIDTH * WIDTH)
+}
+
+/// Deletes the entries before `index`, as far as they are [`prunable`]; returns the number of the first that stays. The caller
+/// has exported them. The hashes of their tiles stay in the tiles above, so that later entries are still proved, and later
+/// heads still follow from each other (C2SP tlog-tiles, "Pruning").
 pub fn prune(work: &mut Work<'_>, index: u64) -> Result<u64, Fault> {
     let mut head = Head::read(work)?;
-    // The last event stays: it says where the numbers go on.
-    let last = head.size.saturating_sub(1);
-    let needed = register::first_needed(work)?;
-    let pruned = (index.min(last).min(needed) / WIDTH) * WIDTH;
+    let pruned = (index / WIDTH * WIDTH).min(prunable(work)?);
     if pruned > head.pruned {
         head.pruned = pruned;
         head.write(work)?;

@@ -260,7 +260,7 @@ pub static PATTERNS: &[Pattern] = &[
     Pattern {
         name: "quic-silent-streams",
         what: "opens all the streams that it may over HTTP/3, with one byte on each",
-        stopped_by: "STREAM_HEAD, HEADS_AT_A_TIME and STREAMS_WITHOUT_REQUEST",
+        stopped_by: "STREAM_HEAD, which also ends a connection that is of no other use, HEADS_AT_A_TIME and STREAMS_WITHOUT_REQUEST",
         door: Door::Quic,
         connections: 100,
         lives_per_second: 50,

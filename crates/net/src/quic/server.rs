@@ -177,7 +177,7 @@ async fn requests(
         let ended = stream.ended();
         let resolver = driver.create_resolver(FrameStream::new(BufRecvStream::new(stream)));
         let busy = connection.activity().attend();
-        let (connection, heads) = (connection.clone(), heads.clone());
+        let (connection, heads, handle) = (connection.clone(), heads.clone(), handle.clone());
         let (without_request, mut stopped) = (without_request.clone(), stopped.clone());
         tokio::spawn(async move {
             let _busy = busy;
@@ -185,6 +185,11 @@ async fn requests(
                 let head = head(resolver, heads).await;
                 if head.is_err() {
                     without_request.fetch_add(1, Ordering::Relaxed);
+                }
+                if matches!(head, Err(Failed::Slow)) && is_unused(&connection) {
+                    // Its client may be gone without a word. As over TCP, who sends a head too slowly loses the connection,
+                    // and all that is remembered of its streams.
+                    handle.close(code(Code::H3_NO_ERROR));
                 }
                 answer(&connection, head?, ended).await
             };
@@ -198,6 +203,11 @@ async fn requests(
             }
         });
     }
+}
+
+/// Whether a connection has been of no use for as long as a head may take.
+fn is_unused(connection: &Connection) -> bool {
+    connection.activity().unused_since().is_some_and(|since| since.elapsed() >= limits::STREAM_HEAD)
 }
 
 /// Ends when no request is open.

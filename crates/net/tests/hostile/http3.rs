@@ -133,3 +133,39 @@ async fn idle_connections_over_quic_make_room() {
     println!("{open} of {} are open", held.len());
     assert!(open < 8);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_on_which_nothing_comes_end_a_connection_that_is_of_no_use() {
+    let quic = over_quic(Settings::default()).await;
+    let endpoint = quic.endpoint(BAD);
+    // Nothing is asked on the first, so that it lasts as long as an idle one; the others have streams with a byte each.
+    let idle = soon(connect(&endpoint, quic.address)).await.unwrap();
+    let silent = soon(connect(&endpoint, quic.address)).await.unwrap();
+    let mut open = Vec::new();
+    for _ in 0..32 {
+        let (mut send, receive) = soon(silent.open_bi()).await.unwrap();
+        send.write_all(&[1]).await.unwrap();
+        open.push((send, receive));
+    }
+    let connection = soon(connect(&endpoint, quic.address)).await.unwrap();
+    let (mut send, _receive) = connection.open_bi().await.unwrap();
+    send.write_all(&[1]).await.unwrap();
+    let used = h3_quinn::Connection::new(connection);
+    let (mut driver, mut used) = h3::client::new(used).await.unwrap();
+    tokio::spawn(async move { std::future::poll_fn(|context| driver.poll_close(context)).await });
+    let using = async {
+        loop {
+            let status = soon(gets(&mut used, "/acme/none/directory")).await.unwrap();
+            assert_eq!(status, 404);
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    };
+    tokio::select! {
+        _ = soon(silent.closed()) => {}
+        _ = idle.closed() => panic!("the idle connection was closed first"),
+        () = using => {}
+    }
+    // Who has a stream like that beside requests keeps the connection.
+    let status = soon(gets(&mut used, "/acme/none/directory")).await.unwrap();
+    assert_eq!(status, 404);
+}

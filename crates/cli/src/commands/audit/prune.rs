@@ -61,10 +61,10 @@ pub(crate) fn export_and_prune(
     before_ms: i64,
     name: impl FnOnce(u64, u64) -> PathBuf,
 ) -> Result<Option<Pruned>, Failure> {
-    let head = Head::read(&mut data.service.work(system_clock()))?;
-    let begin = head.pruned;
-    // Whole tiles go, and the last event stays.
-    let end = first_since(data, begin, head.size, before_ms)? / 256 * 256;
+    let mut work = data.service.work(system_clock());
+    let (begin, prunable) = (Head::read(&mut work)?.pruned, audit::prune::prunable(&mut work)?);
+    // Whole tiles go. What has to stay is not exported, either: the next export begins with it.
+    let end = first_since(data, begin, prunable, before_ms)? / 256 * 256;
     if end <= begin {
         return Ok(None);
     }
@@ -81,7 +81,7 @@ pub(crate) fn export_and_prune(
         let mut work = data.service.work(system_clock());
         let last = audit::prune::prune(&mut work, end)?;
         if !work.writes_anything() {
-            // The register needs them still, or another server was quicker.
+            // Another server was quicker.
             return Ok(None);
         }
         let parameters = json!({ "first": begin + 1, "last": last });
