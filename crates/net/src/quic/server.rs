@@ -19,7 +19,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame};
 use outlast_api::service::http_date;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
 use super::h3::{BidiStream, Connection as Transport};
@@ -133,9 +133,7 @@ async fn requests(
         .send_grease(false)
         .build(Transport::new(transport))
         .await?;
-    let heads = Arc::new(Semaphore::new(limits::HEADS_AT_A_TIME));
-    // `h3` remembers each stream until the request on it is answered, so those that have none for good.
-    let without_request = Arc::new(AtomicUsize::new(0));
+    let streams = Arc::new(Streams::default());
     let mut is_stopping = false;
     loop {
         let stream = tokio::select! {
@@ -150,9 +148,18 @@ async fn requests(
                 continue;
             }
             () = nothing_open(&connection), if is_stopping => return Ok(()),
+            () = streams.of_no_use.notified() => {
+                // Requests that have just ended count: who sends one head late keeps the others.
+                if !is_unused(&connection) {
+                    continue;
+                }
+                tracing::debug!(%peer, "a client over QUIC opened streams and sent no request in time");
+                handle.close(code(Code::H3_EXCESSIVE_LOAD));
+                return Ok(());
+            }
         };
         let Some(mut stream) = stream else { return Ok(()) };
-        if without_request.load(Ordering::Relaxed) > limits::STREAMS_WITHOUT_REQUEST {
+        if streams.without_request.load(Ordering::Relaxed) > limits::STREAMS_WITHOUT_REQUEST {
             tracing::debug!(%peer, "a client over QUIC opened streams without requests");
             handle.close(code(Code::H3_EXCESSIVE_LOAD));
             return Ok(());
@@ -171,30 +178,18 @@ async fn requests(
             let rejected = Code::H3_REQUEST_REJECTED.value();
             quic::RecvStream::stop_sending(&mut stream, rejected);
             quic::SendStream::<Bytes>::reset(&mut stream, rejected);
-            without_request.fetch_add(1, Ordering::Relaxed);
+            streams.without_request.fetch_add(1, Ordering::Relaxed);
             continue;
         }
         let ended = stream.ended();
         let resolver = driver.create_resolver(FrameStream::new(BufRecvStream::new(stream)));
         let busy = connection.activity().attend();
-        let (connection, heads, handle) = (connection.clone(), heads.clone(), handle.clone());
-        let (without_request, mut stopped) = (without_request.clone(), stopped.clone());
+        let serving = serve_stream(connection.clone(), streams.clone(), resolver, ended);
+        let mut stopped = stopped.clone();
         tokio::spawn(async move {
             let _busy = busy;
-            let answering = async {
-                let head = head(resolver, heads).await;
-                if head.is_err() {
-                    without_request.fetch_add(1, Ordering::Relaxed);
-                }
-                if matches!(head, Err(Failed::Slow)) && is_unused(&connection) {
-                    // Its client may be gone without a word. As over TCP, who sends a head too slowly loses the connection,
-                    // and all that is remembered of its streams.
-                    handle.close(code(Code::H3_NO_ERROR));
-                }
-                answer(&connection, head?, ended).await
-            };
             tokio::select! {
-                outcome = answering => {
+                outcome = serving => {
                     if let Err(error) = outcome {
                         tracing::debug!(%error, "a request over HTTP/3 was not answered");
                     }
@@ -202,6 +197,76 @@ async fn requests(
                 () = told(&mut stopped, Stop::Now) => {}
             }
         });
+    }
+}
+
+/// What the streams of a connection have in common.
+struct Streams {
+    /// Turns to read a head.
+    heads: Arc<Semaphore>,
+    /// Streams that ended before there was a request on them. `h3` remembers each stream until the request on it is answered, so
+    /// these for good.
+    without_request: AtomicUsize,
+    /// Requests that are open and have their head.
+    requests: AtomicUsize,
+    /// A head did not come in time, and there was no other request.
+    of_no_use: Notify,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self {
+            heads: Arc::new(Semaphore::new(limits::HEADS_AT_A_TIME)),
+            without_request: AtomicUsize::new(0),
+            requests: AtomicUsize::new(0),
+            of_no_use: Notify::new(),
+        }
+    }
+}
+
+impl Streams {
+    /// A stream has ended without a request.
+    fn end_without_request(&self, why: &Failed) {
+        self.without_request.fetch_add(1, Ordering::Relaxed);
+        // The peer may be gone without a word. What QUIC and TLS hold for its connection is not kept until that has been idle for
+        // long enough: nothing comes, and nothing is being done for it.
+        if matches!(why, Failed::Slow) && self.requests.load(Ordering::Relaxed) == 0 {
+            self.of_no_use.notify_one();
+        }
+    }
+}
+
+/// A request that has its head, until this is dropped.
+struct Requested<'a>(&'a AtomicUsize);
+
+impl<'a> Requested<'a> {
+    fn begin(requests: &'a AtomicUsize) -> Self {
+        requests.fetch_add(1, Ordering::Relaxed);
+        Self(requests)
+    }
+}
+
+impl Drop for Requested<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Waits for a stream's request, and answers it.
+///
+/// Anybody can make many streams wait, so what waits is small: what an operation needs is made once there is a request, and the stream
+/// is moved to the heap once (a future has a copy of all that is moved into the futures that it waits for).
+fn serve_stream(
+    connection: Arc<Connection>,
+    streams: Arc<Streams>,
+    resolver: RequestResolver<Transport, Bytes>,
+    ended: Arc<AtomicBool>,
+) -> impl Future<Output = Result<(), Failed>> {
+    let head = Box::pin(head(resolver, streams.heads.clone()));
+    async move {
+        let head = head.await.inspect_err(|why| streams.end_without_request(why))?;
+        let _requested = Requested::begin(&streams.requests);
+        Box::pin(answer(&connection, head, ended)).await
     }
 }
 
@@ -219,15 +284,17 @@ async fn nothing_open(connection: &Connection) {
 
 pub(super) type Head<S> = (http::Request<()>, RequestStream<S, Bytes>);
 
-pub(super) async fn head<C: quic::Connection<Bytes>>(
+/// Waits for a request's head in its turn, for [`limits::STREAM_HEAD`] at most.
+pub(super) fn head<C: quic::Connection<Bytes>>(
     resolver: RequestResolver<C, Bytes>,
     heads: Arc<Semaphore>,
-) -> Result<Head<C::BidiStream>, Failed> {
-    let head = async {
+) -> impl Future<Output = Result<Head<C::BidiStream>, Failed>> {
+    let head = async move {
         let _turn: Option<OwnedSemaphorePermit> = heads.acquire_owned().await.ok();
-        resolver.resolve_request().await
+        Box::pin(resolver.resolve_request()).await
     };
-    Ok(timeout(limits::STREAM_HEAD, head).await.map_err(|_| Failed::Slow)??)
+    timeout(limits::STREAM_HEAD, head)
+        .map(|outcome| outcome.map_err(|_| Failed::Slow)?.map_err(Failed::from))
 }
 
 /// Fields that only HTTP/1.1 has (RFC 9114, section 4.2).
@@ -411,5 +478,38 @@ impl<R: quic::RecvStream + Unpin> Body for Content<R> {
 
     fn is_end_stream(&self) -> bool {
         self.first.is_none() && self.is_over && !matches!(self.left, Some(1..))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size_of_output<A, B, F>(_: impl Fn(A, B) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn stream_that_waits_for_its_request_takes_little_memory() {
+        let waiting = size_of_output(head::<Transport>);
+        let answering = size_of_output(|(connection, streams), (resolver, ended)| {
+            serve_stream(connection, streams, resolver, ended)
+        });
+        assert!(waiting + answering <= 1536, "{waiting} and {answering} bytes");
+    }
+
+    #[test]
+    fn late_head_ends_a_connection_only_if_no_request_is_open() {
+        let streams = Streams::default();
+        let is_of_no_use = || streams.of_no_use.notified().now_or_never().is_some();
+        let requested = Requested::begin(&streams.requests);
+        streams.end_without_request(&Failed::Slow);
+        assert!(!is_of_no_use());
+        drop(requested);
+        streams.end_without_request(&Failed::Malformed);
+        assert!(!is_of_no_use());
+        streams.end_without_request(&Failed::Slow);
+        assert!(is_of_no_use());
+        assert_eq!(streams.without_request.load(Ordering::Relaxed), 3);
     }
 }

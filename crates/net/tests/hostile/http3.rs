@@ -7,6 +7,7 @@ use bytes::Buf;
 use h3::client::SendRequest;
 use outlast_negotiate::Rules;
 use outlast_net::certificate::KINDS;
+use outlast_net::limits;
 use outlast_net::policy::Policy;
 use outlast_net::quic::{HTTP3, Settings};
 
@@ -142,7 +143,7 @@ async fn streams_on_which_nothing_comes_end_a_connection_that_is_of_no_use() {
     let idle = soon(connect(&endpoint, quic.address)).await.unwrap();
     let silent = soon(connect(&endpoint, quic.address)).await.unwrap();
     let mut open = Vec::new();
-    for _ in 0..32 {
+    for _ in 0..limits::MAX_STREAMS {
         let (mut send, receive) = soon(silent.open_bi()).await.unwrap();
         send.write_all(&[1]).await.unwrap();
         open.push((send, receive));
@@ -161,7 +162,12 @@ async fn streams_on_which_nothing_comes_end_a_connection_that_is_of_no_use() {
         }
     };
     tokio::select! {
-        _ = soon(silent.closed()) => {}
+        closed = soon(silent.closed()) => match closed {
+            quinn::ConnectionError::ApplicationClosed(close) => {
+                assert_eq!(close.error_code, 0x107_u32.into(), "H3_EXCESSIVE_LOAD");
+            }
+            other => panic!("{other}"),
+        },
         _ = idle.closed() => panic!("the idle connection was closed first"),
         () = using => {}
     }
