@@ -15,13 +15,22 @@ impl Bucket {
         Self { rate, left: rate.at_once * 1000, at_ms: i64::MIN }
     }
 
-    /// Takes one, if there is one.
-    pub(super) fn take(&mut self, now_ms: i64) -> bool {
+    /// Whether there is one to take.
+    pub(super) fn has_one(&self, now_ms: i64) -> bool {
+        self.left_at(now_ms) >= 1000
+    }
+
+    fn left_at(&self, now_ms: i64) -> i64 {
         // A clock that was set back gives nothing, and takes nothing away.
         let passed = now_ms.saturating_sub(self.at_ms).max(0);
-        self.at_ms = now_ms;
         let gained = passed.saturating_mul(self.rate.per_second);
-        self.left = self.left.saturating_add(gained).min(self.rate.at_once * 1000);
+        self.left.saturating_add(gained).min(self.rate.at_once * 1000)
+    }
+
+    /// Takes one, if there is one.
+    pub(super) fn take(&mut self, now_ms: i64) -> bool {
+        self.left = self.left_at(now_ms);
+        self.at_ms = now_ms;
         if self.left < 1000 {
             return false;
         }
@@ -42,7 +51,12 @@ mod tests {
         let mut bucket = Bucket::new(rate);
         let mut taken = |now_ms: i64| {
             let mut count = 0;
-            while bucket.take(now_ms) {
+            loop {
+                let has_one = bucket.has_one(now_ms);
+                assert_eq!(bucket.take(now_ms), has_one);
+                if !has_one {
+                    break;
+                }
                 count += 1;
             }
             count

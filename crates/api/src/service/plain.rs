@@ -244,15 +244,19 @@ impl Service {
         };
         let key = key(&asked.ids);
         let if_none_match = request.headers.get(IF_NONE_MATCH);
-        if asked.nonce.is_none()
-            && let Some(kept) = self.revocation.answers.by_key(&key)
-            && self.holds(&kept, request.now_ms)
-        {
-            kept.used();
-            if let Some(path) = path {
-                self.revocation.answers.put_path(path.as_bytes(), key);
+        let kept = self.revocation.answers.by_key(&key);
+        if let Some(kept) = kept.filter(|kept| self.holds(kept, request.now_ms)) {
+            if asked.nonce.is_none() {
+                kept.used();
+                if let Some(path) = path {
+                    self.revocation.answers.put_path(path.as_bytes(), key);
+                }
+                return PlainStep::Respond(answered(&kept, if_none_match, request.now_ms));
             }
-            return PlainStep::Respond(answered(&kept, if_none_match, request.now_ms));
+            // As in [`Self::sign`], but now: who asks too much neither makes the store work nor takes a turn from others.
+            if !self.revocation.strangers.would_admit(request.peer, request.now_ms) {
+                return PlainStep::Respond(once(&kept, request.now_ms));
+            }
         }
         PlainStep::Ask(Question {
             request: asked,

@@ -167,6 +167,12 @@ impl Strangers {
         own && lock(&self.all).take(now_ms)
     }
 
+    /// Whether [`Self::admit`] would say so now. Nothing is taken.
+    pub(super) fn would_admit(&self, peer: IpAddr, now_ms: i64) -> bool {
+        let has_one = |bucket: &Bucket| bucket.has_one(now_ms);
+        lock(&self.peers).peek(&prefix(peer)).is_none_or(has_one) && has_one(&lock(&self.all))
+    }
+
     /// Counts an answer, if an event that is on disk has announced it.
     pub(super) fn count(&self, arn: &str, peer: IpAddr, now_ms: i64) -> bool {
         let mut windows = lock(&self.windows);
