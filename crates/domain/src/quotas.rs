@@ -228,8 +228,55 @@ impl From<Reached> for AssumeError {
 
 #[cfg(test)]
 mod tests {
+    use outlast_store::memory::MemoryStore;
+
     use super::*;
+    use crate::Fault;
     use crate::records::KINDS;
+    use crate::seal::RootKey;
+    use crate::work::Work;
+
+    #[derive(Debug, PartialEq)]
+    enum Refused {
+        Fault(Fault),
+        Reached(Reached),
+    }
+
+    impl From<Fault> for Refused {
+        fn from(fault: Fault) -> Self {
+            Self::Fault(fault)
+        }
+    }
+
+    impl From<Reached> for Refused {
+        fn from(reached: Reached) -> Self {
+            Self::Reached(reached)
+        }
+    }
+
+    #[test]
+    fn what_is_made_in_one_go_counts_together() {
+        let (store, root) = (MemoryStore::new(), RootKey::generate().unwrap());
+        let mut quotas = Quotas::default();
+        quotas.set(SESSIONS.name, 3);
+        let mut work = Work::new(&store, &root, 0).limited(&quotas);
+        for id in ["a", "b", "c"] {
+            work.admit::<Refused>(&SESSIONS, &["1"]).unwrap();
+            work.create(&format!("iam/session-of/1/{id}"), &()).unwrap();
+        }
+        let refused = work.admit::<Refused>(&SESSIONS, &["1"]).unwrap_err();
+        assert_eq!(refused, Refused::Reached(Reached::new(&SESSIONS, 3)));
+        work.admit::<Refused>(&SESSIONS, &["11"]).unwrap();
+        store.commit_and_wait(work.into_transaction(Vec::new())).unwrap();
+        let mut work = Work::new(&store, &root, 0).limited(&quotas);
+        work.put("iam/session-of/1/a", &()).unwrap();
+        assert_eq!(work.admit::<Refused>(&SESSIONS, &["1"]).unwrap_err(), refused);
+        work.delete("iam/session-of/1/b");
+        store.commit_and_wait(work.into_transaction(Vec::new())).unwrap();
+        assert_eq!(store.count("iam/session-of/1/").unwrap(), 2);
+        let mut work = Work::new(&store, &root, 0).limited(&quotas);
+        work.admit::<Refused>(&SESSIONS, &["1"]).unwrap();
+    }
 
     #[test]
     fn what_is_counted_has_a_quota_and_the_other_way_round() {

@@ -137,7 +137,11 @@ impl<'a> Work<'a> {
         E: From<Fault> + From<Reached>,
     {
         let (prefix, most) = (format!("{}{}/", quota.kind, parts.join("/")), self.quota(quota));
-        let count = self.store.count(&prefix).map_err(Fault::from)?;
+        let there = self.store.count(&prefix).map_err(Fault::from)?;
+        let written = self.writes.range(prefix.clone()..);
+        let mine = written.take_while(|(place, _)| place.starts_with(&prefix));
+        let count =
+            there + mine.filter(|(place, value)| self.makes(place, value.is_some())).count() as u64;
         self.admitted.insert(prefix, most);
         if count >= most { Err(Reached::new(quota, most).into()) } else { Ok(()) }
     }
@@ -438,6 +442,11 @@ impl<'a> Work<'a> {
             prune_events: self.prune_events,
             events: Vec::new(),
         }
+    }
+
+    /// Whether a write makes a record that was not there.
+    fn makes(&self, place: &str, is_there: bool) -> bool {
+        is_there && self.reads.get(place).is_none_or(|seen| seen.version.is_none())
     }
 
     /// The numbers that the writes may change, and those that a quota was held against.
