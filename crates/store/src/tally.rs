@@ -26,10 +26,10 @@ impl Tally {
 }
 
 /// By how much a transaction changes each of its tallies. `exists` says whether a record is there before it.
-pub(crate) fn changes<'a, E>(
-    transaction: &'a Transaction,
+pub(crate) fn changes<E>(
+    transaction: &Transaction,
     mut exists: impl FnMut(&str) -> Result<bool, E>,
-) -> Result<Vec<(&'a Tally, i64)>, E> {
+) -> Result<Vec<(&Tally, i64)>, E> {
     let mut changes = Vec::with_capacity(transaction.tallies.len());
     for tally in &transaction.tallies {
         let mut change = 0;
