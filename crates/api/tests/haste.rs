@@ -9,6 +9,7 @@
 )]
 
 #[path = "common/certificates.rs"]
+#[allow(dead_code, reason = "each test file uses its own part")]
 mod certificates;
 mod common;
 

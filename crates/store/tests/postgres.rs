@@ -31,7 +31,7 @@ fn increment(store: &dyn Store, id: &str) -> Result<(), StoreError> {
         expectations: vec![(COUNTER.into(), found.map(|record| record.version))],
         writes: vec![(COUNTER.into(), Some(value.to_be_bytes().to_vec()))],
         events: vec![id.as_bytes().to_vec().into()],
-        prune_events: None,
+        ..Transaction::default()
     })
 }
 

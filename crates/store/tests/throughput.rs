@@ -26,7 +26,7 @@ fn measure(name: &str, stores: &[&dyn Store], threads: usize) {
                             expectations: vec![(key.clone(), version)],
                             writes: vec![(key.clone(), Some(vec![7; 300]))],
                             events: vec![vec![b'e'; 900].into()],
-                            prune_events: None,
+                            ..Transaction::default()
                         })
                         .unwrap();
                     count.fetch_add(1, Ordering::Relaxed);

@@ -1,7 +1,5 @@
 //! Private CAs and Certificate Manager, untyped.
 
-#![allow(dead_code, reason = "each test file uses its own part")]
-
 use outlast_crypto::encrypted;
 use outlast_crypto::{Secret, keys::KeySpec};
 use outlast_pki::certificate::Certificate;
