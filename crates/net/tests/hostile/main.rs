@@ -19,6 +19,7 @@ mod bodies;
 mod connections;
 mod early;
 mod http3;
+mod listeners;
 mod proxy;
 mod slow;
 
