@@ -95,7 +95,8 @@ fn server_that_runs_is_besieged_with_its_own_administrator() {
     let server = folder.serve();
     let mut command = outlast();
     command.args(["siege", "--short", "--only", "unsigned", "--only", "expensive-policy"]);
-    command.args(["--output", "json", "--target", &format!("127.0.0.1:{}", server.port)]);
+    command.args(["--rounds", "3", "--output", "json"]);
+    command.args(["--target", &format!("127.0.0.1:{}", server.port)]);
     command.args(["--plain", &format!("127.0.0.1:{}", server.revocation.unwrap())]);
     command.args(["--pid", &server.child.id().to_string(), "--data"]);
     let output = run(command.arg(&folder.data));
@@ -104,7 +105,9 @@ fn server_that_runs_is_besieged_with_its_own_administrator() {
     assert!(stderr(&output).contains("expensive-policy is left out"), "{}", stderr(&output));
     let found: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(found["patterns"].as_array().unwrap().len(), 1, "{found}");
-    assert!(found["patterns"][0]["memory"]["before_kib"].as_u64().unwrap() > 0, "{found}");
+    let memory = &found["patterns"][0]["memory"];
+    assert!(memory["before_kib"].as_u64().unwrap() > 0, "{found}");
+    assert_eq!(memory["after_kib"].as_array().unwrap().len(), 3, "{found}");
 }
 
 #[test]

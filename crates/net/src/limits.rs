@@ -202,7 +202,8 @@ pub const EMPTY_FRAMES: u32 = 1000;
 pub const STREAMS_WITHOUT_REQUEST: usize = 1000;
 /// Heads of requests that are read at a time on one HTTP/3 connection; each may be of [`MAX_HEAD`].
 pub const HEADS_AT_A_TIME: usize = 4;
-/// How long the head of a request over HTTP/3 may take once its stream is open.
+/// How long the head of a request over HTTP/3 may take once its stream is open. A connection that has been of no use for as long
+/// ends with it.
 pub const STREAM_HEAD: Duration = Duration::from_secs(15);
 /// How long the end of a request without a body is waited for after its head.
 pub const STREAM_END: Duration = Duration::from_secs(10);

@@ -38,6 +38,10 @@ pub(crate) struct Arguments {
     /// Seconds of each quiet and each attacked window [default: 5, or 1 with --short].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: Option<u64>,
+    /// Quiet windows, and as many attacked ones [default: 3, or 2 with --short]. With 6 and more the memory after the last attack is
+    /// held against that after the one in the middle: it must have reached a plateau.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100))]
+    rounds: Option<u32>,
     /// An eighth of the connections and short windows; times are told, and no limit is set on them.
     #[arg(long)]
     short: bool,
@@ -71,7 +75,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         temporary: std::env::temp_dir(),
         given,
         window: Duration::from_secs(seconds),
-        rounds: if arguments.short { SHORT_ROUNDS } else { ROUNDS },
+        rounds: arguments.rounds.unwrap_or(if arguments.short { SHORT_ROUNDS } else { ROUNDS }),
         short: arguments.short,
     };
     let shown = output::spinner("");
@@ -188,7 +192,7 @@ fn table(rows: &[Measured], missed: &[Vec<String>], timed: bool) -> String {
         }
     }
     text.push_str(&format!(
-        "\nlimits: ratio {}, failures 0, peak {} MiB above the begin, {} MiB more after the last attack than after the first\n",
+        "\nlimits: ratio {}, failures 0, peak {} MiB above the begin, {} MiB more after the last attack than after the first, or of many after the one in the middle\n",
         if timed { format!("{RATIO:.0}") } else { "none in the short form".to_owned() },
         PEAK_KIB / 1024,
         GROWTH_KIB / 1024,

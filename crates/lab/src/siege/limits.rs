@@ -8,7 +8,11 @@ pub const RATIO: f64 = 5.0;
 /// (`BODY_BUDGET_KIB` of the service), and thousands of connections with their TLS buffers the rest.
 pub const PEAK_KIB: u64 = 256 * 1024;
 /// KiB that the server may have more after the last attack than after the first: memory that is kept for each attack is a leak.
+/// Attacks follow each other within seconds, so what the server keeps of one for some seconds adds up to this much at most.
 pub const GROWTH_KIB: u64 = 64 * 1024;
+/// Of so many attacks and more, the last is compared with the one in the middle. The first ones fill what the allocator keeps:
+/// it has an arena for each thread, and what one thread frees another does not use again.
+pub(super) const MANY_ATTACKS: usize = 6;
 
 /// Seconds of a window at most.
 pub(super) const MOST_SECONDS: u64 = 600;

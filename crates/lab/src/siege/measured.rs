@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::attack::Volume;
 use super::good::{Told, Waited};
-use super::limits::{GROWTH_KIB, PEAK_KIB, RATIO};
+use super::limits::{GROWTH_KIB, MANY_ATTACKS, PEAK_KIB, RATIO};
 use super::patterns::Pattern;
 use crate::statistics::quantile_of;
 
@@ -46,8 +46,10 @@ pub struct Memory {
 impl Memory {
     /// Whether it stays within what is demanded: [`PEAK_KIB`] and [`GROWTH_KIB`].
     pub fn is_flat(&self) -> bool {
-        let (first, last) = (self.after_kib.first(), self.after_kib.last());
-        let grown = last.copied().unwrap_or(0).saturating_sub(first.copied().unwrap_or(0));
+        let count = self.after_kib.len();
+        let settled = if count < MANY_ATTACKS { 0 } else { count / 2 };
+        let (settled, last) = (self.after_kib.get(settled), self.after_kib.last());
+        let grown = last.copied().unwrap_or(0).saturating_sub(settled.copied().unwrap_or(0));
         self.peak_kib.saturating_sub(self.before_kib) <= PEAK_KIB && grown <= GROWTH_KIB
     }
 }
@@ -143,6 +145,19 @@ mod tests {
         told.waited.insert("kept", waited);
         let memory = Memory { before_kib: 50_000, peak_kib, after_kib: vec![60_000, last_kib] };
         Measured::new(&PATTERNS[0], told, Volume::default(), None, Some(memory))
+    }
+
+    #[test]
+    fn memory_of_many_attacks_must_reach_a_plateau() {
+        let step = GROWTH_KIB / 4;
+        let flat = |steps: &[u64]| {
+            let after_kib = steps.iter().map(|steps| steps * step).collect();
+            Memory { before_kib: 0, peak_kib: 0, after_kib }.is_flat()
+        };
+        assert!(flat(&[1, 3, 5]));
+        assert!(!flat(&[1, 3, 6]), "few attacks: against the first");
+        assert!(flat(&[1, 4, 7, 10, 12, 12, 13, 13]));
+        assert!(!flat(&[1, 2, 3, 4, 5, 7, 9, 11]), "many attacks: against the one in the middle");
     }
 
     #[test]

@@ -222,7 +222,7 @@ pub static PATTERNS: &[Pattern] = &[
     Pattern {
         name: "ocsp-nonces",
         what: "asks OCSP with a new nonce each time, so that each answer is signed and recorded for nobody else",
-        stopped_by: "OCSP_SIGNINGS_OF_PEER and OCSP_SIGNINGS, MAX_SIGNING and MAX_QUESTIONS; answers are summed up in the audit log by the minute",
+        stopped_by: "OCSP_SIGNINGS_OF_PEER and OCSP_SIGNINGS, above which the kept answer is given without a turn; MAX_SIGNING and MAX_QUESTIONS; answers are summed up in the audit log by the minute",
         door: Door::Plain,
         life: |attack| calls::nonces(attack).boxed(),
         ..USUAL
@@ -260,7 +260,7 @@ pub static PATTERNS: &[Pattern] = &[
     Pattern {
         name: "quic-silent-streams",
         what: "opens all the streams that it may over HTTP/3, with one byte on each",
-        stopped_by: "STREAM_HEAD, which also ends a connection that is of no other use, HEADS_AT_A_TIME and STREAMS_WITHOUT_REQUEST",
+        stopped_by: "STREAM_HEAD, after which a connection ends that is of no other use; HEADS_AT_A_TIME and STREAMS_WITHOUT_REQUEST",
         door: Door::Quic,
         connections: 100,
         lives_per_second: 50,
