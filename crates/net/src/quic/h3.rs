@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf, Bytes};
 use h3::error::Code;
@@ -160,6 +160,9 @@ impl Outgoing for stream::SendStream {
     }
 
     fn reset(&mut self, code: u64) {
+        // A peer's STOP_SENDING has reset the stream already (RFC 9000, section 3.5). s2n-quic counts such a stream as open until that
+        // has been seen here, and a reset does not see it: the peer would have one stream less for good.
+        let _ = self.poll_send_ready(&mut Context::from_waker(Waker::noop()));
         let _ = Self::reset(self, error_code(code));
     }
 
