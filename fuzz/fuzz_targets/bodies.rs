@@ -9,14 +9,14 @@ use outlast_api::wire::sigv4::{Claim, Parts};
 
 fuzz_target!(|bytes: &[u8]| {
     for protocol in [Protocol::Json11, Protocol::RpcV2Cbor] {
-        let _ = protocol.decode::<kms::sign::Input>(bytes);
-        let _ = protocol.decode::<kms::create_key::Input>(bytes);
-        let _ = protocol.decode::<kms::encrypt::Input>(bytes);
-        let _ = protocol.decode::<acm_pca::issue_certificate::Input>(bytes);
-        let _ = protocol.decode::<acm_pca::create_certificate_authority::Input>(bytes);
+        let _ = protocol.decode::<kms::sign::Sign>(bytes);
+        let _ = protocol.decode::<kms::create_key::CreateKey>(bytes);
+        let _ = protocol.decode::<kms::encrypt::Encrypt>(bytes);
+        let _ = protocol.decode::<acm_pca::issue_certificate::IssueCertificate>(bytes);
+        let _ = protocol.decode::<acm_pca::create_certificate_authority::CreateCertificateAuthority>(bytes);
     }
     let _ = outlast_api::wire::query::action(bytes);
-    let _ = Protocol::Query.decode::<sts::assume_role::Input>(bytes);
+    let _ = Protocol::Query.decode::<sts::assume_role::AssumeRole>(bytes);
     let text = String::from_utf8_lossy(bytes);
     let (authorization, date) = text.split_once('\n').unwrap_or((&text, "20261121T000000Z"));
     let mut headers = HeaderMap::new();

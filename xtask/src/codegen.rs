@@ -1,16 +1,18 @@
-//! Generated text: the list of operations of each service, from the files in its folder.
+//! Generated text: AWS's surface from its models, and the list of operations of each service from the files in its folder.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-
-const SERVICES: &[(&str, &str)] =
-    &[("kms", "KMS"), ("acm_pca", "Private CA"), ("acm", "Certificate Manager"), ("sts", "STS")];
+use std::process::{Command, Stdio};
 
 /// Writes what is stale.
 pub fn write(root: &Path) -> Result<(), String> {
     for (path, text) in generated(root)? {
         if std::fs::read_to_string(&path).ok().as_ref() != Some(&text) {
             let temporary = path.with_extension("rs.new");
+            if let Some(folder) = path.parent() {
+                std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+            }
             std::fs::write(&temporary, text).map_err(|error| error.to_string())?;
             std::fs::rename(&temporary, &path).map_err(|error| error.to_string())?;
         }
@@ -28,14 +30,40 @@ pub fn stale(root: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 fn generated(root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
-    let folder = root.join("crates/api/src/ops");
-    SERVICES
-        .iter()
-        .map(|(module, title)| {
-            let text = operations(&folder.join(module), title)?;
-            Ok((folder.join(format!("{module}.rs")), text))
-        })
-        .collect()
+    let folder = root.join("crates/api/src");
+    let mut files = Vec::new();
+    for model in crate::surface::models(root)? {
+        let module = &model.module;
+        let list = operations(&folder.join("ops").join(module), model.title()?)?;
+        files.push((folder.join(format!("ops/{module}.rs")), list));
+        files.push((folder.join(format!("aws/{module}.rs")), formatted(root, &model.types()?)?));
+        files.push((
+            folder.join(format!("aws/{module}/schema.rs")),
+            formatted(root, &model.schema()?)?,
+        ));
+    }
+    Ok(files)
+}
+
+/// The text as rustfmt writes it with the workspace's settings.
+fn formatted(root: &Path, text: &str) -> Result<String, String> {
+    let failed = |error: std::io::Error| format!("rustfmt: {error}");
+    let mut child = Command::new("rustfmt")
+        .args(["--edition", "2024", "--config-path"])
+        .arg(root)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let mut stdin = child.stdin.take().ok_or("rustfmt takes no input")?;
+    let text = text.to_owned();
+    let writing = std::thread::spawn(move || stdin.write_all(text.as_bytes()));
+    let output = child.wait_with_output().map_err(failed)?;
+    writing.join().map_err(|_| "rustfmt: the writer panicked")?.map_err(failed)?;
+    if !output.status.success() {
+        return Err("rustfmt does not take what was generated".to_owned());
+    }
+    String::from_utf8(output.stdout).map_err(|error| error.to_string())
 }
 
 fn operations(folder: &Path, title: &str) -> Result<String, String> {
@@ -55,7 +83,7 @@ fn operations(folder: &Path, title: &str) -> Result<String, String> {
     for module in &modules {
         writeln!(out, "pub mod {module};").map_err(fail)?;
     }
-    out.push_str("\nuse super::Row;\n\n/// Every operation, in order of name.\n#[rustfmt::skip]\npub static OPERATIONS: &[Row] = &[\n");
+    out.push_str("\nuse crate::table::Row;\n\n/// Every operation, in order of name.\n#[rustfmt::skip]\npub static OPERATIONS: &[Row] = &[\n");
     for module in &modules {
         writeln!(out, "    Row::of::<{module}::{}>(),", camel(module)).map_err(fail)?;
     }

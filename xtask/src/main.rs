@@ -16,6 +16,7 @@ mod deny;
 mod fuzz;
 mod peers;
 mod suite;
+mod surface;
 mod tidy;
 
 use std::path::{Path, PathBuf};

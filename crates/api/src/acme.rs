@@ -364,7 +364,7 @@ impl Service {
                 now_ms: request.now_ms,
                 event_id: &event_id,
                 request_id: request.request_id,
-                source: ACM.event_source,
+                source: ACM.model.event_source,
                 name: resource.event(),
                 region: &call.endpoint.scope().region,
                 read_only: error.is_some() && call.is_get(),

@@ -3,7 +3,7 @@
 use http::{HeaderMap, Method, Request};
 use serde::Deserialize;
 
-use crate::ops::Operation;
+use crate::aws::Operation;
 use crate::wire::sigv4::{Credentials, Target, sign};
 use crate::wire::{ApiError, Protocol};
 

@@ -23,7 +23,10 @@ pub fn unique_tags(
     for (key, value) in pairs {
         let fits = (1..=limits::MAX_TAG_KEY).contains(&key.chars().count())
             && value.chars().count() <= limits::MAX_TAG_VALUE;
-        if !fits || key.to_ascii_lowercase().starts_with("aws:") {
+        if key.to_ascii_lowercase().starts_with("aws:") {
+            return Err(ApiError::new(code, "Tags beginning with aws: are reserved"));
+        }
+        if !fits {
             let key = validate::shorten(&key);
             return Err(ApiError::new(
                 code,
@@ -31,10 +34,10 @@ pub fn unique_tags(
             ));
         }
         if tags.len() == limits::MAX_TAGS {
-            return Err(ApiError::new(code, format!("there are over {} tags", limits::MAX_TAGS)));
+            return Err(ApiError::new(code, "Too many tags"));
         }
         if tags.contains_key(&key) {
-            return Err(ApiError::new(code, format!("the tag key '{key}' occurs twice")));
+            return Err(ApiError::new(code, "Duplicate tag keys"));
         }
         tags.insert(key, value);
     }

@@ -38,7 +38,9 @@ pub use plain::{
 pub use publish::Sink;
 
 use crate::audit::{Event, Notes, TlsDetails};
-use crate::ops::{Call, Row, SERVICES, ServiceRow};
+use crate::call::Call;
+use crate::ops::SERVICES;
+use crate::table::{Row, ServiceRow};
 use crate::wire::sigv4::{Claim, Parts};
 use crate::wire::{ApiError, Protocol};
 
@@ -154,7 +156,8 @@ impl Route {
             let cbor = headers.get("smithy-protocol").is_some_and(|name| name == "rpc-v2-cbor");
             let found = rest.split_once("/operation/").and_then(|(service, operation)| {
                 let service = SERVICES.iter().find(|row| {
-                    row.target_prefix == service && row.protocols.contains(&Protocol::RpcV2Cbor)
+                    row.model.target_prefix == service
+                        && row.model.protocols.contains(&Protocol::RpcV2Cbor)
                 })?;
                 let row = service.operations.iter().find(|row| row.name == operation)?;
                 Some(Self { service, row, protocol: Protocol::RpcV2Cbor })
@@ -171,7 +174,8 @@ impl Route {
         let found = match text("x-amz-target") {
             Some(target) => target.split_once('.').and_then(|(prefix, name)| {
                 let service = SERVICES.iter().find(|row| {
-                    row.target_prefix == prefix && row.protocols.contains(&Protocol::Json11)
+                    row.model.target_prefix == prefix
+                        && row.model.protocols.contains(&Protocol::Json11)
                 })?;
                 let row = service.operations.iter().find(|row| row.name == name)?;
                 Some(Self { service, row, protocol: Protocol::Json11 })
@@ -179,7 +183,7 @@ impl Route {
             // A query service is known by the scope that the request is signed for.
             None => scope.and_then(|name| {
                 let service = SERVICES.iter().find(|row| {
-                    row.signing_name == name && row.protocols.contains(&Protocol::Query)
+                    row.model.signing_name == name && row.model.protocols.contains(&Protocol::Query)
                 })?;
                 Some(Self { service, row: service.operations.first()?, protocol: Protocol::Query })
             }),
@@ -204,12 +208,12 @@ impl Route {
 
     /// What the service is called in signatures, and the operation once it is resolved.
     pub fn names(&self) -> (&'static str, &'static str) {
-        (self.service.signing_name, self.row.name)
+        (self.service.model.signing_name, self.row.name)
     }
 
     /// Largest body that the operation takes, in bytes.
     pub fn max_body(&self) -> usize {
-        self.service.max_body
+        self.service.model.max_body
     }
 
     /// The answer to a caller of whom too many calls that take long wait for their turn.
@@ -224,7 +228,7 @@ impl Route {
             status: 413,
             ..ApiError::new(
                 "RequestEntityTooLargeException",
-                format!("The request body is longer than {} bytes.", self.service.max_body),
+                format!("The request body is longer than {} bytes.", self.service.model.max_body),
             )
         };
         self.failure(&error)
@@ -240,7 +244,13 @@ impl Route {
     }
 
     fn failure(&self, error: &ApiError) -> Response {
-        response_for(self.protocol, self.service.namespace, error)
+        let mut response = response_for(self.protocol, self.service.model.namespace, error);
+        if self.protocol != Protocol::Query
+            && let Some(status) = self.service.model.status(error.code)
+        {
+            response.status = status;
+        }
+        response
     }
 
     /// The answer to a request that has failed.
@@ -253,7 +263,7 @@ impl Route {
     }
 
     fn fault(&self, fault: Fault) -> ApiError {
-        ApiError::internal(self.service.internal_error, fault)
+        ApiError::internal(self.service.model.internal_error, fault)
     }
 }
 
@@ -499,7 +509,7 @@ impl Service {
             now_ms: request.now_ms,
             event_id: &event_id,
             request_id: request.request_id,
-            source: route.service.event_source,
+            source: route.service.model.event_source,
             name: route.row.name,
             region: &call.scope.region,
             read_only: route.row.read_only,
@@ -523,7 +533,7 @@ impl Service {
                     body: route.protocol.enclose(
                         body,
                         route.row.name,
-                        route.service.namespace,
+                        route.service.model.namespace,
                         request.request_id,
                     ),
                 },
@@ -581,12 +591,12 @@ fn find_caller(
             "The security token included in the request is invalid.",
         )
     };
-    if claim.service != route.service.signing_name {
+    if claim.service != route.service.model.signing_name {
         return Err(ApiError::new(
             "InvalidSignatureException",
             format!(
                 "Credential should be scoped to correct service: '{}'.",
-                route.service.signing_name
+                route.service.model.signing_name
             ),
         ));
     }

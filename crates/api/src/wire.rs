@@ -1,9 +1,10 @@
 //! Wire formats: AWS JSON 1.1, Smithy RPC v2 CBOR, the query protocol, errors, and Signature Version 4.
 
+pub mod constraints;
 pub mod error;
-pub mod fields;
 pub mod protocol;
 pub mod query;
+pub mod read;
 pub mod sigv4;
 pub mod types;
 pub mod validate;

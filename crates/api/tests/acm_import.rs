@@ -186,7 +186,7 @@ fn every_key_type_is_imported_with_its_chain() {
             for (member, expected) in [
                 ("Type", json!("IMPORTED")),
                 ("Status", json!("ISSUED")),
-                ("KeyAlgorithm", json!(algorithm)),
+                ("KeyAlgorithm", json!(algorithm.replace("RSA_", "RSA-"))),
                 ("DomainName", json!("leaf.example.com")),
                 ("SubjectAlternativeNames", json!(["leaf.example.com", "www.example.com"])),
                 ("ImportedAt", json!(NOW)),
@@ -302,7 +302,7 @@ fn what_does_not_belong_together_is_refused() {
     refused(&fixture, &body(&certificate, &key, Some(&many)), "LimitExceededException", "16");
     let good = body(&certificate, &key, Some(&chain));
     let tagged = with(&good, json!({ "Tags": [{ "Key": "aws:x" }] }));
-    refused(&fixture, &tagged, "InvalidTagException", "aws:x");
+    refused(&fixture, &tagged, "InvalidTagException", "aws:");
     // No part of a key is in an answer or in the trail.
     let trail = format!("{:?}", fixture.events());
     assert!(!trail.contains("MIGH"));

@@ -242,7 +242,7 @@ fn searches_take_every_filter() {
         (metadata(json!({ "ValidationMethod": "DNS" })), &[]),
         (metadata(json!({ "CertificateKeyPairOrigin": "CUSTOMER_PROVIDED" })), &["imported"]),
         (metadata(json!({ "AcmeEndpointArn": "arn:aws:acm:eu-west-1:123456789012:x" })), &[]),
-        (metadata(json!({ "AcmeAccountId": "x" })), &[]),
+        (metadata(json!({ "AcmeAccountId": "00000000-0000-0000-0000-000000000000" })), &[]),
         (json!({ "Not": ec }), &all[1..]),
         (json!({ "Or": [ec, x509(json!({ "KeyAlgorithm": "RSA_2048" }))] }), &["ec", "rsa"]),
         (json!({ "And": [metadata(json!({ "Type": "PRIVATE" })), { "Not": ec }] }), &all[1..5]),

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use common::{ACCESS_KEY, ACCOUNT, Fixture, HOST, SECRET, Who, b64, code, text};
-use outlast_api::ops::Operation;
+use outlast_api::aws::Operation;
 use outlast_api::ops::kms::{cancel_key_deletion, create_key, schedule_key_deletion};
 use outlast_api::service::{Reading, Request, Service};
 use outlast_crypto::Secret;

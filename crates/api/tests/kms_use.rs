@@ -254,9 +254,15 @@ fn data_key_pairs_of_every_spec_are_whole() {
         let all = serde_json::to_string(&fixture.events()).unwrap();
         assert!(!all.contains(text(&made["PrivateKeyPlaintext"])));
     }
-    for name in ["SYMMETRIC_DEFAULT", "ML_DSA_65", "HMAC_256", "SM2"] {
+    for (name, expected) in [
+        ("SYMMETRIC_DEFAULT", "ValidationException"),
+        ("ML_DSA_65", "ValidationException"),
+        ("HMAC_256", "ValidationException"),
+        // One of AWS's, for its regions in China.
+        ("SM2", "UnsupportedOperationException"),
+    ] {
         let body = json!({ "KeyId": key, "KeyPairSpec": name });
-        assert_eq!(code(fixture.kms("GenerateDataKeyPair", body)), "ValidationException");
+        assert_eq!(code(fixture.kms("GenerateDataKeyPair", body)), expected);
     }
 }
 
@@ -349,7 +355,7 @@ fn a_dry_run_does_nothing_wherever_it_can_be_asked_for() {
             let dry = with(&body, json!({ "DryRun": true }));
             let refused = fixture.kms(operation, dry).unwrap_err();
             assert_eq!(refused.code, "DryRunOperationException", "{operation}");
-            assert_eq!(refused.status, 412);
+            assert_eq!(refused.status, 400);
             assert_eq!(last_usage(fixture, key), before, "{operation}");
             fixture.kms(operation, with(&body, json!({ "DryRun": false }))).unwrap();
         }

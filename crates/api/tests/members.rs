@@ -15,8 +15,9 @@ mod common;
 
 use common::{ACCOUNT, Fixture, Who, b64, error_code, text};
 use http::HeaderMap;
-use outlast_api::ops::{ACM, ACM_PCA, KMS, Row, ServiceRow};
+use outlast_api::ops::{ACM, ACM_PCA, KMS};
 use outlast_api::service::Response;
+use outlast_api::table::{Row, ServiceRow};
 use outlast_store::Store;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -142,7 +143,7 @@ const REQUIRED_BY_ACM: &[(&str, &[&str])] = &[
 ];
 
 /// Members whose type is not looked at: they belong to what is not served, and are refused or read and forgotten.
-const UNTYPED: &[&str] = &["Recipient", "KeyStorePassword", "XksProxyAuthenticationCredential"];
+const UNTYPED: &[&str] = &["Recipient", "XksKeyId"];
 
 struct Setting {
     fixture: Fixture,
@@ -199,17 +200,17 @@ impl Setting {
     fn send(&self, service: &ServiceRow, operation: &str, body: &Value) -> Response {
         let mut headers = HeaderMap::new();
         headers.insert("content-type", "application/x-amz-json-1.1".parse().unwrap());
-        let target = format!("{}.{operation}", service.target_prefix);
+        let target = format!("{}.{operation}", service.model.target_prefix);
         headers.insert("x-amz-target", target.parse().unwrap());
         let body = body.to_string();
-        assert!(body.len() < service.max_body, "the body itself would be refused");
-        self.fixture.request(&Who::admin(), service.signing_name, headers, body.as_bytes())
+        assert!(body.len() < service.model.max_body, "the body itself would be refused");
+        self.fixture.request(&Who::admin(), service.model.signing_name, headers, body.as_bytes())
     }
 
     /// The required members with values of the right type; keys and CAs are there.
     fn least(&self, service: &ServiceRow, operation: &str) -> Map<String, Value> {
-        let of_kms = service.signing_name == "kms";
-        let of_acm = service.signing_name == "acm";
+        let of_kms = service.model.signing_name == "kms";
+        let of_acm = service.model.signing_name == "acm";
         required(service, operation)
             .iter()
             .map(|name| {
@@ -277,7 +278,7 @@ impl Setting {
 }
 
 fn required(service: &ServiceRow, operation: &str) -> &'static [&'static str] {
-    let rows = if service.signing_name == "acm" { REQUIRED_BY_ACM } else { REQUIRED };
+    let rows = if service.model.signing_name == "acm" { REQUIRED_BY_ACM } else { REQUIRED };
     rows.iter().find(|(name, _)| *name == operation).map_or(&[], |(_, members)| members)
 }
 
@@ -293,12 +294,12 @@ fn what_is_required_is_a_member() {
     let rows: Vec<_> = operations.collect();
     for (operation, members) in REQUIRED {
         let row = rows.iter().find(|row| row.name == *operation).expect(operation);
-        let known = (row.input_fields)();
+        let known = row.input.names();
         assert!(members.iter().all(|name| known.contains(name)), "{operation}");
     }
     for (operation, members) in REQUIRED_BY_ACM {
         let row = ACM.operations.iter().find(|row| row.name == *operation).expect(operation);
-        let known = (row.input_fields)();
+        let known = row.input.names();
         assert!(members.iter().all(|name| known.contains(name)), "{operation}");
     }
 }
@@ -319,7 +320,10 @@ fn a_missing_member_is_named() {
                 row.name
             );
             let (first, rest) = missing.split_at(1);
-            let name = format!("Value null at '{}{rest}'", first.to_ascii_lowercase());
+            let member = row.input.members().iter().find(|member| member.name == *missing);
+            let hidden = member.and_then(|member| member.shape).is_some_and(|s| s.is_sensitive);
+            let null = if hidden { "" } else { "null " };
+            let name = format!("Value {null}at '{}{rest}'", first.to_ascii_lowercase());
             assert!(text.contains(&name), "{} {missing}: {text}", row.name);
         }
     });
@@ -330,7 +334,7 @@ fn a_member_of_the_wrong_type_is_refused() {
     let setting = Setting::new();
     let before = setting.records();
     each_operation(|service, row| {
-        for member in (row.input_fields)().iter().filter(|name| !UNTYPED.contains(name)) {
+        for member in row.input.names().iter().filter(|name| !UNTYPED.contains(name)) {
             // One of them may be of the right type.
             let wrong = [json!([1]), json!({ "a": {} }), json!(5.5)];
             let refused = wrong.iter().filter(|value| {
@@ -384,7 +388,7 @@ fn a_member_that_is_too_large_is_refused_and_not_recorded() {
     ];
     let mut faults = BTreeSet::new();
     each_operation(|service, row| {
-        for member in (row.input_fields)() {
+        for member in row.input.names() {
             for value in &large {
                 let mut body = setting.least(service, row.name);
                 body.insert((*member).to_owned(), value.clone());

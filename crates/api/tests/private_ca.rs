@@ -87,9 +87,9 @@ fn subjects_keep_every_field() {
     assert_eq!(described["CertificateAuthorityConfiguration"]["Subject"], custom);
     for (subject, code) in [
         (json!({}), "InvalidArgsException"),
-        (json!({ "Country": "Germany" }), "InvalidArgsException"),
-        (json!({ "CommonName": "x".repeat(65) }), "InvalidArgsException"),
-        (json!({ "SerialNumber": "é" }), "InvalidArgsException"),
+        (json!({ "Country": "Germany" }), "ValidationException"),
+        (json!({ "CommonName": "x".repeat(65) }), "ValidationException"),
+        (json!({ "SerialNumber": "é" }), "ValidationException"),
         (
             json!({ "CommonName": "x", "CustomAttributes": [
                 { "ObjectIdentifier": "2.5.4.3", "Value": "y" },
@@ -390,7 +390,7 @@ fn cbor_says_the_same_as_json() {
     call("CreatePermission", protocol.encode(&permission).unwrap());
     let list: list_permissions::Input = input(json!({ "CertificateAuthorityArn": arn }));
     let body = call("ListPermissions", protocol.encode(&list).unwrap());
-    let found: list_permissions::Output = protocol.decode(&body).unwrap();
+    let found: list_permissions::Output = ciborium::from_reader(&body[..]).unwrap();
     let plain = fixture.call::<list_permissions::ListPermissions>(&list).unwrap();
     assert_eq!(serde_json::to_value(found).unwrap(), serde_json::to_value(plain).unwrap());
     let (_, request) = leaf_request("ECC_NIST_P256", "leaf");
@@ -405,7 +405,7 @@ fn cbor_says_the_same_as_json() {
     );
     let issue: issue_certificate::Input = input(body);
     let made = call("IssueCertificate", protocol.encode(&issue).unwrap());
-    let made: issue_certificate::Output = protocol.decode(&made).unwrap();
+    let made: issue_certificate::Output = ciborium::from_reader(&made[..]).unwrap();
     let (certificate, _) = get(&fixture, &arn, &made.certificate_arn);
     assert_eq!(certificate.subject().to_string(), "CN=From CBOR");
     assert_eq!(certificate.subject_alternative_names().len(), 1);

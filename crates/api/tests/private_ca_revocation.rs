@@ -118,7 +118,7 @@ fn a_revocation_configuration_that_cannot_be_is_refused_and_changes_nothing() {
         (crl(json!({ "ExpirationInDays": 0 })), "ValidationException"),
         (crl(json!({ "ExpirationInDays": 5001 })), "ValidationException"),
         (crl(json!({ "CustomCname": "http://crl.example.com" })), "InvalidArgsException"),
-        (crl(json!({ "CustomCname": "crl example" })), "InvalidArgsException"),
+        (crl(json!({ "CustomCname": "crl example" })), "ValidationException"),
         (crl(json!({ "CustomCname": "crl.example/../x" })), "InvalidArgsException"),
         (crl(json!({ "CustomCname": "crl.example/./x" })), "InvalidArgsException"),
         (crl(json!({ "CustomCname": "crl.example/.." })), "InvalidArgsException"),
@@ -132,7 +132,7 @@ fn a_revocation_configuration_that_cannot_be_is_refused_and_changes_nothing() {
         (crl(json!({ "S3BucketName": "../x" })), "InvalidArgsException"),
         (crl(json!({ "S3ObjectAcl": "PRIVATE" })), "ValidationException"),
         (crl(json!({ "CrlType": "DELTA" })), "ValidationException"),
-        (crl(json!({ "CustomPath": "a//b" })), "InvalidArgsException"),
+        (crl(json!({ "CustomPath": "a//b" })), "ValidationException"),
         (crl(json!({ "CustomPath": "../b" })), "InvalidArgsException"),
         (
             crl(json!({ "CustomCname": "crl.example.com",

@@ -22,10 +22,10 @@ use serde_json::json;
 
 fn every_operation(mut check: impl FnMut(&str, String, &str)) {
     // What speaks JSON; STS, which does not, has tests of its own.
-    for service in SERVICES.iter().filter(|row| row.protocols.contains(&Protocol::Json11)) {
+    for service in SERVICES.iter().filter(|row| row.model.protocols.contains(&Protocol::Json11)) {
         for row in service.operations {
-            let target = format!("{}.{}", service.target_prefix, row.name);
-            check(service.signing_name, target, row.name);
+            let target = format!("{}.{}", service.model.target_prefix, row.name);
+            check(service.model.signing_name, target, row.name);
         }
     }
 }
@@ -34,7 +34,7 @@ fn every_operation(mut check: impl FnMut(&str, String, &str)) {
 fn the_table_has_every_operation_once() {
     let mut names: Vec<_> = SERVICES
         .iter()
-        .flat_map(|s| s.operations.iter().map(|row| (s.signing_name, row.name)))
+        .flat_map(|s| s.operations.iter().map(|row| (s.model.signing_name, row.name)))
         .collect();
     let count = names.len();
     names.sort_unstable();
@@ -385,8 +385,8 @@ proptest! {
             .flat_map(|s| s.operations.iter().map(move |row| (s, row)))
             .collect();
         let (service, row) = all[row % all.len()];
-        let target = format!("{}.{}", service.target_prefix, row.name);
-        let status = fixture.send(&fixture.raw(service.signing_name, &target, &body)).status;
+        let target = format!("{}.{}", service.model.target_prefix, row.name);
+        let status = fixture.send(&fixture.raw(service.model.signing_name, &target, &body)).status;
         prop_assert!(status == 200 || status == 400);
     }
 }

@@ -56,7 +56,7 @@ impl Outcome {
 fn prepared(scene: &Scene, who: &Who, case: &Case, body: &Value) -> Outcome {
     let service = case.service;
     let mut headers = HeaderMap::new();
-    let body = if service.protocols.contains(&Protocol::Query) {
+    let body = if service.model.protocols.contains(&Protocol::Query) {
         let mut form = form_urlencoded::Serializer::new(String::new());
         form.append_pair("Version", "2011-06-15").append_pair("Action", case.operation);
         for (name, value) in body.as_object().unwrap() {
@@ -67,14 +67,19 @@ fn prepared(scene: &Scene, who: &Who, case: &Case, body: &Value) -> Outcome {
         form.finish()
     } else {
         headers.insert("content-type", "application/x-amz-json-1.1".parse().unwrap());
-        let target = format!("{}.{}", service.target_prefix, case.operation);
+        let target = format!("{}.{}", service.model.target_prefix, case.operation);
         headers.insert("x-amz-target", target.parse().unwrap());
         body.to_string()
     };
     let fixture = &scene.world.fixture;
     let body = body.as_bytes();
-    let target =
-        Target { path: "/", host: HOST, body, region: &who.region, service: service.signing_name };
+    let target = Target {
+        path: "/",
+        host: HOST,
+        body,
+        region: &who.region,
+        service: service.model.signing_name,
+    };
     let credentials = Credentials {
         access_key_id: who.id.clone(),
         secret: Secret::new(who.secret.clone()),
@@ -142,8 +147,8 @@ struct Counts {
 
 impl Counts {
     fn of(&mut self, case: &Case) {
-        self.operations.insert((case.service.signing_name, case.operation));
-        self.members.insert((case.service.signing_name, case.operation, case.member));
+        self.operations.insert((case.service.model.signing_name, case.operation));
+        self.members.insert((case.service.model.signing_name, case.operation, case.member));
     }
 
     /// A call that must not be carried out.
@@ -250,9 +255,9 @@ fn every_member_that_names_something_is_swept() {
     let mut missing = Vec::new();
     for service in SERVICES {
         for row in service.operations {
-            for member in (row.input_fields)().iter().filter(|member| is_identifier(member)) {
+            for member in row.input.names().iter().filter(|member| is_identifier(member)) {
                 let swept = cases.iter().any(|case| {
-                    case.service.signing_name == service.signing_name
+                    case.service.model.signing_name == service.model.signing_name
                         && case.operation == row.name
                         && case.member.split('/').nth(1) == Some(member)
                 });
@@ -260,7 +265,7 @@ fn every_member_that_names_something_is_swept() {
                     .iter()
                     .any(|(of, name, _)| name == member && (*of == "*" || *of == row.name));
                 if !swept && !exempt {
-                    missing.push(format!("{} {}.{member}", service.signing_name, row.name));
+                    missing.push(format!("{} {}.{member}", service.model.signing_name, row.name));
                 }
             }
         }
@@ -268,7 +273,7 @@ fn every_member_that_names_something_is_swept() {
     assert!(missing.is_empty(), "{missing:#?}");
     for case in &cases {
         let row = case.service.operations.iter().find(|row| row.name == case.operation);
-        let members = (row.expect(case.operation).input_fields)();
+        let members = row.expect(case.operation).input.names();
         assert!(members.contains(&case.member.split('/').nth(1).unwrap()), "{}", case.member);
     }
 }

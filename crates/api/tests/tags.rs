@@ -208,9 +208,9 @@ fn every_member_with_tags_is_known() {
     let mut found = Vec::new();
     for service in SERVICES {
         for row in service.operations {
-            for member in (row.input_fields)() {
+            for member in row.input.names() {
                 if member.to_ascii_lowercase().contains("tag") && !member.contains("Stage") {
-                    found.push((service.signing_name, row.name, *member));
+                    found.push((service.model.signing_name, row.name, member));
                 }
             }
         }

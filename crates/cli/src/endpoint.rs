@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use outlast_api::aws::Operation;
+use outlast_api::call::Run;
 use outlast_api::client::{Client, ServiceError};
-use outlast_api::ops::Operation;
 use outlast_api::wire::sigv4::Credentials;
 use outlast_net::Negotiated;
 use outlast_net::client::{ClientError, ClientIdentity, Connection, Connector, HandshakeBytes};
@@ -106,10 +107,7 @@ impl Endpoint {
     }
 
     /// Calls an operation. A connection that the server closed meanwhile is opened again, once.
-    pub(crate) async fn call<O: Operation>(
-        &mut self,
-        input: &O::Input,
-    ) -> Result<O::Output, CallError> {
+    pub(crate) async fn call<O: Run>(&mut self, input: &O::Input) -> Result<O::Output, CallError> {
         let reused = self.connection.is_some();
         match self.attempt::<O>(input).await {
             // The server closes idle connections; a read-only call can simply be sent again.

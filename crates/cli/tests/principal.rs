@@ -13,7 +13,7 @@ mod common;
 use std::process::{Command, Stdio};
 
 use common::{Folder, Identity, Session, fail, outlast, runtime, succeed};
-use outlast_api::ops::Operation;
+use outlast_api::aws::Operation;
 use outlast_api::ops::kms::{create_key, describe_key, generate_data_key, list_keys};
 use serde_json::{Value, json};
 

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use common::cluster::Cluster;
 use common::{Identity, Load, Server, Session, fail, lost, outlast, run, runtime, stderr, succeed};
-use outlast_api::ops::Operation;
+use outlast_api::aws::Operation;
 use outlast_api::ops::kms::{
     create_alias, create_key, decrypt, describe_key, disable_key, encrypt, list_aliases, list_keys,
     list_resource_tags, tag_resource,

@@ -80,6 +80,9 @@ pub enum KmsError {
     /// `AlreadyExistsException`
     #[error("{0}")]
     AlreadyExists(String),
+    /// `NotAuthorizedException`
+    #[error("{0}")]
+    NotAuthorized(String),
     /// `InvalidAliasNameException`
     #[error("{0}")]
     InvalidAliasName(String),

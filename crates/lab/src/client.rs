@@ -142,7 +142,6 @@ impl Ready {
                 number_of_bytes: None,
                 key_spec: Some("AES_256".into()),
                 grant_tokens: None,
-                recipient: None,
                 dry_run: None,
             },
             group: caller.group.clone(),

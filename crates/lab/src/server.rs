@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use outlast_api::aws::Operation;
 use outlast_api::client::{Client, ServiceError};
-use outlast_api::ops::Operation;
 use outlast_api::wire::sigv4::Credentials;
 use outlast_crypto::{Secret, random};
 use outlast_net::client::{Connection, Connector};

@@ -492,7 +492,7 @@ async fn streams_that_a_client_stops_do_not_count_as_open() {
     let (connection, _endpoint, _control) = raw(&setting).await;
     let opening = async {
         // As many as may end without a request; 32 at a time.
-        for _ in 0..outlast_net::limits::STREAMS_WITHOUT_REQUEST {
+        for _ in 0..limits::STREAMS_WITHOUT_REQUEST {
             let (mut send, mut receive) = connection.open_bi().await.unwrap();
             receive.stop(0_u32.into()).unwrap();
             send.finish().unwrap();

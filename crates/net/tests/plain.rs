@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use outlast_api::aws::Operation;
 use outlast_api::client::Client;
-use outlast_api::ops::{Operation, acm_pca};
+use outlast_api::ops::acm_pca;
 use outlast_api::service::{Request, Service};
 use outlast_api::wire::sigv4::Credentials;
 use outlast_crypto::Secret;

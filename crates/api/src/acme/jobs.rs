@@ -164,7 +164,12 @@ impl Service {
             }
             let events = match done {
                 Some(done) => {
-                    vec![service_event(now_ms, &ids::event_id(now_ms)?, ACM.event_source, &done)]
+                    vec![service_event(
+                        now_ms,
+                        &ids::event_id(now_ms)?,
+                        ACM.model.event_source,
+                        &done,
+                    )]
                 }
                 None => Vec::new(),
             };

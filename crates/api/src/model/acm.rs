@@ -8,10 +8,9 @@ use outlast_domain::acm::conditions;
 use outlast_domain::acm::tags::Taggable;
 use outlast_domain::identity::action::{self, Action};
 use outlast_domain::identity::{Permit, authorize};
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
-use crate::ops::Call;
+pub use crate::aws::acm::{CertificateOptions, ExpiryEventsConfiguration, Tag};
+use crate::call::Call;
 use crate::wire::{ApiError, validate};
 
 /// CloudTrail's name of the type of certificates.
@@ -60,28 +59,6 @@ pub fn extended_key_usages() -> Vec<&'static str> {
     named.chain(["NONE", "CUSTOM"]).collect()
 }
 
-/// `ExpiryEventsConfiguration`
-#[skip_serializing_none]
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-pub struct ExpiryEvents {
-    /// Days before the end of a certificate at which expiry events begin.
-    pub days_before_expiry: Option<i64>,
-}
-
-/// `CertificateOptions`
-#[skip_serializing_none]
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-pub struct CertificateOptions {
-    /// `ENABLED` or `DISABLED`; kept for display, for private certificates are in no public log.
-    pub certificate_transparency_logging_preference: Option<String>,
-    /// Whether the private key can be exported.
-    pub export: Option<String>,
-    /// How a public certificate's domains are validated.
-    pub validation_method: Option<String>,
-}
-
 impl CertificateOptions {
     /// As the domain has them.
     pub fn read(&self) -> Result<certificate::Options, ApiError> {
@@ -105,17 +82,6 @@ impl CertificateOptions {
 /// `ENABLED` or `DISABLED`.
 pub fn enabled(value: bool) -> String {
     if value { "ENABLED" } else { "DISABLED" }.to_owned()
-}
-
-/// `Tag`
-#[skip_serializing_none]
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-pub struct Tag {
-    /// 1 to 128 characters.
-    pub key: String,
-    /// 0 to 256 characters.
-    pub value: Option<String>,
 }
 
 /// Tags as the domain has them. `code` is the operation's error for a tag that is none.
@@ -235,7 +201,7 @@ pub fn check_domain(name: &str, domain: &str) -> Result<(), ApiError> {
         "1 validation error detected: Value '{}' at '{}' failed to satisfy constraint: Member must satisfy regular \
          expression pattern: (\\*\\.)?(((?!-)[A-Za-z0-9-]{{0,62}}[A-Za-z0-9])\\.)+((?!-)[A-Za-z0-9-]{{1,62}}[A-Za-z0-9])",
         validate::shorten(domain),
-        validate::member(name)
+        validate::member_name(name)
     )))
 }
 

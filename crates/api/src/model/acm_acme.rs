@@ -4,22 +4,25 @@ use std::collections::BTreeMap;
 
 use outlast_domain::acme::{
     self, AUTHORIZATION_BEHAVIORS, Account, AuthorizationBehavior, Binding, CONTACTS, Contact,
-    DomainScope, Endpoint, Idempotency, Validation, ValidationStatus,
+    Endpoint, Idempotency, Validation, ValidationStatus,
 };
 use outlast_domain::arn::shown_in;
 use outlast_domain::ca::permission::CERTIFICATE_MANAGER;
 use outlast_domain::identity::Permit;
 use outlast_domain::identity::action;
 use outlast_domain::kms::Access;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
 pub use super::acm::authorize_tagged;
 use super::acm::enabled;
-use super::acm_pca::Tag;
 use super::{marker, unique_tags};
 use crate::acme::resource::Urls;
-use crate::ops::Call;
+pub use crate::aws::acm::{
+    AcmeAccount, AcmeDomainValidation, AcmeEndpoint, AcmeExternalAccountBinding,
+    CertificateAuthority, DnsPrevalidationDetails, DnsPrevalidationOptions, DomainScope,
+    Expiration, FailureDetails, PrevalidationDetails, PrevalidationOptions,
+    PrivateCertificateAuthority, PublicCertificateAuthority, ResourceRecord, Tag,
+};
+use crate::call::Call;
 use crate::wire::{ApiError, Timestamp, validate};
 pub use outlast_domain::acme::{AUTHORITY_TAG, SERVICE_PRINCIPAL};
 
@@ -29,37 +32,6 @@ pub const ENDPOINT: &str = "AWS::CertificateManager::AcmeEndpoint";
 pub const BINDING: &str = "AWS::CertificateManager::AcmeExternalAccountBinding";
 /// CloudTrail's type of a domain validation.
 pub const VALIDATION: &str = "AWS::CertificateManager::AcmeDomainValidation";
-
-/// `CertificateAuthority`: a union.
-#[skip_serializing_none]
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct CertificateAuthority {
-    pub public_certificate_authority: Option<PublicCertificateAuthority>,
-    /// Beyond AWS.
-    pub private_certificate_authority: Option<PrivateCertificateAuthority>,
-}
-
-/// `PublicCertificateAuthority`
-#[skip_serializing_none]
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct PublicCertificateAuthority {
-    pub allowed_key_algorithms: Option<Vec<String>>,
-}
-
-/// `PrivateCertificateAuthority`, beyond AWS.
-#[skip_serializing_none]
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-pub struct PrivateCertificateAuthority {
-    /// ARN of a private CA.
-    pub certificate_authority_arn: String,
-    /// Types of keys that certificates may be for; all that the CA takes when absent.
-    pub allowed_key_algorithms: Option<Vec<String>>,
-}
 
 /// What a [`CertificateAuthority`] says: the ARN of a CA, if it names one, and the types of keys.
 pub struct WantedAuthority {
@@ -115,7 +87,7 @@ pub fn note_key_algorithms(call: &mut Call<'_>, wanted: &WantedAuthority) {
 }
 
 /// Notes the scope of a domain validation for the audit record.
-pub fn note_scope(call: &mut Call<'_>, scope: DomainScope) {
+pub fn note_scope(call: &mut Call<'_>, scope: acme::DomainScope) {
     call.notes.parameter(
         "domainScope",
         serde_json::json!({
@@ -145,24 +117,6 @@ fn by_name<T: Copy>(member: &str, name: &str, rows: &[(&str, T)]) -> Result<T, A
 
 fn name_of<T: PartialEq>(value: &T, rows: &[(&'static str, T)]) -> String {
     rows.iter().find(|row| row.1 == *value).map_or("", |row| row.0).to_owned()
-}
-
-/// `AcmeEndpoint` and `AcmeEndpointSummary`
-#[skip_serializing_none]
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct AcmeEndpoint {
-    pub acme_endpoint_arn: String,
-    pub endpoint_url: String,
-    pub status: String,
-    pub failure_reason: Option<String>,
-    pub authorization_behavior: String,
-    pub contact: String,
-    pub certificate_authority: CertificateAuthority,
-    pub certificate_tags: Option<Vec<Tag>>,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
 }
 
 impl AcmeEndpoint {
@@ -222,22 +176,6 @@ pub fn account_id<'a>(endpoint: &Endpoint, url: &'a str) -> Option<&'a str> {
         .strip_prefix("/account/")
 }
 
-/// `AcmeExternalAccountBinding` and `AcmeExternalAccountBindingSummary`
-#[skip_serializing_none]
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct AcmeExternalAccountBinding {
-    pub acme_external_account_binding_arn: String,
-    pub acme_endpoint_arn: String,
-    pub role_arn: String,
-    pub expires_at: Option<Timestamp>,
-    pub revoked_at: Option<Timestamp>,
-    pub last_used_at: Option<Timestamp>,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
-}
-
 impl From<&Binding> for AcmeExternalAccountBinding {
     fn from(binding: &Binding) -> Self {
         Self {
@@ -251,16 +189,6 @@ impl From<&Binding> for AcmeExternalAccountBinding {
             updated_at: Timestamp::from_ms(binding.updated_ms()),
         }
     }
-}
-
-/// `Expiration`
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Expiration {
-    pub value: i64,
-    #[serde(rename = "Type")]
-    pub kind: String,
 }
 
 impl Expiration {
@@ -277,94 +205,9 @@ impl Expiration {
     }
 }
 
-/// `AcmeDomainValidation` and `AcmeDomainValidationSummary`
-#[skip_serializing_none]
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct AcmeDomainValidation {
-    pub acme_domain_validation_arn: String,
-    pub acme_endpoint_arn: String,
-    pub domain_name: String,
-    pub prevalidation_type: String,
-    pub prevalidation_details: PrevalidationDetails,
-    pub status: String,
-    pub failure_details: Option<FailureDetails>,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
-}
-
-/// `PrevalidationDetails`
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct PrevalidationDetails {
-    pub dns_prevalidation: DnsPrevalidationDetails,
-}
-
-/// `DnsPrevalidationDetails`
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct DnsPrevalidationDetails {
-    pub domain_scope: DomainScopeOptions,
-    pub resource_record: ResourceRecord,
-}
-
-/// `ResourceRecord`
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct ResourceRecord {
-    pub name: String,
-    #[serde(rename = "Type")]
-    pub kind: String,
-    pub value: String,
-}
-
-/// `FailureDetails`
-#[skip_serializing_none]
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct FailureDetails {
-    pub reason: Option<String>,
-    pub message: Option<String>,
-}
-
-/// `DomainScope`
-#[skip_serializing_none]
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct DomainScopeOptions {
-    pub exact_domain: Option<String>,
-    pub subdomains: Option<String>,
-    pub wildcards: Option<String>,
-}
-
-/// `PrevalidationOptions`: a union.
-#[skip_serializing_none]
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct PrevalidationOptions {
-    pub dns_prevalidation: Option<DnsPrevalidationOptions>,
-}
-
-/// `DnsPrevalidationOptions`
-#[skip_serializing_none]
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct DnsPrevalidationOptions {
-    pub domain_scope: Option<DomainScopeOptions>,
-    pub hosted_zone_id: Option<String>,
-}
-
 impl PrevalidationOptions {
     /// The scope that is wanted, if one is given.
-    pub fn read(self) -> Result<Option<DomainScope>, ApiError> {
+    pub fn read(self) -> Result<Option<acme::DomainScope>, ApiError> {
         let Some(dns) = self.dns_prevalidation else {
             return Err(ApiError::validation(
                 "PrevalidationOptions must have exactly one member: DnsPrevalidation.",
@@ -381,7 +224,7 @@ impl PrevalidationOptions {
             None => Ok(false),
             Some(value) => by_name(name, value, &[("ENABLED", true), ("DISABLED", false)]),
         };
-        Ok(Some(DomainScope {
+        Ok(Some(acme::DomainScope {
             exact: read("ExactDomain", scope.exact_domain)?,
             subdomains: read("Subdomains", scope.subdomains)?,
             wildcards: read("Wildcards", scope.wildcards)?,
@@ -409,7 +252,7 @@ impl From<&Validation> for AcmeDomainValidation {
             prevalidation_type: "DNS_PREVALIDATION".into(),
             prevalidation_details: PrevalidationDetails {
                 dns_prevalidation: DnsPrevalidationDetails {
-                    domain_scope: DomainScopeOptions {
+                    domain_scope: DomainScope {
                         exact_domain: option(scope.exact),
                         subdomains: option(scope.subdomains),
                         wildcards: option(scope.wildcards),
@@ -423,19 +266,6 @@ impl From<&Validation> for AcmeDomainValidation {
             updated_at: Timestamp::from_ms(validation.updated_ms()),
         }
     }
-}
-
-/// `AcmeAccount` and `AcmeAccountSummary`
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct AcmeAccount {
-    pub account_url: String,
-    pub public_key_thumbprint: String,
-    pub status: String,
-    pub created_at: Timestamp,
-    pub acme_external_account_binding_arn: String,
-    pub contacts: Vec<String>,
 }
 
 impl AcmeAccount {

@@ -6,84 +6,17 @@ use outlast_domain::acm::details::common_name;
 use outlast_pki::certificate::Certificate as X509;
 use outlast_pki::name::{Name, attributes};
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
 use super::acm::{CertificateOptions, enabled};
+pub use crate::aws::acm::{
+    CertificateDetail, CertificateSummary, CustomAttribute, DistinguishedName, ExtendedKeyUsage,
+    KeyUsage, RenewalSummary,
+};
 use crate::wire::Timestamp;
-
-/// `KeyUsage`
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct KeyUsage {
-    /// `KeyUsageName`
-    pub name: String,
-}
-
-/// `ExtendedKeyUsage`
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct ExtendedKeyUsage {
-    /// `ExtendedKeyUsageName`
-    pub name: String,
-    /// Object identifier.
-    #[serde(rename = "OID")]
-    pub oid: String,
-}
 
 /// `DomainValidation`: there is none for a private certificate.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DomainValidation {}
-
-/// `RenewalSummary`
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct RenewalSummary {
-    /// `SUCCESS` or `FAILED`
-    pub renewal_status: String,
-    /// Always empty, and always there.
-    pub domain_validation_options: Vec<DomainValidation>,
-    /// Why it failed.
-    pub renewal_status_reason: Option<String>,
-    /// When that was.
-    pub updated_at: Timestamp,
-}
-
-/// `CertificateDetail`
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct CertificateDetail {
-    pub certificate_arn: String,
-    pub domain_name: Option<String>,
-    pub subject_alternative_names: Vec<String>,
-    pub serial: String,
-    pub subject: Option<String>,
-    pub issuer: Option<String>,
-    pub created_at: Timestamp,
-    pub issued_at: Option<Timestamp>,
-    pub imported_at: Option<Timestamp>,
-    pub status: String,
-    pub revoked_at: Option<Timestamp>,
-    pub revocation_reason: Option<String>,
-    pub not_before: Timestamp,
-    pub not_after: Timestamp,
-    pub key_algorithm: String,
-    pub signature_algorithm: Option<String>,
-    pub in_use_by: Vec<String>,
-    #[serde(rename = "Type")]
-    pub kind: String,
-    pub renewal_summary: Option<RenewalSummary>,
-    pub key_usages: Vec<KeyUsage>,
-    pub extended_key_usages: Vec<ExtendedKeyUsage>,
-    pub certificate_authority_arn: Option<String>,
-    pub renewal_eligibility: String,
-    pub options: Option<CertificateOptions>,
-    pub certificate_key_pair_origin: String,
-    pub acme_endpoint_arn: Option<String>,
-    pub acme_account_id: Option<String>,
-}
 
 impl CertificateDetail {
     /// Describes a certificate at a time, milliseconds since 1970.
@@ -108,7 +41,7 @@ impl CertificateDetail {
             revocation_reason: revoked.map(|revoked| revoked.reason.clone()),
             not_before: Timestamp::from_seconds(record.details.not_before),
             not_after: Timestamp::from_seconds(record.details.not_after),
-            key_algorithm: record.details.key_algorithm.clone(),
+            key_algorithm: told_algorithm(&record.details.key_algorithm),
             signature_algorithm: x509.as_ref().map(signature_name),
             in_use_by: Vec::new(),
             kind: record.origin.kind().to_owned(),
@@ -136,35 +69,6 @@ impl CertificateDetail {
     }
 }
 
-/// `CertificateSummary`
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct CertificateSummary {
-    pub certificate_arn: String,
-    pub domain_name: Option<String>,
-    pub subject_alternative_name_summaries: Vec<String>,
-    pub has_additional_subject_alternative_names: bool,
-    pub status: String,
-    #[serde(rename = "Type")]
-    pub kind: String,
-    pub key_algorithm: String,
-    pub key_usages: Vec<String>,
-    pub extended_key_usages: Vec<String>,
-    pub export_option: String,
-    pub in_use: bool,
-    pub exported: bool,
-    pub renewal_eligibility: String,
-    pub not_before: Timestamp,
-    pub not_after: Timestamp,
-    pub created_at: Timestamp,
-    pub issued_at: Option<Timestamp>,
-    pub imported_at: Option<Timestamp>,
-    pub revoked_at: Option<Timestamp>,
-    pub certificate_key_pair_origin: String,
-}
-
 impl CertificateSummary {
     /// Lists a certificate at a time, milliseconds since 1970.
     pub fn new(certificate: &Certificate, now_ms: i64) -> Self {
@@ -184,7 +88,7 @@ impl CertificateSummary {
                 .collect(),
             status: certificate.status(now_ms).name().to_owned(),
             kind: record.origin.kind().to_owned(),
-            key_algorithm: record.details.key_algorithm.clone(),
+            key_algorithm: told_algorithm(&record.details.key_algorithm),
             key_usages: record.details.key_usages.clone(),
             extended_key_usages: purposes.map(|(name, _)| name.clone()).collect(),
             export_option: enabled(record.exportable),
@@ -233,39 +137,6 @@ fn signature_name(x509: &X509) -> String {
         .map_or_else(|| oid.to_string(), str::to_owned)
 }
 
-/// `CustomAttribute`
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct CustomAttribute {
-    pub object_identifier: String,
-    pub value: String,
-}
-
-/// `DistinguishedName`
-#[skip_serializing_none]
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct DistinguishedName {
-    pub common_name: Option<String>,
-    pub domain_components: Option<Vec<String>>,
-    pub country: Option<String>,
-    pub custom_attributes: Option<Vec<CustomAttribute>>,
-    pub distinguished_name_qualifier: Option<String>,
-    pub generation_qualifier: Option<String>,
-    pub given_name: Option<String>,
-    pub initials: Option<String>,
-    pub locality: Option<String>,
-    pub organization: Option<String>,
-    pub organizational_unit: Option<String>,
-    pub pseudonym: Option<String>,
-    pub serial_number: Option<String>,
-    pub state: Option<String>,
-    pub surname: Option<String>,
-    pub title: Option<String>,
-}
-
 /// RFC 4519, section 2.4.
 const DOMAIN_COMPONENT: &str = "0.9.2342.19200300.100.1.25";
 
@@ -305,4 +176,9 @@ impl From<&Name> for DistinguishedName {
         }
         out
     }
+}
+
+/// A key algorithm as answers spell it: `RSA-2048`, where requests and policies have `RSA_2048`.
+pub fn told_algorithm(name: &str) -> String {
+    name.replace("RSA_", "RSA-")
 }

@@ -17,10 +17,12 @@ use std::collections::BTreeMap;
 
 use outlast_domain::ca::{self, Authority};
 use outlast_domain::settings::Settings;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
-use crate::ops::Call;
+pub use crate::aws::acm_pca::{
+    ASN1Subject, CertificateAuthority, CertificateAuthorityConfiguration, CustomAttribute, Tag,
+    Validity,
+};
+use crate::call::Call;
 use crate::wire::{ApiError, Timestamp, validate};
 
 /// `CertificateAuthorityUsageMode`
@@ -36,70 +38,19 @@ pub const RESOURCE_OWNERS: &[&str] = &["SELF", "OTHER_ACCOUNTS"];
 /// `AuditReportResponseFormat`
 pub const REPORT_FORMATS: &[&str] = &["JSON", "CSV"];
 
-/// `ASN1Subject`
-#[derive(Debug, Default, Clone, Serialize, Deserialize)]
-pub struct Subject {
-    /// AWS's named fields; see [`outlast_pki::name::FIELDS`].
-    #[serde(flatten, with = "named_fields")]
-    pub fields: BTreeMap<String, String>,
-    /// Attributes by object identifier, instead of named fields.
-    #[serde(rename = "CustomAttributes", default, skip_serializing_if = "Option::is_none")]
-    pub custom_attributes: Option<Vec<CustomAttribute>>,
-}
-
-/// Reads exactly the fields that the table of names has.
-mod named_fields {
-    use std::collections::BTreeMap;
-
-    use serde::de::{Deserialize, Deserializer, Error};
-    use serde::ser::{Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(
-        fields: &BTreeMap<String, String>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        fields.serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<BTreeMap<String, String>, D::Error> {
-        let fields = BTreeMap::<String, String>::deserialize(deserializer)?;
-        for name in fields.keys() {
-            if !outlast_pki::name::FIELDS.iter().any(|row| row.name == name) {
-                let known: Vec<_> = outlast_pki::name::FIELDS.iter().map(|row| row.name).collect();
-                return Err(D::Error::custom(format!(
-                    "unknown field `{}`, expected one of {}",
-                    name.chars().take(64).collect::<String>(),
-                    known.join(", ")
-                )));
-            }
-        }
-        Ok(fields)
-    }
-}
-
-/// `CustomAttribute`
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-pub struct CustomAttribute {
-    /// Dotted object identifier.
-    pub object_identifier: String,
-    /// Value.
-    pub value: String,
-}
-
-impl From<Subject> for ca::Subject {
-    fn from(subject: Subject) -> Self {
-        let custom = subject.custom_attributes.unwrap_or_default();
+impl From<ASN1Subject> for ca::Subject {
+    fn from(mut subject: ASN1Subject) -> Self {
+        let custom = subject.custom_attributes.take().unwrap_or_default();
+        // Its other members are text, by the names that the table of names has.
+        let fields = serde_json::to_value(&subject).and_then(serde_json::from_value);
         Self {
-            fields: subject.fields,
+            fields: fields.unwrap_or_default(),
             custom: custom.into_iter().map(|a| (a.object_identifier, a.value)).collect(),
         }
     }
 }
 
-impl From<&ca::Subject> for Subject {
+impl From<&ca::Subject> for ASN1Subject {
     fn from(subject: &ca::Subject) -> Self {
         let custom: Vec<_> = subject
             .custom
@@ -109,49 +60,12 @@ impl From<&ca::Subject> for Subject {
                 value: value.clone(),
             })
             .collect();
+        let fields = serde_json::to_value(&subject.fields).and_then(serde_json::from_value);
         Self {
-            fields: subject.fields.clone(),
             custom_attributes: (!custom.is_empty()).then_some(custom),
+            ..fields.unwrap_or_default()
         }
     }
-}
-
-/// `CertificateAuthorityConfiguration`
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-pub struct Configuration {
-    /// Key type.
-    pub key_algorithm: String,
-    /// Algorithm that the authority signs with.
-    pub signing_algorithm: String,
-    /// Name.
-    pub subject: Subject,
-    /// Extensions for the request.
-    pub csr_extensions: Option<CsrExtensions>,
-}
-
-/// `CertificateAuthority`
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct CertificateAuthority {
-    pub arn: String,
-    pub owner_account: String,
-    pub created_at: Timestamp,
-    pub last_state_change_at: Timestamp,
-    #[serde(rename = "Type")]
-    pub kind: String,
-    pub serial: Option<String>,
-    pub status: String,
-    pub not_before: Option<Timestamp>,
-    pub not_after: Option<Timestamp>,
-    pub certificate_authority_configuration: Configuration,
-    pub revocation_configuration: RevocationConfiguration,
-    pub restorable_until: Option<Timestamp>,
-    pub key_storage_security_standard: Option<String>,
-    pub usage_mode: String,
 }
 
 impl CertificateAuthority {
@@ -169,10 +83,10 @@ impl CertificateAuthority {
             status: authority.status().name().to_owned(),
             not_before: certificate.map(|found| Timestamp::from_seconds(found.not_before())),
             not_after: certificate.map(|found| Timestamp::from_seconds(found.not_after())),
-            certificate_authority_configuration: Configuration {
+            certificate_authority_configuration: CertificateAuthorityConfiguration {
                 key_algorithm: authority.spec().pca_name.unwrap_or_default().to_owned(),
                 signing_algorithm: authority.algorithm().pca_name.unwrap_or_default().to_owned(),
-                subject: Subject::from(authority.subject()),
+                subject: ASN1Subject::from(authority.subject()),
                 // What was given, and could be read when it was.
                 csr_extensions: authority
                     .csr_extensions()
@@ -188,17 +102,6 @@ impl CertificateAuthority {
     }
 }
 
-/// `Validity`
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-pub struct Validity {
-    /// At least 1.
-    pub value: i64,
-    /// `END_DATE`, `ABSOLUTE`, `DAYS`, `MONTHS` or `YEARS`.
-    #[serde(rename = "Type")]
-    pub kind: String,
-}
-
 impl TryFrom<&Validity> for ca::Validity {
     type Error = ApiError;
 
@@ -208,17 +111,6 @@ impl TryFrom<&Validity> for ca::Validity {
             .ok_or_else(|| ApiError::validation("Type is not known"))?;
         Ok(Self { value: validity.value, kind })
     }
-}
-
-/// `Tag`
-#[skip_serializing_none]
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-pub struct Tag {
-    /// 1 to 128 characters.
-    pub key: String,
-    /// 0 to 256 characters.
-    pub value: Option<String>,
 }
 
 /// Tags as the domain has them.
@@ -244,7 +136,7 @@ pub fn find_authority_as(
     arn: &str,
 ) -> Result<Authority, ApiError> {
     validate::length(member, arn.chars().count(), 5, 200)?;
-    call.notes.parameter(&validate::member(member), arn);
+    call.notes.parameter(&validate::member_name(member), arn);
     let authority = ca::find(&mut call.work, &call.scope, arn)?;
     call.notes.resource(authority.arn(), "AWS::ACMPCA::CertificateAuthority");
     Ok(authority)

@@ -7,14 +7,17 @@ use outlast_domain::acm::search::SortKey;
 use outlast_domain::limits;
 use outlast_pki::certificate::Certificate as X509;
 use outlast_pki::general_name::GeneralName;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
 use super::acm::{
     ENABLED_OR_DISABLED, KEY_ALGORITHMS, MANAGERS, STATUSES, VALIDATION_METHODS,
     extended_key_usages, key_usages,
 };
-use super::acm_certificate::{DistinguishedName, eligibility, serial};
+use super::acm_certificate::{eligibility, serial, told_algorithm};
+pub use crate::aws::acm::{
+    AcmCertificateMetadataFilter, CertificateFilter, CertificateFilterStatement, CommonNameFilter,
+    GeneralName as AlternativeName, OtherName, SubjectAlternativeNameFilter, SubjectFilter,
+    TimestampRange, X509AttributeFilter, X509Attributes,
+};
 use crate::wire::{ApiError, Timestamp, validate};
 
 /// `CertificateKeyPairOrigin`
@@ -31,104 +34,6 @@ pub const OPERATORS: &[&str] = &["CONTAINS", "EQUALS"];
 /// Whether a certificate is wanted, at a time in milliseconds since 1970.
 pub type Test = Box<dyn Fn(&Record, i64) -> bool>;
 
-/// `CertificateFilterStatement`
-#[skip_serializing_none]
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-pub struct FilterStatement {
-    /// All of them.
-    pub and: Option<Vec<FilterStatement>>,
-    /// One of them at least.
-    pub or: Option<Vec<FilterStatement>>,
-    /// Not this.
-    pub not: Option<Box<FilterStatement>>,
-    /// One condition.
-    pub filter: Option<Filter>,
-}
-
-/// `CertificateFilter`
-#[skip_serializing_none]
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Filter {
-    pub certificate_arn: Option<String>,
-    pub x509_attribute_filter: Option<X509AttributeFilter>,
-    pub acm_certificate_metadata_filter: Option<MetadataFilter>,
-}
-
-/// `X509AttributeFilter`
-#[skip_serializing_none]
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct X509AttributeFilter {
-    pub subject: Option<SubjectFilter>,
-    pub subject_alternative_name: Option<AlternativeNameFilter>,
-    pub extended_key_usage: Option<String>,
-    pub key_usage: Option<String>,
-    pub key_algorithm: Option<String>,
-    pub serial_number: Option<String>,
-    pub not_after: Option<TimestampRange>,
-    pub not_before: Option<TimestampRange>,
-}
-
-/// `SubjectFilter`
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-pub struct SubjectFilter {
-    /// Compared with the common name.
-    pub common_name: Comparison,
-}
-
-/// `SubjectAlternativeNameFilter`
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-pub struct AlternativeNameFilter {
-    /// Compared with each DNS name.
-    pub dns_name: Comparison,
-}
-
-/// `CommonNameFilter` and `DnsNameFilter`
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-pub struct Comparison {
-    /// 1 to 256 characters.
-    pub value: String,
-    /// `CONTAINS` or `EQUALS`
-    pub comparison_operator: String,
-}
-
-/// `TimestampRange`
-#[skip_serializing_none]
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct TimestampRange {
-    pub start: Option<Timestamp>,
-    pub end: Option<Timestamp>,
-}
-
-/// `AcmCertificateMetadataFilter`
-#[skip_serializing_none]
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct MetadataFilter {
-    pub status: Option<String>,
-    pub renewal_status: Option<String>,
-    #[serde(rename = "Type")]
-    pub kind: Option<String>,
-    pub in_use: Option<bool>,
-    pub exported: Option<bool>,
-    pub export_option: Option<String>,
-    pub managed_by: Option<String>,
-    pub validation_method: Option<String>,
-    pub certificate_key_pair_origin: Option<String>,
-    pub acme_endpoint_arn: Option<String>,
-    pub acme_account_id: Option<String>,
-}
-
 /// The one member of a union that is there.
 fn only<T>(name: &str, members: Vec<Option<T>>) -> Result<T, ApiError> {
     let mut given = members.into_iter().flatten();
@@ -138,7 +43,7 @@ fn only<T>(name: &str, members: Vec<Option<T>>) -> Result<T, ApiError> {
     }
 }
 
-impl FilterStatement {
+impl CertificateFilterStatement {
     /// The test that it stands for.
     pub fn test(self) -> Result<Test, ApiError> {
         let mut left = limits::MAX_FILTERS;
@@ -174,8 +79,8 @@ impl FilterStatement {
             let inner = inner.at_depth(depth + 1, left)?;
             tests.push(Some(Box::new(move |r, now| !inner(r, now))));
         }
-        tests.push(self.filter.map(Filter::test).transpose()?);
-        only("FilterStatement", tests)
+        tests.push(self.filter.map(CertificateFilter::test).transpose()?);
+        only("CertificateFilterStatement", tests)
     }
 }
 
@@ -183,7 +88,7 @@ fn by(test: impl Fn(&Record) -> bool + 'static) -> Test {
     Box::new(move |record, _| test(record))
 }
 
-impl Filter {
+impl CertificateFilter {
     fn test(self) -> Result<Test, ApiError> {
         let arn = self.certificate_arn.map(|wanted| {
             // The id is the end of it; the rest was checked by looking in one account and region.
@@ -191,9 +96,11 @@ impl Filter {
             by(move |record| record.id == id)
         });
         let attribute = self.x509_attribute_filter.map(X509AttributeFilter::test).transpose()?;
-        let metadata =
-            self.acm_certificate_metadata_filter.map(MetadataFilter::test).transpose()?;
-        only("Filter", vec![arn, attribute, metadata])
+        let metadata = self
+            .acm_certificate_metadata_filter
+            .map(AcmCertificateMetadataFilter::test)
+            .transpose()?;
+        only("CertificateFilter", vec![arn, attribute, metadata])
     }
 }
 
@@ -219,7 +126,7 @@ impl X509AttributeFilter {
                 r.details.common_name.as_ref().is_some_and(|name| common_name.holds(name))
             })));
         }
-        if let Some(AlternativeNameFilter { dns_name }) = self.subject_alternative_name {
+        if let Some(SubjectAlternativeNameFilter { dns_name }) = self.subject_alternative_name {
             dns_name.check()?;
             tests.push(Some(by(move |r| {
                 r.details.dns_names.iter().any(|name| dns_name.holds(name))
@@ -229,7 +136,7 @@ impl X509AttributeFilter {
     }
 }
 
-impl MetadataFilter {
+impl AcmCertificateMetadataFilter {
     fn test(self) -> Result<Test, ApiError> {
         for (name, value, known) in [
             ("Status", &self.status, STATUSES),
@@ -288,7 +195,7 @@ pub fn has_usage(record: &Record, name: &str) -> bool {
     if name == "ANY" { usages.is_empty() } else { usages.iter().any(|known| known == name) }
 }
 
-impl Comparison {
+impl CommonNameFilter {
     fn check(&self) -> Result<(), ApiError> {
         validate::length("Value", self.value.chars().count(), 1, 256)?;
         validate::one_of("ComparisonOperator", &self.comparison_operator, OPERATORS)
@@ -373,56 +280,6 @@ pub fn read_place(text: &str) -> Option<(SortKey, String)> {
     Some((key, id))
 }
 
-/// `OtherName`
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct OtherName {
-    pub object_identifier: String,
-    pub value: String,
-}
-
-/// The members of [`AlternativeName`].
-pub const ALTERNATIVE_NAMES: &[&str] = &[
-    "DirectoryName",
-    "DnsName",
-    "IpAddress",
-    "OtherName",
-    "RegisteredId",
-    "Rfc822Name",
-    "UniformResourceIdentifier",
-];
-
-/// `GeneralName`
-#[derive(Debug, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub enum AlternativeName {
-    DirectoryName(Box<DistinguishedName>),
-    DnsName(String),
-    IpAddress(String),
-    OtherName(OtherName),
-    RegisteredId(String),
-    Rfc822Name(String),
-    UniformResourceIdentifier(String),
-}
-
-/// `X509Attributes`
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct X509Attributes {
-    pub issuer: Option<DistinguishedName>,
-    pub subject: Option<DistinguishedName>,
-    pub subject_alternative_names: Option<Vec<AlternativeName>>,
-    pub extended_key_usages: Vec<String>,
-    pub key_algorithm: String,
-    pub key_usages: Vec<String>,
-    pub serial_number: String,
-    pub not_after: Timestamp,
-    pub not_before: Timestamp,
-}
-
 impl X509Attributes {
     /// What a certificate says; `pem` is its text, if it is still there.
     pub fn new(record: &Record, pem: Option<&str>) -> Self {
@@ -435,7 +292,7 @@ impl X509Attributes {
                 .as_ref()
                 .map(|x509| names(x509).iter().filter_map(alternative_name).collect()),
             extended_key_usages: details.extended_key_usages.iter().map(|u| u.0.clone()).collect(),
-            key_algorithm: details.key_algorithm.clone(),
+            key_algorithm: told_algorithm(&details.key_algorithm),
             key_usages: details.key_usages.clone(),
             serial_number: serial(record),
             not_after: Timestamp::from_seconds(details.not_after),
@@ -446,19 +303,21 @@ impl X509Attributes {
 
 /// AWS has no member for the kinds that are left out.
 fn alternative_name(name: &GeneralName) -> Option<AlternativeName> {
-    Some(match name {
-        GeneralName::OtherName { type_id, value } => AlternativeName::OtherName(OtherName {
-            object_identifier: type_id.to_string(),
-            value: hex::encode(value),
-        }),
-        GeneralName::Rfc822Name(text) => AlternativeName::Rfc822Name(text.clone()),
-        GeneralName::DnsName(text) => AlternativeName::DnsName(text.clone()),
-        GeneralName::DirectoryName(name) => AlternativeName::DirectoryName(Box::new(name.into())),
-        GeneralName::UniformResourceIdentifier(text) => {
-            AlternativeName::UniformResourceIdentifier(text.clone())
+    let mut out = AlternativeName::default();
+    match name {
+        GeneralName::OtherName { type_id, value } => {
+            let (object_identifier, value) = (type_id.to_string(), hex::encode(value));
+            out.other_name = Some(OtherName { object_identifier, value });
         }
-        GeneralName::IpAddress(address) => AlternativeName::IpAddress(address.to_string()),
-        GeneralName::RegisteredId(oid) => AlternativeName::RegisteredId(oid.to_string()),
+        GeneralName::Rfc822Name(text) => out.rfc822_name = Some(text.clone()),
+        GeneralName::DnsName(text) => out.dns_name = Some(text.clone()),
+        GeneralName::DirectoryName(name) => out.directory_name = Some(name.into()),
+        GeneralName::UniformResourceIdentifier(text) => {
+            out.uniform_resource_identifier = Some(text.clone());
+        }
+        GeneralName::IpAddress(address) => out.ip_address = Some(address.to_string()),
+        GeneralName::RegisteredId(oid) => out.registered_id = Some(oid.to_string()),
         GeneralName::EdiPartyName { .. } | GeneralName::Other(..) => return None,
-    })
+    }
+    Some(out)
 }

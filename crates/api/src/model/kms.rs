@@ -3,69 +3,18 @@
 use std::collections::BTreeMap;
 
 use outlast_crypto::Secret;
-use outlast_crypto::keys::{KEY_SPECS, KeySpec, KeyUsage};
+use outlast_crypto::keys::{KeySpec, KeyUsage};
 use outlast_crypto::signatures::Message;
 use outlast_domain::arn::{Scope, shown_in};
 use outlast_domain::identity::Permit;
 use outlast_domain::identity::action::{Action, Encrypts};
 use outlast_domain::kms::{self, EncryptionContext, Grant, Key, KeyState};
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
-use crate::ops::Call;
+pub use crate::aws::kms::{
+    GrantConstraints, GrantListEntry, KeyMetadata, MultiRegionConfiguration, MultiRegionKey, Tag,
+};
+use crate::call::Call;
 use crate::wire::{ApiError, Blob, Timestamp, validate};
-
-/// `KeyMetadata`
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct KeyMetadata {
-    #[serde(rename = "AWSAccountId")]
-    pub aws_account_id: String,
-    pub key_id: String,
-    pub arn: String,
-    pub creation_date: Timestamp,
-    pub enabled: bool,
-    pub description: String,
-    pub key_usage: String,
-    pub key_state: String,
-    pub deletion_date: Option<Timestamp>,
-    pub valid_to: Option<Timestamp>,
-    pub origin: String,
-    pub expiration_model: Option<String>,
-    pub key_manager: String,
-    pub customer_master_key_spec: String,
-    pub key_spec: String,
-    pub encryption_algorithms: Option<Vec<String>>,
-    pub signing_algorithms: Option<Vec<String>>,
-    pub key_agreement_algorithms: Option<Vec<String>>,
-    pub encapsulation_algorithms: Option<Vec<String>>,
-    pub mac_algorithms: Option<Vec<String>>,
-    pub multi_region: bool,
-    pub multi_region_configuration: Option<MultiRegionConfiguration>,
-    pub pending_deletion_window_in_days: Option<i64>,
-    pub current_key_material_id: Option<String>,
-}
-
-/// `MultiRegionConfiguration`
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct MultiRegionConfiguration {
-    pub multi_region_key_type: String,
-    pub primary_key: MultiRegionKey,
-    pub replica_keys: Vec<MultiRegionKey>,
-}
-
-/// `MultiRegionKey`
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct MultiRegionKey {
-    pub arn: String,
-    pub region: String,
-}
 
 fn names(names: &[&str]) -> Option<Vec<String>> {
     (!names.is_empty()).then(|| names.iter().map(|name| (*name).to_owned()).collect())
@@ -158,36 +107,6 @@ pub fn expiration_model(expires_ms: Option<i64>) -> &'static str {
     }
 }
 
-/// `GrantConstraints`
-#[skip_serializing_none]
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct GrantConstraints {
-    pub encryption_context_subset: Option<EncryptionContext>,
-    pub encryption_context_equals: Option<EncryptionContext>,
-    pub source_arn: Option<String>,
-}
-
-/// `GrantListEntry`
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct GrantListEntry {
-    pub key_id: String,
-    pub grant_id: String,
-    pub name: Option<String>,
-    pub creation_date: Timestamp,
-    pub grantee_principal: Option<String>,
-    pub retiring_principal: Option<String>,
-    pub issuing_account: String,
-    pub operations: Vec<String>,
-    pub constraints: Option<GrantConstraints>,
-    pub grantee_service_principal: Option<String>,
-    pub retiring_service_principal: Option<String>,
-}
-
 impl GrantListEntry {
     /// The entry of a grant in `scope`.
     pub fn new(scope: &Scope, grant: Grant) -> Self {
@@ -215,16 +134,6 @@ impl GrantListEntry {
     }
 }
 
-/// `Tag`
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-pub struct Tag {
-    /// 1 to 128 characters.
-    pub tag_key: String,
-    /// 0 to 256 characters.
-    pub tag_value: String,
-}
-
 /// Tags as the domain has them.
 pub fn tags(list: Vec<Tag>) -> Result<BTreeMap<String, String>, ApiError> {
     super::unique_tags(list.into_iter().map(|tag| (tag.tag_key, tag.tag_value)), "TagException")
@@ -238,7 +147,6 @@ pub fn request_tags(call: &mut Call<'_>, tags: &BTreeMap<String, String>) {
 /// Finds a key by any of its names, and notes it for the audit record. It may be another account's: then the
 /// key's policy decides.
 pub fn find_key(call: &mut Call<'_>, name: &str) -> Result<Key, ApiError> {
-    validate::length("KeyId", name.chars().count(), 1, 2048)?;
     call.notes.parameter("keyId", name);
     let scope: &Scope = &call.scope;
     let key = kms::find(&mut call.work, scope, name)?;
@@ -277,14 +185,9 @@ pub fn own_key<A: Action>(call: &mut Call<'_>, _: A, name: &str) -> Result<Key, 
 }
 
 /// `GrantTokens`: kept for the decision.
-pub fn grant_tokens(call: &mut Call<'_>, given: Option<Vec<String>>) -> Result<(), ApiError> {
+pub fn grant_tokens(call: &mut Call<'_>, given: Option<Vec<String>>) {
     let tokens = given.unwrap_or_default();
-    validate::length("GrantTokens", tokens.len(), 0, 10)?;
-    for token in &tokens {
-        validate::length("GrantTokens", token.chars().count(), 1, 8192)?;
-    }
     call.tokens = tokens;
-    Ok(())
 }
 
 /// A key policy that a caller wants to set: within its limits, readable, and no lock-out.
@@ -294,7 +197,6 @@ pub fn check_policy(
     key_arn: &str,
     bypass: Option<bool>,
 ) -> Result<(), ApiError> {
-    validate::length("Policy", text.chars().count(), 1, 131_072)?;
     let bypass = bypass.unwrap_or(false);
     let account = call.scope.account.clone();
     // What a policy may well ask of whoever administers the key.
@@ -307,62 +209,41 @@ pub fn check_policy(
 }
 
 /// The message of Sign and Verify.
-pub fn message<'a>(
-    call: &mut Call<'_>,
-    message: &'a Blob,
-    kind: Option<&str>,
-) -> Result<Message<'a>, ApiError> {
-    validate::length("Message", message.0.len(), 1, 4096)?;
+pub fn message<'a>(call: &mut Call<'_>, message: &'a Blob, kind: Option<&str>) -> Message<'a> {
     let kind = kind.unwrap_or("RAW");
-    validate::one_of("MessageType", kind, &["RAW", "DIGEST", "EXTERNAL_MU"])?;
     call.notes.parameter("messageType", kind);
     call.conditions.set("kms:MessageType", kind);
-    Ok(match kind {
+    match kind {
         "DIGEST" => Message::Digest(&message.0),
         "EXTERNAL_MU" => Message::ExternalMu(&message.0),
         _ => Message::Raw(&message.0),
-    })
+    }
 }
 
-/// `SigningAlgorithm` must be one that KMS knows.
-pub fn signing_algorithm(call: &mut Call<'_>, name: &str) -> Result<(), ApiError> {
-    let mut known: Vec<_> =
-        outlast_crypto::signatures::SIGNATURES.iter().map(|row| row.kms_name).collect();
-    known.dedup();
-    validate::one_of("SigningAlgorithm", name, &known)?;
+/// `SigningAlgorithm`: for the audit record, and for policies.
+pub fn signing_algorithm(call: &mut Call<'_>, name: &str) {
     call.notes.parameter("signingAlgorithm", name);
     call.conditions.set("kms:SigningAlgorithm", name);
-    Ok(())
 }
 
-/// `MacAlgorithm` must be one that KMS knows.
-pub fn mac_algorithm(call: &mut Call<'_>, name: &str) -> Result<(), ApiError> {
-    let known: Vec<_> = KEY_SPECS.iter().flat_map(|row| row.mac.iter().copied()).collect();
-    validate::one_of("MacAlgorithm", name, &known)?;
+/// `MacAlgorithm`: for the audit record, and for policies.
+pub fn mac_algorithm(call: &mut Call<'_>, name: &str) {
     call.notes.parameter("macAlgorithm", name);
     call.conditions.set("kms:MacAlgorithm", name);
-    Ok(())
 }
 
-/// `EncapsulationAlgorithm` must be one that KMS knows.
-pub fn encapsulation_algorithm(call: &mut Call<'_>, name: &str) -> Result<(), ApiError> {
-    validate::one_of("EncapsulationAlgorithm", name, &["ML_KEM"])?;
+/// `EncapsulationAlgorithm`: for the audit record, and for policies.
+pub fn encapsulation_algorithm(call: &mut Call<'_>, name: &str) {
     call.notes.parameter("encapsulationAlgorithm", name);
     call.conditions.set("kms:EncapsulationAlgorithm", name);
-    Ok(())
 }
 
 /// `EncryptionAlgorithm`, `SYMMETRIC_DEFAULT` if not given.
-pub fn encryption_algorithm<'a>(
-    call: &mut Call<'_>,
-    given: Option<&'a str>,
-) -> Result<&'a str, ApiError> {
+pub fn encryption_algorithm<'a>(call: &mut Call<'_>, given: Option<&'a str>) -> &'a str {
     let name = given.unwrap_or("SYMMETRIC_DEFAULT");
-    let known = ["SYMMETRIC_DEFAULT", "RSAES_OAEP_SHA_1", "RSAES_OAEP_SHA_256"];
-    validate::one_of("EncryptionAlgorithm", name, &known)?;
     call.notes.parameter("encryptionAlgorithm", name);
     call.conditions.set("kms:EncryptionAlgorithm", name);
-    Ok(name)
+    name
 }
 
 /// Whether only the permissions are looked at: `DryRun` with the modifier `IGNORE_CIPHERTEXT`.
@@ -371,9 +252,6 @@ pub fn ignores_ciphertext(
     modifiers: Option<&[String]>,
 ) -> Result<bool, ApiError> {
     let modifiers = modifiers.unwrap_or_default();
-    for name in modifiers {
-        validate::one_of("DryRunModifiers", name, &["IGNORE_CIPHERTEXT"])?;
-    }
     if !modifiers.is_empty() && dry_run != Some(true) {
         return Err(ApiError::validation("DryRunModifiers is valid only with DryRun."));
     }
@@ -383,10 +261,7 @@ pub fn ignores_ciphertext(
 /// The ciphertext of a request, which may be absent if it is not looked at.
 pub fn ciphertext(blob: Option<&Blob>, may_be_absent: bool) -> Result<&[u8], ApiError> {
     match blob {
-        Some(blob) => {
-            validate::length("CiphertextBlob", blob.0.len(), 1, 6144)?;
-            Ok(&blob.0)
-        }
+        Some(blob) => Ok(&blob.0),
         None if may_be_absent => Ok(&[]),
         None => Err(validate::missing("CiphertextBlob")),
     }
@@ -430,10 +305,7 @@ pub fn data_key_length(
     key_spec: Option<&str>,
 ) -> Result<usize, ApiError> {
     match (number_of_bytes, key_spec) {
-        (None, Some(spec)) => {
-            validate::one_of("KeySpec", spec, &["AES_256", "AES_128"])?;
-            Ok(if spec == "AES_128" { 16 } else { 32 })
-        }
+        (None, Some(spec)) => Ok(if spec == "AES_128" { 16 } else { 32 }),
         (Some(number), None) => usize::try_from(number)
             .ok()
             .filter(|number| (1..=1024).contains(number))
@@ -496,12 +368,14 @@ pub fn data_key_pair<A: Encrypts>(
     context: &EncryptionContext,
     spec: &str,
 ) -> Result<DataKeyPair, ApiError> {
-    let known: Vec<_> =
-        KEY_SPECS.iter().filter(|row| row.data_key_pair).map(|row| row.name).collect();
-    validate::one_of("KeyPairSpec", spec, &known)?;
     call.notes.parameter("keyPairSpec", spec);
     call.conditions.set("kms:DataKeyPairSpec", spec);
-    let row = KeySpec::by_name(spec).ok_or_else(|| ApiError::validation("KeyPairSpec"))?;
+    let row = KeySpec::by_name(spec).ok_or_else(|| {
+        ApiError::new(
+            "UnsupportedOperationException",
+            format!("KeyPairSpec {spec} is not supported."),
+        )
+    })?;
     // Before the work of making a key pair, which only who is allowed can ask for.
     let allowed = may_make(call, action, key, context)?;
     let stored = row.generate().map_err(kms::KmsError::from)?;
@@ -527,25 +401,6 @@ pub fn encryption_context(
     Ok(context)
 }
 
-/// Members that KMS has and this service does not serve, with the reason: they are refused, never ignored.
-pub const REFUSED: &[(&str, &str)] = &[
-    ("Recipient", "attestation documents are those of AWS Nitro Enclaves, which run on AWS only"),
-    ("CustomKeyStoreId", "custom key stores are not served"),
-    ("XksKeyId", "external key stores are not served"),
-];
-
-/// Refuses a member of [`REFUSED`], if it is given.
-pub fn refuse<T>(name: &str, given: Option<&T>) -> Result<(), ApiError> {
-    if given.is_some() {
-        let reason = REFUSED.iter().find(|(known, _)| *known == name).map_or("", |(_, why)| why);
-        return Err(ApiError::new(
-            "UnsupportedOperationException",
-            format!("{name} is not supported: {reason}"),
-        ));
-    }
-    Ok(())
-}
-
 /// What the six operations of custom key stores answer when they name one: there are none.
 pub fn no_custom_key_store(name: &str) -> ApiError {
     ApiError::new(
@@ -557,13 +412,10 @@ pub fn no_custom_key_store(name: &str) -> ApiError {
 /// `DryRun`: everything was checked, and nothing is done.
 pub fn dry_run(requested: Option<bool>) -> Result<(), ApiError> {
     if requested == Some(true) {
-        return Err(ApiError {
-            status: 412,
-            ..ApiError::new(
-                "DryRunOperationException",
-                "The request would have succeeded, but the DryRun option is set.",
-            )
-        });
+        return Err(ApiError::new(
+            "DryRunOperationException",
+            "The request would have succeeded, but the DryRun option is set.",
+        ));
     }
     Ok(())
 }

@@ -41,7 +41,7 @@ pub mod update_acme_domain_validation;
 pub mod update_acme_endpoint;
 pub mod update_certificate_options;
 
-use super::Row;
+use crate::table::Row;
 
 /// Every operation, in order of name.
 #[rustfmt::skip]

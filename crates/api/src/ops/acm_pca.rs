@@ -24,7 +24,7 @@ pub mod tag_certificate_authority;
 pub mod untag_certificate_authority;
 pub mod update_certificate_authority;
 
-use super::Row;
+use crate::table::Row;
 
 /// Every operation, in order of name.
 #[rustfmt::skip]

@@ -6,7 +6,8 @@ use outlast_store::StoreError;
 
 use super::Service;
 use crate::audit::service_event;
-use crate::ops::{ACM, ACM_PCA, KMS, STS, ServiceRow};
+use crate::ops::{ACM, ACM_PCA, KMS, STS};
+use crate::table::ServiceRow;
 
 /// What is swept, and for which service.
 static SWEEPS: &[(&ServiceRow, Sweep)] = &[
@@ -135,7 +136,12 @@ impl<'a> Round<'a> {
             .done
             .iter()
             .map(|done| {
-                Ok(service_event(self.now_ms, &ids::event_id(self.now_ms)?, row.event_source, done))
+                Ok(service_event(
+                    self.now_ms,
+                    &ids::event_id(self.now_ms)?,
+                    row.model.event_source,
+                    done,
+                ))
             })
             .collect::<Result<_, Fault>>()?;
         let transaction = work.into_transaction(events);
@@ -149,7 +155,7 @@ impl<'a> Round<'a> {
     }
 
     pub(super) fn failed(&mut self, row: &ServiceRow, place: &str, fault: Fault) {
-        let service = row.signing_name;
+        let service = row.model.signing_name;
         tracing::warn!(service, place, %fault, "what is due was not done; it is tried again");
         self.failed.get_or_insert(fault);
     }
@@ -157,7 +163,7 @@ impl<'a> Round<'a> {
 
 /// Says in the log what a sweep has done: each thing that has its audit event, and how many records went without one.
 fn tell(row: &ServiceRow, places: &[String], swept: &Swept, deleted: usize) {
-    let service = row.signing_name;
+    let service = row.model.signing_name;
     for done in &swept.done {
         let Done { scope, arn, event } = done;
         let (account, region) = (scope.account.as_str(), scope.region.as_str());

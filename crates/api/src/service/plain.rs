@@ -487,8 +487,9 @@ impl Service {
 
     /// The records of what was done by itself.
     pub(super) fn events(&self, now_ms: i64, swept: &Swept) -> Result<Vec<Vec<u8>>, Fault> {
-        let event =
-            |done| Ok(service_event(now_ms, &ids::event_id(now_ms)?, ACM_PCA.event_source, done));
+        let event = |done| {
+            Ok(service_event(now_ms, &ids::event_id(now_ms)?, ACM_PCA.model.event_source, done))
+        };
         swept.done.iter().map(event).collect()
     }
 }

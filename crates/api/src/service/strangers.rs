@@ -81,7 +81,7 @@ impl Window {
             "upTo": limits::OCSP_ANNOUNCED,
             "until": rfc3339(until_ms.div_euclid(1000)),
         });
-        let event = service_event_with(now_ms, &id, ACM_PCA.event_source, &done, Some(about));
+        let event = service_event_with(now_ms, &id, ACM_PCA.model.event_source, &done, Some(about));
         let window = Self {
             scope: scope.clone(),
             arn,
@@ -142,7 +142,7 @@ impl Window {
             "morePeers": self.more_peers,
         });
         let id = ids::event_id(now_ms)?;
-        Ok(service_event_with(now_ms, &id, ACM_PCA.event_source, &done, Some(about)))
+        Ok(service_event_with(now_ms, &id, ACM_PCA.model.event_source, &done, Some(about)))
     }
 }
 

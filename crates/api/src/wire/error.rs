@@ -9,6 +9,10 @@ use outlast_domain::identity::session::AssumeError;
 use outlast_domain::kms::KmsError;
 use outlast_store::StoreError;
 
+/// The errors that AWS sends without a message. The text that we have for them goes into the log and the audit event.
+const WITHOUT_MESSAGE: &[&str] =
+    &["InvalidCiphertextException", "KMSInvalidMacException", "KMSInvalidSignatureException"];
+
 /// An error response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
@@ -37,6 +41,11 @@ impl ApiError {
     /// The body or one of its fields has the wrong form.
     pub fn serialization(message: impl Into<String>) -> Self {
         Self::new("SerializationException", message)
+    }
+
+    /// The text that the caller gets; none where AWS has none.
+    pub fn told(&self) -> Option<&str> {
+        (!WITHOUT_MESSAGE.contains(&self.code)).then_some(self.message.as_str())
     }
 
     /// Whether the operation met another one and should be run again.
@@ -82,6 +91,7 @@ impl From<KmsError> for ApiError {
             KmsError::InvalidCiphertext => "InvalidCiphertextException",
             KmsError::IncorrectKey => "IncorrectKeyException",
             KmsError::AlreadyExists(_) => "AlreadyExistsException",
+            KmsError::NotAuthorized(_) => "NotAuthorizedException",
             KmsError::InvalidAliasName(_) => "InvalidAliasNameException",
             KmsError::LimitExceeded(_) => "LimitExceededException",
             KmsError::Tag(_) => "TagException",

@@ -1,11 +1,17 @@
 //! Reading inputs and writing outputs in the two protocols.
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::json;
+use std::cell::Cell;
+use std::marker::PhantomData;
 
-use super::validate::{member, shorten};
-use super::{ApiError, query};
+use serde::de::DeserializeSeed;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
+
+use super::read::{self, Reader};
+use super::validate::shorten;
+use super::{ApiError, constraints, query};
+use crate::aws::Operation;
+use crate::aws::schema::Shape;
 
 /// A wire protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,29 +61,21 @@ impl Protocol {
         }
     }
 
-    /// Reads an operation's input. An empty body is an empty structure.
-    pub fn decode<T: DeserializeOwned>(self, body: &[u8]) -> Result<T, ApiError> {
-        match self {
+    /// Reads an operation's input by its schema and checks its constraints. An empty body is an empty structure.
+    pub fn decode<O: Operation>(self, body: &[u8]) -> Result<O::Input, ApiError> {
+        let BySchema { value, refused, .. }: BySchema<O> = match self {
             Self::Json11 => {
                 let body = if body.iter().all(u8::is_ascii_whitespace) { b"{}" } else { body };
-                // serde would read a structure from an array as well.
-                if body.trim_ascii_start().first() != Some(&b'{') {
-                    return Err(ApiError::serialization("the body is not a JSON object"));
-                }
                 serde_json::from_slice(body).map_err(|error| {
                     let message = error.to_string();
                     // "... at line 1 column 5" says nothing when the body came from a program.
                     let end = message.rfind(" at line ").unwrap_or(message.len());
                     explain(&message[..end])
-                })
+                })?
             }
             Self::RpcV2Cbor => {
                 // An empty map.
                 let mut rest: &[u8] = if body.is_empty() { &[0xa0] } else { body };
-                // Major type 5 (RFC 8949, section 3.1).
-                if rest.first().map(|byte| byte >> 5) != Some(5) {
-                    return Err(ApiError::serialization("the body is not a CBOR map"));
-                }
                 let value = ciborium::de::from_reader_with_recursion_limit(&mut rest, MAX_DEPTH)
                     .map_err(|error| match error {
                         ciborium::de::Error::Semantic(_, message) => explain(&message),
@@ -86,26 +84,47 @@ impl Protocol {
                 if !rest.is_empty() {
                     return Err(ApiError::serialization("bytes follow the CBOR body"));
                 }
-                Ok(value)
+                value
             }
-            Self::Query => serde_json::from_value(query::members(body)?)
-                .map_err(|error| explain(&error.to_string())),
+            Self::Query => BySchema {
+                value: read::from_text(query::members(body)?, O::INPUT)?,
+                refused: None,
+                of: PhantomData,
+            },
+        };
+        if !value.is_object() {
+            return Err(ApiError::serialization("the body is not a structure"));
         }
+        constraints::check(&value, O::INPUT)?;
+        if let Some((name, why)) = refused {
+            return Err(read::refusal(name, why, O::SERVICE.refusal));
+        }
+        serde_json::from_value(value).map_err(|error| explain(&error.to_string()))
     }
 
-    /// Writes an operation's output.
+    /// Writes an operation's output, whose times the query protocol has as text.
+    pub fn encode_output<T: Serialize>(
+        self,
+        value: &T,
+        shape: &Shape,
+    ) -> Result<Vec<u8>, ApiError> {
+        if self != Self::Query {
+            return self.encode(value);
+        }
+        let mut value = serde_json::to_value(value).map_err(|error| unwritten(&error))?;
+        read::with_written_times(&mut value, shape);
+        self.encode(&value)
+    }
+
+    /// Writes a structure.
     pub fn encode<T: Serialize>(self, value: &T) -> Result<Vec<u8>, ApiError> {
-        let failed = |reason: String| {
-            ApiError::internal("InternalFailure", outlast_domain::Fault::Encoding(reason))
-        };
         match self {
             Self::Json11 | Self::Query => {
-                serde_json::to_vec(value).map_err(|error| failed(error.to_string()))
+                serde_json::to_vec(value).map_err(|error| unwritten(&error))
             }
             Self::RpcV2Cbor => {
                 let mut out = Vec::new();
-                ciborium::into_writer(value, &mut out)
-                    .map_err(|error| failed(error.to_string()))?;
+                ciborium::into_writer(value, &mut out).map_err(|error| unwritten(&error))?;
                 Ok(out)
             }
         }
@@ -114,38 +133,52 @@ impl Protocol {
     /// Writes an error. In CBOR its type is a full shape id in `namespace` (Smithy RPC v2, "Error responses").
     pub fn encode_error(self, error: &ApiError, namespace: &str) -> Vec<u8> {
         match self {
-            Self::Json11 => {
-                json!({ "__type": error.code, "message": error.message }).to_string().into_bytes()
-            }
+            Self::Json11 => body(error.code, error.told()).to_string().into_bytes(),
             Self::Query => query::error(error, namespace),
             Self::RpcV2Cbor => {
                 let shape = format!("{namespace}#{}", error.code);
-                self.encode(&json!({ "__type": shape, "message": error.message }))
-                    .unwrap_or_default()
+                self.encode(&body(&shape, error.told())).unwrap_or_default()
             }
         }
     }
 }
 
+/// A request as its schema reads it.
+struct BySchema<O> {
+    value: Value,
+    /// A member that is known and not served, and why.
+    refused: Option<(&'static str, &'static str)>,
+    of: PhantomData<fn() -> O>,
+}
+
+impl<'de, O: Operation> Deserialize<'de> for BySchema<O> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let refused = Cell::new(None);
+        let value = Reader::new(O::INPUT, &refused).deserialize(deserializer)?;
+        Ok(Self { value, refused: refused.get(), of: PhantomData })
+    }
+}
+
+fn body(kind: &str, message: Option<&str>) -> Value {
+    match message {
+        Some(message) => json!({ "__type": kind, "message": message }),
+        None => json!({ "__type": kind }),
+    }
+}
+
+fn unwritten(reason: &dyn std::fmt::Display) -> ApiError {
+    ApiError::internal("InternalFailure", outlast_domain::Fault::Encoding(reason.to_string()))
+}
+
 /// Turns serde's words into AWS's error.
 fn explain(message: &str) -> ApiError {
-    let quoted = |prefix: &str| {
-        message
-            .strip_prefix(prefix)
-            .and_then(|rest| rest.split('`').next())
-            .map(|name| member(&shorten(name)))
-    };
-    if let Some(field) = quoted("missing field `") {
-        return ApiError::validation(format!(
-            "1 validation error detected: Value null at '{field}' failed to satisfy constraint: \
-             Member must not be null"
-        ));
+    if let Some(name) = message.strip_prefix(read::UNKNOWN) {
+        return read::unknown(name);
     }
-    if let Some(field) = quoted("unknown field `") {
-        return ApiError::serialization(format!(
-            "the member '{field}' is not known to this version of outlast; it is refused rather \
-             than ignored"
-        ));
+    // What our type asks for and the model does not.
+    let missing = message.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
+    if let Some(name) = missing {
+        return super::validate::missing(&shorten(name));
     }
     // serde quotes the value that it did not expect, which may be a plaintext.
     let message = match message.rfind(", expected ") {

@@ -1,13 +1,12 @@
 //! The query protocol of AWS's older services: a form in, XML out.
 //!
-//! Source: Smithy, "AWS query protocol". Members come as text; an operation reads numbers itself. Results are
-//! made as JSON first and written as XML here.
+//! Source: Smithy, "AWS query protocol". Members come as text, which the schema makes numbers of; results are made
+//! as JSON first and written as XML here.
 
 use std::borrow::Cow;
 
 use quick_xml::Writer;
 use quick_xml::events::{BytesEnd, BytesStart, BytesText, Event};
-use serde::de::{Deserialize, Deserializer, Error as _};
 use serde_json::{Map, Value};
 
 use super::ApiError;
@@ -44,23 +43,6 @@ pub fn members(body: &[u8]) -> Result<Value, ApiError> {
         }
     }
     Ok(root.into_value())
-}
-
-/// Reads a list that may be there without items: then it comes as an empty text.
-pub fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<Option<Vec<T>>, D::Error> {
-    #[derive(serde::Deserialize)]
-    #[serde(untagged)]
-    enum Found<T> {
-        Items(Vec<T>),
-        Text(String),
-    }
-    match Found::deserialize(deserializer)? {
-        Found::Items(items) => Ok(Some(items)),
-        Found::Text(text) if text.is_empty() => Ok(Some(Vec::new())),
-        Found::Text(_) => Err(D::Error::custom("a text where a list is expected")),
-    }
 }
 
 /// A member, in order of first mention.

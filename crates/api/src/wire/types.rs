@@ -1,12 +1,11 @@
-//! The two AWS types that differ between JSON and CBOR, and structures that are nothing else.
+//! The two AWS types that differ between JSON and CBOR, and what is read and forgotten.
 
 use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ciborium::tag::Required;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 /// Bytes: base64 in JSON, a byte string in CBOR. Its `Debug` tells the length only, because it may be a
@@ -127,35 +126,5 @@ impl<'de> Deserialize<'de> for Timestamp {
         #[expect(clippy::cast_possible_truncation, reason = "the range was checked")]
         let ms = (seconds * 1000.0).round() as i64;
         Ok(Self { ms })
-    }
-}
-
-/// Reads a structure that may be absent. Without this a list of its members' values would do as well, which is what
-/// serde takes for a structure; where all members may be absent, that would pass for a request.
-pub fn structure<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<T>, D::Error> {
-    deserializer.deserialize_any(StructureVisitor(std::marker::PhantomData))
-}
-
-struct StructureVisitor<T>(std::marker::PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for StructureVisitor<T> {
-    type Value = Option<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a structure")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_none<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map)).map(Some)
     }
 }

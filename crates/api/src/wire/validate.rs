@@ -3,7 +3,7 @@
 use super::ApiError;
 
 /// `KeyId` as AWS's errors write it: `keyId`.
-pub fn member(name: &str) -> String {
+pub fn member_name(name: &str) -> String {
     let mut chars = name.chars();
     chars
         .next()
@@ -51,13 +51,27 @@ pub fn range(name: &str, value: i64, min: i64, max: i64) -> Result<(), ApiError>
 /// The limit of a page: the member, if given, within AWS's bounds.
 pub fn page_limit(name: &str, given: Option<i64>) -> Result<usize, ApiError> {
     use outlast_domain::limits::{DEFAULT_PAGE, MAX_PAGE};
-    let Some(value) = given else { return Ok(DEFAULT_PAGE) };
+    page_of(name, given, DEFAULT_PAGE, MAX_PAGE)
+}
+
+/// The same for a list with bounds of its own: `default` items if none are asked for, `max` at most.
+pub fn page_of(
+    name: &str,
+    given: Option<i64>,
+    default: usize,
+    max: usize,
+) -> Result<usize, ApiError> {
+    let Some(value) = given else { return Ok(default) };
     match usize::try_from(value) {
-        Ok(limit) if (1..=MAX_PAGE).contains(&limit) => Ok(limit),
+        Ok(limit) if (1..=max).contains(&limit) => Ok(limit),
+        Ok(limit) if limit > max => {
+            let constraint = format!("Member must have value less than or equal to {max}");
+            Err(violation(name, &value.to_string(), &constraint))
+        }
         _ => Err(violation(
             name,
             &value.to_string(),
-            &format!("Member must have value between 1 and {MAX_PAGE}"),
+            "Member must have value greater than or equal to 1",
         )),
     }
 }
@@ -67,7 +81,7 @@ pub fn missing(name: &str) -> ApiError {
     ApiError::validation(format!(
         "1 validation error detected: Value null at '{}' failed to satisfy constraint: Member must \
          not be null",
-        member(name)
+        member_name(name)
     ))
 }
 
@@ -75,7 +89,7 @@ fn violation(name: &str, value: &str, constraint: &str) -> ApiError {
     ApiError::validation(format!(
         "1 validation error detected: Value '{value}' at '{}' failed to satisfy constraint: \
          {constraint}",
-        member(name)
+        member_name(name)
     ))
 }
 

@@ -14,8 +14,8 @@ pub mod authorities;
 use std::sync::Arc;
 
 use http::{HeaderMap, Method};
+use outlast_api::aws::Operation;
 use outlast_api::client::{Client, ServiceError};
-use outlast_api::ops::Operation;
 use outlast_api::service::{Request, Response, Service};
 use outlast_api::wire::sigv4::Credentials;
 use outlast_crypto::Secret;

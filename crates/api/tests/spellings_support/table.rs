@@ -1,6 +1,7 @@
 //! Every member of every operation that names something, with a request that is carried out unless a policy denies it.
 
-use outlast_api::ops::{ACM, ACM_PCA, KMS, STS, ServiceRow};
+use outlast_api::ops::{ACM, ACM_PCA, KMS, STS};
+use outlast_api::table::ServiceRow;
 use serde_json::{Value, json};
 
 use super::spell::Form;

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use outlast_api::model::acm_pca::{Configuration, Subject, Validity};
+use outlast_api::model::acm_pca::{ASN1Subject, CertificateAuthorityConfiguration, Validity};
 use outlast_api::model::kms::Tag;
 use outlast_api::ops::acm_pca::{
     create_certificate_authority, get_certificate, get_certificate_authority_certificate,
@@ -274,14 +274,11 @@ async fn authority(
         report.step("authority", format!("used the {} CA \"{name}\"", kind.to_lowercase()));
         return Ok(arn);
     }
-    let subject = Subject {
-        fields: [("CommonName".to_owned(), name.to_owned())].into(),
-        custom_attributes: None,
-    };
+    let subject = ASN1Subject { common_name: Some(name.to_owned()), ..ASN1Subject::default() };
     let arn = endpoint
         .call::<create_certificate_authority::CreateCertificateAuthority>(
             &create_certificate_authority::Input {
-                certificate_authority_configuration: Configuration {
+                certificate_authority_configuration: CertificateAuthorityConfiguration {
                     key_algorithm: ALGORITHM.into(),
                     signing_algorithm: ALGORITHM.into(),
                     subject,
@@ -350,7 +347,7 @@ async fn find_authority(
             .await?;
         for found in page.certificate_authorities {
             let configuration = &found.certificate_authority_configuration;
-            let named = configuration.subject.fields.get("CommonName").is_some_and(|n| n == name);
+            let named = configuration.subject.common_name.as_deref() == Some(name);
             // It must outlive what it is to issue.
             let end = found.not_after.map_or(0, |time| time.ms.div_euclid(1000));
             let lasts = end - system_clock().div_euclid(1000) > MIN_AUTHORITY_LEFT;
@@ -482,7 +479,6 @@ async fn create_signing_key(endpoint: &mut Endpoint) -> Result<String, Failure> 
             bypass_policy_lockout_safety_check: None,
             tags: None,
             multi_region: None,
-            xks_key_id: None,
         })
         .await?
         .key_metadata;

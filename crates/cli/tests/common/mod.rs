@@ -26,8 +26,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use outlast_api::aws::Operation;
 use outlast_api::client::{Client, ServiceError};
-use outlast_api::ops::{Operation, kms};
+use outlast_api::ops::kms;
 use outlast_api::wire::sigv4::{Credentials, Target, sign};
 use outlast_crypto::Secret;
 use outlast_net::client::{ClientError, Connection, Connector};

@@ -158,7 +158,6 @@ pub fn put_policy(
     permit: &Permit<action::kms::PutKeyPolicy>,
 ) -> Result<(), KmsError> {
     permit.opens(&key.arn())?;
-    key.require_kept()?;
     key.record.principals = resolve(work, Some(&text))?;
     key.record.policy = Some(text);
     Ok(key.save(work)?)

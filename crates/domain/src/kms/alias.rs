@@ -40,8 +40,8 @@ pub fn check_new_name(name: &str) -> Result<(), KmsError> {
         )));
     }
     if rest.starts_with("aws/") {
-        return Err(KmsError::InvalidAliasName(
-            "alias/aws/ is reserved for keys that AWS manages".into(),
+        return Err(KmsError::NotAuthorized(
+            "The alias prefix alias/aws/ is reserved for keys that AWS manages.".into(),
         ));
     }
     Ok(())

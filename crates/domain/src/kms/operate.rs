@@ -26,13 +26,13 @@ pub fn public_key(
     permit: &Permit<action::kms::GetPublicKey>,
 ) -> Result<Vec<u8>, KmsError> {
     permit.opens(&key.arn())?;
+    key.require_enabled()?;
     if key.spec().is_symmetric() {
         return Err(KmsError::UnsupportedOperation(format!(
             "{} is a symmetric key and has no public key",
             key.arn()
         )));
     }
-    key.require_enabled()?;
     let loaded = load(work, ring, key, key.material_id())?;
     let spki = loaded.public_key().ok_or_else(|| Fault::Damaged(key.arn()))?;
     Ok(spki.to_vec())
@@ -103,6 +103,14 @@ pub struct Plaintext {
     pub material_id: Option<String>,
 }
 
+/// Bytes that RSAES-OAEP takes: the modulus less two digests and two bytes (RFC 8017, section 7.1.1).
+fn most_under_rsa(spec: &str, algorithm: &str) -> usize {
+    let modulus =
+        spec.strip_prefix("RSA_").and_then(|bits| bits.parse::<usize>().ok()).unwrap_or(0) / 8;
+    let digest = if algorithm.ends_with("SHA_1") { 20 } else { 32 };
+    modulus.saturating_sub(2 * digest + 2)
+}
+
 /// Encrypts for the operation named, and gives AWS's `CiphertextBlob`.
 pub fn encrypt(
     work: &mut Work<'_>,
@@ -119,8 +127,9 @@ pub fn encrypt(
     if algorithm != SYMMETRIC {
         return loaded.encrypt(algorithm, &[], bytes).map_err(|error| match error {
             CryptoError::InvalidLength => KmsError::Validation(format!(
-                "the plaintext is too long for {algorithm} with {}",
-                key.spec().name
+                "Algorithm {algorithm} and key spec {} cannot encrypt data larger than {} bytes.",
+                key.spec().name,
+                most_under_rsa(key.spec().name, algorithm)
             )),
             other => other.into(),
         });
@@ -225,7 +234,6 @@ pub fn derive_shared_secret(
     permit.opens(&key.arn())?;
     require_usage(key, KeyUsage::KeyAgreement, "DeriveSharedSecret")?;
     require_algorithm(key, algorithm, key.spec().key_agreement)?;
-    key.require_enabled()?;
     let loaded = load(work, ring, key, key.material_id())?;
     loaded.derive_shared_secret(public_key).map_err(|error| match error {
         CryptoError::Library => error.into(),
@@ -359,17 +367,17 @@ fn require_algorithm(key: &Key, algorithm: &str, known: &[&str]) -> Result<(), K
 
 fn require_mac(key: &Key, operation: &str, algorithm: &str) -> Result<(), KmsError> {
     require_usage(key, KeyUsage::GenerateVerifyMac, operation)?;
-    require_algorithm(key, algorithm, key.spec().mac)?;
-    key.require_enabled()
+    require_algorithm(key, algorithm, key.spec().mac)
 }
 
 fn require_encapsulation(key: &Key, operation: &str, algorithm: &str) -> Result<(), KmsError> {
     require_usage(key, KeyUsage::EncapsulateDecapsulate, operation)?;
-    require_algorithm(key, algorithm, key.spec().encapsulation)?;
-    key.require_enabled()
+    require_algorithm(key, algorithm, key.spec().encapsulation)
 }
 
+/// A key that is disabled is told as that, whatever it is for.
 fn require_usage(key: &Key, wanted: KeyUsage, operation: &str) -> Result<(), KmsError> {
+    key.require_enabled()?;
     if key.usage() != wanted {
         return Err(KmsError::InvalidKeyUsage(format!(
             "{} key usage is {} which is not valid for {operation}.",
@@ -393,7 +401,7 @@ fn require_encryption(
             "an encryption context is valid only with SYMMETRIC_DEFAULT".into(),
         ));
     }
-    key.require_enabled()
+    Ok(())
 }
 
 /// Ed25519ph: KMS takes a digest only, and "still performs the SHA-512 prehash": it is hashed twice.
@@ -451,6 +459,5 @@ fn signing_row(
         }
         _ => {}
     }
-    key.require_enabled()?;
     Ok(row)
 }

@@ -118,7 +118,7 @@ fn new_nonce(attack: &Attack) -> Vec<u8> {
 }
 
 /// A signed call as bytes; `more` are headers that the signature does not cover.
-fn signed<O: outlast_api::ops::Operation>(
+fn signed<O: outlast_api::aws::Operation>(
     client: &Client,
     input: &serde_json::Value,
     more: &str,

@@ -2,58 +2,13 @@
 
 use outlast_domain::ca::{self, Crl, Ocsp, Revocation};
 use outlast_domain::settings::Settings;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
 use super::{CRL_TYPES, OBJECT_ACLS};
+pub use crate::aws::acm_pca::{
+    CrlConfiguration, CrlDistributionPointExtensionConfiguration, OcspConfiguration,
+    RevocationConfiguration,
+};
 use crate::wire::{ApiError, validate};
-
-/// `RevocationConfiguration`
-#[skip_serializing_none]
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct RevocationConfiguration {
-    pub crl_configuration: Option<CrlConfiguration>,
-    pub ocsp_configuration: Option<OcspConfiguration>,
-}
-
-/// `CrlConfiguration`
-#[skip_serializing_none]
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct CrlConfiguration {
-    pub enabled: bool,
-    pub expiration_in_days: Option<i64>,
-    pub custom_cname: Option<String>,
-    #[serde(rename = "S3BucketName")]
-    pub s3_bucket_name: Option<String>,
-    #[serde(rename = "S3ObjectAcl")]
-    pub s3_object_acl: Option<String>,
-    pub crl_distribution_point_extension_configuration:
-        Option<CrlDistributionPointExtensionConfiguration>,
-    pub crl_type: Option<String>,
-    pub custom_path: Option<String>,
-}
-
-/// `CrlDistributionPointExtensionConfiguration`
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-pub struct CrlDistributionPointExtensionConfiguration {
-    /// Certificates do not say where the CRL is.
-    pub omit_extension: bool,
-}
-
-/// `OcspConfiguration`
-#[skip_serializing_none]
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct OcspConfiguration {
-    pub enabled: bool,
-    pub ocsp_custom_cname: Option<String>,
-}
 
 /// Days that a CRL is valid when the caller does not say, as in AWS's console.
 const DEFAULT_EXPIRATION_DAYS: i64 = 7;

@@ -7,49 +7,20 @@
 
 use outlast_domain::acme::{self, NewEndpoint};
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
-use crate::model::acm_acme::{
-    AUTHORITY_TAG, CertificateAuthority, ENDPOINT, authorization, authorize_issuing, contact,
-    idempotency, note_key_algorithms, tags,
+pub use crate::aws::acm::{
+    CreateAcmeEndpoint, CreateAcmeEndpointRequest as Input, CreateAcmeEndpointResponse as Output,
 };
-use crate::model::acm_pca::Tag;
+use crate::call::{Call, Run, input_digest};
+use crate::model::acm_acme::{
+    AUTHORITY_TAG, ENDPOINT, authorization, authorize_issuing, contact, idempotency,
+    note_key_algorithms, tags,
+};
 use crate::model::request_tags;
-use crate::ops::{ACM, Call, Operation, ServiceRow, input_digest};
 use crate::wire::ApiError;
 
-/// The operation.
-pub struct CreateAcmeEndpoint;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub idempotency_token: Option<String>,
-    pub authorization_behavior: String,
-    pub contact: Option<String>,
-    pub certificate_authority: CertificateAuthority,
-    pub tags: Option<Vec<Tag>>,
-    pub certificate_tags: Option<Vec<Tag>>,
-}
-
-/// Response body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub acme_endpoint_arn: String,
-}
-
-impl Operation for CreateAcmeEndpoint {
-    const NAME: &'static str = "CreateAcmeEndpoint";
+impl Run for CreateAcmeEndpoint {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &ACM;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let token = idempotency(input.idempotency_token.clone(), input_digest(&input)?)?;

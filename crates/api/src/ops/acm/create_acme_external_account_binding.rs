@@ -4,51 +4,22 @@
 
 use outlast_domain::acme::{self, NewBinding};
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
-use crate::model::acm_acme::{
-    AcmeExternalAccountBinding, BINDING, Expiration, SERVICE_PRINCIPAL, authorize_tagged,
-    find_endpoint, idempotency, tags,
+pub use crate::aws::acm::{
+    CreateAcmeExternalAccountBinding, CreateAcmeExternalAccountBindingRequest as Input,
+    CreateAcmeExternalAccountBindingResponse as Output,
 };
-use crate::model::acm_pca::Tag;
+use crate::call::{Call, Run, input_digest};
+use crate::model::acm_acme::{
+    BINDING, SERVICE_PRINCIPAL, authorize_tagged, find_endpoint, idempotency, tags,
+};
 use crate::model::request_tags;
-use crate::ops::{ACM, Call, Operation, ServiceRow, input_digest};
-use crate::wire::{ApiError, validate};
+use crate::wire::ApiError;
 
-/// The operation.
-pub struct CreateAcmeExternalAccountBinding;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub idempotency_token: Option<String>,
-    pub acme_endpoint_arn: String,
-    pub role_arn: String,
-    pub expiration: Option<Expiration>,
-    pub tags: Option<Vec<Tag>>,
-}
-
-/// Response body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub external_account_binding: AcmeExternalAccountBinding,
-}
-
-impl Operation for CreateAcmeExternalAccountBinding {
-    const NAME: &'static str = "CreateAcmeExternalAccountBinding";
+impl Run for CreateAcmeExternalAccountBinding {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &ACM;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, mut input: Input) -> Result<Output, ApiError> {
-        validate::length("RoleArn", input.role_arn.chars().count(), 1, 2048)?;
         // A repeated request is recognised however it spells the role.
         let role_arn = acme::parse_role_arn(&input.role_arn)?;
         let given = std::mem::replace(&mut input.role_arn, role_arn.to_string());

@@ -5,33 +5,18 @@
 use outlast_domain::acm::AcmError;
 use outlast_domain::acme;
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
 
+use crate::aws::Empty;
+pub use crate::aws::acm::{DeleteAcmeDomainValidation, DeleteAcmeDomainValidationRequest as Input};
+use crate::call::{Call, Run};
 use crate::model::acm_acme::{VALIDATION, authorize_tagged};
-use crate::ops::{ACM, Call, Empty, Operation, ServiceRow};
-use crate::wire::{ApiError, validate};
+use crate::wire::ApiError;
 
-/// The operation.
-pub struct DeleteAcmeDomainValidation;
-
-/// Request body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub acme_domain_validation_arn: String,
-}
-
-impl Operation for DeleteAcmeDomainValidation {
-    const NAME: &'static str = "DeleteAcmeDomainValidation";
+impl Run for DeleteAcmeDomainValidation {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &ACM;
-    type Input = Input;
-    type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let arn = input.acme_domain_validation_arn.as_str();
-        validate::length("AcmeDomainValidationArn", arn.chars().count(), 1, 200)?;
         call.notes.parameter("acmeDomainValidationArn", arn);
         let action = action::acm::DeleteAcmeDomainValidation;
         match acme::find_validation(&mut call.work, &call.scope, arn) {

@@ -6,38 +6,18 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use outlast_domain::acme;
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
 
+pub use crate::aws::acm::{
+    GetAcmeExternalAccountBindingCredentials,
+    GetAcmeExternalAccountBindingCredentialsRequest as Input,
+    GetAcmeExternalAccountBindingCredentialsResponse as Output,
+};
+use crate::call::{Call, Run};
 use crate::model::acm_acme::{authorize_tagged, find_binding};
-use crate::ops::{ACM, Call, Operation, ServiceRow};
 use crate::wire::ApiError;
 
-/// The operation.
-pub struct GetAcmeExternalAccountBindingCredentials;
-
-/// Request body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub acme_external_account_binding_arn: String,
-}
-
-/// Response body. It has a secret: no `Debug`.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub key_id: String,
-    pub mac_key: String,
-}
-
-impl Operation for GetAcmeExternalAccountBindingCredentials {
-    const NAME: &'static str = "GetAcmeExternalAccountBindingCredentials";
+impl Run for GetAcmeExternalAccountBindingCredentials {
     const READ_ONLY: bool = true;
-    const SERVICE: &'static ServiceRow = &ACM;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let binding = find_binding(call, &input.acme_external_account_binding_arn)?;

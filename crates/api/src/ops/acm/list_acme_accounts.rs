@@ -4,46 +4,19 @@
 
 use outlast_domain::acme;
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
+pub use crate::aws::acm::{
+    ListAcmeAccounts, ListAcmeAccountsRequest as Input, ListAcmeAccountsResponse as Output,
+};
+use crate::call::{Call, Run};
 use crate::model::acm_acme::{
     AcmeAccount, authorize_tagged, find_endpoint, next_token, page_limit,
 };
 use crate::model::marker;
-use crate::ops::{ACM, Call, Operation, ServiceRow};
 use crate::wire::ApiError;
 
-/// The operation.
-pub struct ListAcmeAccounts;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub next_token: Option<String>,
-    pub max_results: Option<i64>,
-    pub acme_endpoint_arn: String,
-}
-
-/// Response body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub acme_accounts: Vec<AcmeAccount>,
-    pub next_token: Option<String>,
-}
-
-impl Operation for ListAcmeAccounts {
-    const NAME: &'static str = "ListAcmeAccounts";
+impl Run for ListAcmeAccounts {
     const READ_ONLY: bool = true;
-    const SERVICE: &'static ServiceRow = &ACM;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let limit = page_limit(input.max_results)?;

@@ -4,43 +4,18 @@
 
 use outlast_domain::identity::action;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
+pub use crate::aws::acm::{
+    ListCertificateDomainValidations, ListCertificateDomainValidationsRequest as Input,
+    ListCertificateDomainValidationsResponse as Output,
+};
+use crate::call::{Call, Run};
 use crate::model::acm::{authorize_certificate, find_certificate};
 use crate::model::marker;
-use crate::ops::{ACM, Call, Operation, ServiceRow};
 use crate::wire::{ApiError, validate};
 
-/// The operation.
-pub struct ListCertificateDomainValidations;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub certificate_arn: String,
-    pub next_token: Option<String>,
-    pub max_items: Option<i64>,
-}
-
-/// Response body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub domain_validation_summary_list: Vec<DomainValidationSummary>,
-    pub next_token: Option<String>,
-}
-
-impl Operation for ListCertificateDomainValidations {
-    const NAME: &'static str = "ListCertificateDomainValidations";
+impl Run for ListCertificateDomainValidations {
     const READ_ONLY: bool = true;
-    const SERVICE: &'static ServiceRow = &ACM;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         validate::page_limit("MaxItems", input.max_items)?;

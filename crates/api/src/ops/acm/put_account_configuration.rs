@@ -4,33 +4,15 @@
 
 use outlast_domain::acm::account;
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
-use crate::model::acm::{ExpiryEvents, check_token};
-use crate::ops::{ACM, Call, Empty, Operation, ServiceRow};
+use crate::aws::Empty;
+pub use crate::aws::acm::{PutAccountConfiguration, PutAccountConfigurationRequest as Input};
+use crate::call::{Call, Run};
+use crate::model::acm::check_token;
 use crate::wire::ApiError;
 
-/// The operation.
-pub struct PutAccountConfiguration;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    #[serde(default, deserialize_with = "crate::wire::types::structure")]
-    pub expiry_events: Option<ExpiryEvents>,
-    pub idempotency_token: String,
-}
-
-impl Operation for PutAccountConfiguration {
-    const NAME: &'static str = "PutAccountConfiguration";
+impl Run for PutAccountConfiguration {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &ACM;
-    type Input = Input;
-    type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         check_token(&input.idempotency_token)?;

@@ -9,53 +9,19 @@ use outlast_domain::ca::permission::CERTIFICATE_MANAGER;
 use outlast_domain::ca::{Authority, CaError};
 use outlast_domain::identity::action;
 use outlast_domain::{acm, ca};
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
-use crate::model::acm::{
-    CERTIFICATE, CertificateOptions, KEY_ALGORITHMS, MANAGERS, Tag, VALIDATION_METHODS,
-    authorize_new_tags, check_domain, check_token, tags,
+pub use crate::aws::acm::{
+    DomainValidationOption, RequestCertificate, RequestCertificateRequest as Input,
+    RequestCertificateResponse as Output,
 };
+use crate::call::{Call, Run, input_digest};
+use crate::model::acm::{CERTIFICATE, authorize_new_tags, check_domain, check_token, tags};
 use crate::model::request_tags;
-use crate::ops::{ACM, Call, Operation, ServiceRow, input_digest};
-use crate::wire::{ApiError, validate};
+use crate::wire::ApiError;
 
-/// The operation.
-pub struct RequestCertificate;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub domain_name: String,
-    pub validation_method: Option<String>,
-    pub subject_alternative_names: Option<Vec<String>>,
-    pub idempotency_token: Option<String>,
-    pub domain_validation_options: Option<Vec<DomainValidationOption>>,
-    pub options: Option<CertificateOptions>,
-    pub certificate_authority_arn: Option<String>,
-    pub tags: Option<Vec<Tag>>,
-    pub key_algorithm: Option<String>,
-    pub managed_by: Option<String>,
-}
-
-/// Response body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub certificate_arn: String,
-}
-
-impl Operation for RequestCertificate {
-    const NAME: &'static str = "RequestCertificate";
+impl Run for RequestCertificate {
     const READ_ONLY: bool = false;
     // RSA keys take long to make.
-    const SERVICE: &'static ServiceRow = &ACM;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let request_digest = input_digest(&input)?;
@@ -69,7 +35,6 @@ impl Operation for RequestCertificate {
                 "CertificateAuthorityArn is wanted: there is no public certificate authority here.",
             ));
         };
-        validate::length("CertificateAuthorityArn", authority.chars().count(), 20, 2048)?;
         call.notes.parameter("domainName", input.domain_name.as_str());
         call.notes.parameter("subjectAlternativeNames", names.clone());
         call.notes.parameter("certificateAuthorityArn", authority.as_str());
@@ -116,46 +81,24 @@ impl Operation for RequestCertificate {
     }
 }
 
-/// `DomainValidationOption`
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct DomainValidationOption {
-    pub domain_name: String,
-    pub validation_domain: String,
-}
-
 /// Checks the members. Those on the validation of domains are checked and have no effect, for a private certificate
 /// needs none.
 fn check(input: &Input) -> Result<(), ApiError> {
     check_domain("DomainName", &input.domain_name)?;
     let names = input.subject_alternative_names.as_deref();
-    if let Some(names) = names {
-        validate::length("SubjectAlternativeNames", names.len(), 1, 100)?;
-    }
     for name in names.unwrap_or_default() {
         check_domain("SubjectAlternativeNames", name)?;
     }
     if let Some(token) = &input.idempotency_token {
         check_token(token)?;
     }
-    if let Some(algorithm) = &input.key_algorithm {
-        validate::one_of("KeyAlgorithm", algorithm, KEY_ALGORITHMS)?;
-    }
-    if let Some(method) = &input.validation_method {
-        validate::one_of("ValidationMethod", method, VALIDATION_METHODS)?;
-    }
-    if let Some(manager) = &input.managed_by {
-        validate::one_of("ManagedBy", manager, MANAGERS)?;
+    if let Some(_manager) = &input.managed_by {
         return Err(ApiError::new(
             "InvalidParameterException",
             "ManagedBy is for public certificates of a service that does not exist here.",
         ));
     }
     let options = input.domain_validation_options.as_deref();
-    if let Some(options) = options {
-        validate::length("DomainValidationOptions", options.len(), 1, 100)?;
-    }
     for option in options.unwrap_or_default() {
         check_domain("DomainName", &option.domain_name)?;
         check_domain("ValidationDomain", &option.validation_domain)?;

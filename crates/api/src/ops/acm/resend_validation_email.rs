@@ -4,31 +4,15 @@
 
 use outlast_domain::acm::AcmError;
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
 
+use crate::aws::Empty;
+pub use crate::aws::acm::{ResendValidationEmail, ResendValidationEmailRequest as Input};
+use crate::call::{Call, Run};
 use crate::model::acm::{authorize_certificate, check_domain, find_certificate};
-use crate::ops::{ACM, Call, Empty, Operation, ServiceRow};
 use crate::wire::ApiError;
 
-/// The operation.
-pub struct ResendValidationEmail;
-
-/// Request body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub certificate_arn: String,
-    pub domain: String,
-    pub validation_domain: String,
-}
-
-impl Operation for ResendValidationEmail {
-    const NAME: &'static str = "ResendValidationEmail";
+impl Run for ResendValidationEmail {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &ACM;
-    type Input = Input;
-    type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         check_domain("Domain", &input.domain)?;

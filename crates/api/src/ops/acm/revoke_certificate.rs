@@ -5,42 +5,19 @@
 use outlast_domain::acm::{AcmError, certificate};
 use outlast_domain::ca::{self, permission::CERTIFICATE_MANAGER};
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
 
+pub use crate::aws::acm::{
+    RevokeCertificate, RevokeCertificateRequest as Input, RevokeCertificateResponse as Output,
+};
+use crate::call::{Call, Run};
 use crate::model::acm::{authorize_certificate, find_certificate};
-use crate::ops::{ACM, Call, Operation, ServiceRow};
-use crate::wire::{ApiError, validate};
+use crate::wire::ApiError;
 
-/// The operation.
-pub struct RevokeCertificate;
-
-/// Request body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub certificate_arn: String,
-    pub revocation_reason: String,
-}
-
-/// Response body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub certificate_arn: String,
-}
-
-impl Operation for RevokeCertificate {
-    const NAME: &'static str = "RevokeCertificate";
+impl Run for RevokeCertificate {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &ACM;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let reason = input.revocation_reason.as_str();
-        validate::one_of("RevocationReason", reason, REASONS)?;
         let certificate = find_certificate(call, &input.certificate_arn)?;
         call.notes.parameter("revocationReason", reason);
         let allowed = authorize_certificate(call, action::acm::RevokeCertificate, &certificate)?;
@@ -69,18 +46,3 @@ impl Operation for RevokeCertificate {
         Ok(Output { certificate_arn: input.certificate_arn })
     }
 }
-
-/// `RevocationReason`; a private CA knows all but the last two.
-const REASONS: &[&str] = &[
-    "UNSPECIFIED",
-    "KEY_COMPROMISE",
-    "CA_COMPROMISE",
-    "AFFILIATION_CHANGED",
-    "SUPERCEDED",
-    "SUPERSEDED",
-    "CESSATION_OF_OPERATION",
-    "PRIVILEGE_WITHDRAWN",
-    "A_A_COMPROMISE",
-    "CERTIFICATE_HOLD",
-    "REMOVE_FROM_CRL",
-];

@@ -4,36 +4,17 @@
 
 use outlast_domain::acm::tags as resources;
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
 
+use crate::aws::Empty;
+pub use crate::aws::acm::{UntagResource, UntagResourceRequest as Input};
+use crate::call::{Call, Run};
 use crate::model::acm::{authorize_resource, resource_error};
-use crate::ops::{ACM, Call, Empty, Operation, ServiceRow};
-use crate::wire::{ApiError, validate};
+use crate::wire::ApiError;
 
-/// The operation.
-pub struct UntagResource;
-
-/// Request body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub resource_arn: String,
-    pub tag_keys: Vec<String>,
-}
-
-impl Operation for UntagResource {
-    const NAME: &'static str = "UntagResource";
+impl Run for UntagResource {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &ACM;
-    type Input = Input;
-    type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
-        validate::length("TagKeys", input.tag_keys.len(), 1, 50)?;
-        for key in &input.tag_keys {
-            validate::length("TagKeys", key.chars().count(), 1, 128)?;
-        }
         call.notes.parameter("tagKeys", input.tag_keys.clone());
         call.conditions.set_many("aws:TagKeys", input.tag_keys.clone());
         let own = action::acm::RemoveTagsFromCertificate;

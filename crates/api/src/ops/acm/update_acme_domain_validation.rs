@@ -4,32 +4,15 @@
 
 use outlast_domain::acme;
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
+use crate::aws::Empty;
+pub use crate::aws::acm::{UpdateAcmeDomainValidation, UpdateAcmeDomainValidationRequest as Input};
+use crate::call::{Call, Run};
 use crate::model::acm_acme::{PrevalidationOptions, authorize_tagged, find_validation, note_scope};
-use crate::ops::{ACM, Call, Empty, Operation, ServiceRow};
 use crate::wire::ApiError;
 
-/// The operation.
-pub struct UpdateAcmeDomainValidation;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub acme_domain_validation_arn: String,
-    pub prevalidation_options: Option<PrevalidationOptions>,
-}
-
-impl Operation for UpdateAcmeDomainValidation {
-    const NAME: &'static str = "UpdateAcmeDomainValidation";
+impl Run for UpdateAcmeDomainValidation {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &ACM;
-    type Input = Input;
-    type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let options = input.prevalidation_options.map(PrevalidationOptions::read).transpose()?;

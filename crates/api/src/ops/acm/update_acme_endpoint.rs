@@ -4,37 +4,18 @@
 
 use outlast_domain::acme::{self, UpdateEndpoint};
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
+use crate::aws::Empty;
+pub use crate::aws::acm::{UpdateAcmeEndpoint, UpdateAcmeEndpointRequest as Input};
+use crate::call::{Call, Run};
 use crate::model::acm_acme::{
     CertificateAuthority, authorization, authorize_issuing, authorize_tagged, contact,
     find_endpoint, note_key_algorithms,
 };
-use crate::ops::{ACM, Call, Empty, Operation, ServiceRow};
 use crate::wire::ApiError;
 
-/// The operation.
-pub struct UpdateAcmeEndpoint;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub acme_endpoint_arn: String,
-    pub authorization_behavior: Option<String>,
-    pub contact: Option<String>,
-    pub certificate_authority: Option<CertificateAuthority>,
-}
-
-impl Operation for UpdateAcmeEndpoint {
-    const NAME: &'static str = "UpdateAcmeEndpoint";
+impl Run for UpdateAcmeEndpoint {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &ACM;
-    type Input = Input;
-    type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let authorization =

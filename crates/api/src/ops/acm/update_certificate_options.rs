@@ -4,30 +4,15 @@
 
 use outlast_domain::acm::certificate;
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
 
-use crate::model::acm::{CertificateOptions, authorize_certificate, find_certificate};
-use crate::ops::{ACM, Call, Empty, Operation, ServiceRow};
+use crate::aws::Empty;
+pub use crate::aws::acm::{UpdateCertificateOptions, UpdateCertificateOptionsRequest as Input};
+use crate::call::{Call, Run};
+use crate::model::acm::{authorize_certificate, find_certificate};
 use crate::wire::ApiError;
 
-/// The operation.
-pub struct UpdateCertificateOptions;
-
-/// Request body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub certificate_arn: String,
-    pub options: CertificateOptions,
-}
-
-impl Operation for UpdateCertificateOptions {
-    const NAME: &'static str = "UpdateCertificateOptions";
+impl Run for UpdateCertificateOptions {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &ACM;
-    type Input = Input;
-    type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let options = input.options.read()?;

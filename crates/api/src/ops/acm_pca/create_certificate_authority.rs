@@ -6,48 +6,18 @@ use outlast_crypto::keys::{KEY_SPECS, KeySpec};
 use outlast_crypto::signatures::{SIGNATURES, SignatureAlgorithm};
 use outlast_domain::ca;
 use outlast_domain::identity::action;
-use outlast_domain::settings::{KEY_STORAGE, KeyStorage};
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
+use outlast_domain::settings::KeyStorage;
 
-use crate::model::acm_pca::{
-    Configuration, RevocationConfiguration, Tag, USAGE_MODES, check_token, request_tags, tags,
+pub use crate::aws::acm_pca::{
+    CreateCertificateAuthority, CreateCertificateAuthorityRequest as Input,
+    CreateCertificateAuthorityResponse as Output,
 };
-use crate::ops::{ACM_PCA, Call, Operation, ServiceRow, input_digest};
+use crate::call::{Call, Run, input_digest};
+use crate::model::acm_pca::{check_token, request_tags, tags};
 use crate::wire::{ApiError, validate};
 
-/// The operation.
-pub struct CreateCertificateAuthority;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub certificate_authority_configuration: Configuration,
-    pub revocation_configuration: Option<RevocationConfiguration>,
-    pub certificate_authority_type: String,
-    pub idempotency_token: Option<String>,
-    pub key_storage_security_standard: Option<String>,
-    pub tags: Option<Vec<Tag>>,
-    pub usage_mode: Option<String>,
-}
-
-/// Response body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub certificate_authority_arn: String,
-}
-
-impl Operation for CreateCertificateAuthority {
-    const NAME: &'static str = "CreateCertificateAuthority";
+impl Run for CreateCertificateAuthority {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &ACM_PCA;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let request_digest = input_digest(&input)?;
@@ -68,7 +38,6 @@ impl Operation for CreateCertificateAuthority {
         )?;
         check_token(input.idempotency_token.as_deref())?;
         let usage_mode = input.usage_mode.unwrap_or_else(|| "GENERAL_PURPOSE".into());
-        validate::one_of("UsageMode", &usage_mode, USAGE_MODES)?;
         let key_storage =
             key_storage(call.settings.key_storage, input.key_storage_security_standard.as_deref())?;
         let unknown = || ApiError::validation("the algorithm is not known");
@@ -117,8 +86,6 @@ fn key_storage(
     wanted: Option<&str>,
 ) -> Result<&'static str, ApiError> {
     let Some(wanted) = wanted else { return Ok(claimed.map_or("", |claimed| claimed.name)) };
-    let names: Vec<_> = KEY_STORAGE.iter().map(|row| row.name).collect();
-    validate::one_of("KeyStorageSecurityStandard", wanted, &names)?;
     match KeyStorage::by_name(wanted) {
         Some(row) if claimed.is_some_and(|claimed| claimed.meets(row.name)) => Ok(row.name),
         // The first sentence is AWS's, for Regions that lack the standard.

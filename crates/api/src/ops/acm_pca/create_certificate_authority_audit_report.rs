@@ -4,47 +4,21 @@
 
 use outlast_domain::ca::report;
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
 
-use crate::model::acm_pca::{REPORT_FORMATS, check_bucket, find_authority};
-use crate::ops::{ACM_PCA, Call, Operation, ServiceRow};
-use crate::wire::{ApiError, validate};
+pub use crate::aws::acm_pca::{
+    CreateCertificateAuthorityAuditReport, CreateCertificateAuthorityAuditReportRequest as Input,
+    CreateCertificateAuthorityAuditReportResponse as Output,
+};
+use crate::call::{Call, Run};
+use crate::model::acm_pca::{check_bucket, find_authority};
+use crate::wire::ApiError;
 
-/// The operation.
-pub struct CreateCertificateAuthorityAuditReport;
-
-/// Request body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub certificate_authority_arn: String,
-    #[serde(rename = "S3BucketName")]
-    pub s3_bucket_name: String,
-    pub audit_report_response_format: String,
-}
-
-/// Response body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub audit_report_id: String,
-    #[serde(rename = "S3Key")]
-    pub s3_key: String,
-}
-
-impl Operation for CreateCertificateAuthorityAuditReport {
-    const NAME: &'static str = "CreateCertificateAuthorityAuditReport";
+impl Run for CreateCertificateAuthorityAuditReport {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &ACM_PCA;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         check_bucket(&input.s3_bucket_name)?;
         let format = input.audit_report_response_format.as_str();
-        validate::one_of("AuditReportResponseFormat", format, REPORT_FORMATS)?;
         let format = if format == "CSV" { report::Format::Csv } else { report::Format::Json };
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("s3BucketName", input.s3_bucket_name.as_str());

@@ -4,48 +4,18 @@
 
 use outlast_domain::ca;
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
+pub use crate::aws::acm_pca::{
+    GetCertificate, GetCertificateRequest as Input, GetCertificateResponse as Output,
+};
+use crate::call::{Call, Run};
 use crate::model::acm_pca::find_authority;
-use crate::ops::{ACM_PCA, Call, Operation, ServiceRow};
-use crate::wire::{ApiError, validate};
+use crate::wire::ApiError;
 
-/// The operation.
-pub struct GetCertificate;
-
-/// Request body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub certificate_authority_arn: String,
-    pub certificate_arn: String,
-}
-
-/// Response body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub certificate: String,
-    pub certificate_chain: Option<String>,
-    /// Beyond AWS: what was issued together with it, for callers who may read that, too.
-    pub paired_certificate_arn: Option<String>,
-    pub paired_certificate: Option<String>,
-    pub paired_certificate_chain: Option<String>,
-}
-
-impl Operation for GetCertificate {
-    const NAME: &'static str = "GetCertificate";
+impl Run for GetCertificate {
     const READ_ONLY: bool = true;
-    const SERVICE: &'static ServiceRow = &ACM_PCA;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        validate::length("CertificateArn", input.certificate_arn.chars().count(), 5, 200)?;
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("certificateArn", input.certificate_arn.as_str());
         let action = action::acm_pca::GetCertificate;

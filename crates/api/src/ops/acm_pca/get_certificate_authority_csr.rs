@@ -3,37 +3,17 @@
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_GetCertificateAuthorityCsr.html>
 
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
 
+pub use crate::aws::acm_pca::{
+    GetCertificateAuthorityCsr, GetCertificateAuthorityCsrRequest as Input,
+    GetCertificateAuthorityCsrResponse as Output,
+};
+use crate::call::{Call, Run};
 use crate::model::acm_pca::find_authority;
-use crate::ops::{ACM_PCA, Call, Operation, ServiceRow};
 use crate::wire::ApiError;
 
-/// The operation.
-pub struct GetCertificateAuthorityCsr;
-
-/// Request body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub certificate_authority_arn: String,
-}
-
-/// Response body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub csr: String,
-}
-
-impl Operation for GetCertificateAuthorityCsr {
-    const NAME: &'static str = "GetCertificateAuthorityCsr";
+impl Run for GetCertificateAuthorityCsr {
     const READ_ONLY: bool = true;
-    const SERVICE: &'static ServiceRow = &ACM_PCA;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let authority = find_authority(call, &input.certificate_authority_arn)?;

@@ -4,37 +4,14 @@
 
 use outlast_domain::ca::policy;
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
 
+pub use crate::aws::acm_pca::{GetPolicy, GetPolicyRequest as Input, GetPolicyResponse as Output};
+use crate::call::{Call, Run};
 use crate::model::acm_pca::find_authority_as;
-use crate::ops::{ACM_PCA, Call, Operation, ServiceRow};
 use crate::wire::ApiError;
 
-/// The operation.
-pub struct GetPolicy;
-
-/// Request body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub resource_arn: String,
-}
-
-/// Response body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub policy: String,
-}
-
-impl Operation for GetPolicy {
-    const NAME: &'static str = "GetPolicy";
+impl Run for GetPolicy {
     const READ_ONLY: bool = true;
-    const SERVICE: &'static ServiceRow = &ACM_PCA;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let authority = find_authority_as(call, "ResourceArn", &input.resource_arn)?;

@@ -2,68 +2,25 @@
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_IssueCertificate.html>
 
-use outlast_crypto::signatures::{SIGNATURES, SignatureAlgorithm};
+use outlast_crypto::signatures::SignatureAlgorithm;
 use outlast_domain::ca;
 use outlast_domain::identity::action;
-use outlast_domain::limits::MAX_CSR;
 use outlast_pki::templates::Template;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
-use crate::model::acm_pca::{ApiPassthrough, Validity, check_token, find_authority};
-use crate::ops::{ACM_PCA, Call, Operation, ServiceRow, input_digest};
-use crate::wire::{ApiError, Blob, validate};
+pub use crate::aws::acm_pca::{
+    IssueCertificate, IssueCertificateRequest as Input, IssueCertificateResponse as Output,
+};
+use crate::call::{Call, Run, input_digest};
+use crate::model::acm_pca::{Validity, check_token, find_authority};
+use crate::wire::ApiError;
 
-/// The operation.
-pub struct IssueCertificate;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub api_passthrough: Option<ApiPassthrough>,
-    pub certificate_authority_arn: String,
-    pub csr: Blob,
-    pub signing_algorithm: String,
-    pub template_arn: Option<String>,
-    pub validity: Validity,
-    pub validity_not_before: Option<Validity>,
-    pub idempotency_token: Option<String>,
-    /// Beyond AWS: a second request for the same names, for the CA's partner.
-    pub paired_csr: Option<Blob>,
-}
-
-/// Response body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub certificate_arn: String,
-    /// Beyond AWS: what the CA's partner has issued.
-    pub paired_certificate_arn: Option<String>,
-}
-
-impl Operation for IssueCertificate {
-    const NAME: &'static str = "IssueCertificate";
+impl Run for IssueCertificate {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &ACM_PCA;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, mut input: Input) -> Result<Output, ApiError> {
-        validate::length("Csr", input.csr.0.len(), 1, MAX_CSR)?;
-        let paired_len = input.paired_csr.as_ref().map_or(1, |csr| csr.0.len());
-        validate::length("PairedCsr", paired_len, 1, MAX_CSR)?;
         check_token(input.idempotency_token.as_deref())?;
-        let signing_names: Vec<_> = SIGNATURES.iter().filter_map(|row| row.pca_name).collect();
-        validate::one_of("SigningAlgorithm", &input.signing_algorithm, &signing_names)?;
         let algorithm = SignatureAlgorithm::by_pca_name(&input.signing_algorithm)
             .ok_or_else(|| ApiError::validation("the signing algorithm is not known"))?;
-        let template_len = input.template_arn.as_ref().map_or(5, |arn| arn.chars().count());
-        validate::length("TemplateArn", template_len, 5, 200)?;
         let template = match &input.template_arn {
             None => Template::default_row(),
             Some(arn) => ca::template_of(arn).ok_or_else(|| {

@@ -4,44 +4,17 @@
 
 use outlast_domain::ca::permission;
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
+pub use crate::aws::acm_pca::{
+    ListPermissions, ListPermissionsRequest as Input, ListPermissionsResponse as Output, Permission,
+};
+use crate::call::{Call, Run};
 use crate::model::acm_pca::find_authority;
 use crate::model::marker;
-use crate::ops::{ACM_PCA, Call, Operation, ServiceRow};
 use crate::wire::{ApiError, Timestamp, validate};
 
-/// The operation.
-pub struct ListPermissions;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub max_results: Option<i64>,
-    pub next_token: Option<String>,
-    pub certificate_authority_arn: String,
-}
-
-/// Response body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub next_token: Option<String>,
-    pub permissions: Vec<Permission>,
-}
-
-impl Operation for ListPermissions {
-    const NAME: &'static str = "ListPermissions";
+impl Run for ListPermissions {
     const READ_ONLY: bool = true;
-    const SERVICE: &'static ServiceRow = &ACM_PCA;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let limit = validate::page_limit("MaxResults", input.max_results)?;
@@ -62,17 +35,4 @@ impl Operation for ListPermissions {
             next_token: page.next.as_deref().map(marker::wrap),
         })
     }
-}
-
-/// `Permission`
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Permission {
-    pub certificate_authority_arn: String,
-    pub created_at: Timestamp,
-    pub principal: String,
-    pub source_account: String,
-    pub actions: Vec<String>,
-    pub policy: String,
 }

@@ -5,35 +5,17 @@
 use outlast_domain::acm::certificate;
 use outlast_domain::ca;
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
 
+use crate::aws::Empty;
+pub use crate::aws::acm_pca::{RevokeCertificate, RevokeCertificateRequest as Input};
+use crate::call::{Call, Run};
 use crate::model::acm_pca::find_authority;
-use crate::ops::{ACM_PCA, Call, Empty, Operation, ServiceRow};
-use crate::wire::{ApiError, validate};
+use crate::wire::ApiError;
 
-/// The operation.
-pub struct RevokeCertificate;
-
-/// Request body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub certificate_authority_arn: String,
-    pub certificate_serial: String,
-    pub revocation_reason: String,
-}
-
-impl Operation for RevokeCertificate {
-    const NAME: &'static str = "RevokeCertificate";
+impl Run for RevokeCertificate {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &ACM_PCA;
-    type Input = Input;
-    type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
-        validate::length("CertificateSerial", input.certificate_serial.chars().count(), 0, 128)?;
-        validate::one_of("RevocationReason", &input.revocation_reason, ca::REVOCATION_REASONS)?;
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("certificateSerial", input.certificate_serial.as_str());
         call.notes.parameter("revocationReason", input.revocation_reason.as_str());

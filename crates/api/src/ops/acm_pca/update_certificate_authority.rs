@@ -4,33 +4,17 @@
 
 use outlast_domain::ca;
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
-use crate::model::acm_pca::{RevocationConfiguration, find_authority};
-use crate::ops::{ACM_PCA, Call, Empty, Operation, ServiceRow};
+use crate::aws::Empty;
+pub use crate::aws::acm_pca::{
+    UpdateCertificateAuthority, UpdateCertificateAuthorityRequest as Input,
+};
+use crate::call::{Call, Run};
+use crate::model::acm_pca::find_authority;
 use crate::wire::ApiError;
 
-/// The operation.
-pub struct UpdateCertificateAuthority;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub certificate_authority_arn: String,
-    pub revocation_configuration: Option<RevocationConfiguration>,
-    pub status: Option<String>,
-}
-
-impl Operation for UpdateCertificateAuthority {
-    const NAME: &'static str = "UpdateCertificateAuthority";
+impl Run for UpdateCertificateAuthority {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &ACM_PCA;
-    type Input = Input;
-    type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let status = match input.status.as_deref() {

@@ -4,33 +4,17 @@
 
 use outlast_domain::identity::action;
 use outlast_domain::kms;
-use serde::{Deserialize, Serialize};
 
+use crate::aws::Empty;
+pub use crate::aws::kms::{CreateAlias, CreateAliasRequest as Input};
+use crate::call::{Call, Run};
 use crate::model::kms::own_key;
-use crate::ops::{Call, Empty, KMS, Operation, ServiceRow};
-use crate::wire::{ApiError, validate};
+use crate::wire::ApiError;
 
-/// The operation.
-pub struct CreateAlias;
-
-/// Request body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub alias_name: String,
-    pub target_key_id: String,
-}
-
-impl Operation for CreateAlias {
-    const NAME: &'static str = "CreateAlias";
+impl Run for CreateAlias {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
-        validate::length("AliasName", input.alias_name.chars().count(), 1, 256)?;
         call.notes.parameter("aliasName", input.alias_name.as_str());
         if input.target_key_id.contains("alias/") {
             return Err(ApiError::validation(

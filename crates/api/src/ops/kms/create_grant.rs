@@ -5,59 +5,20 @@
 use outlast_domain::identity::action;
 use outlast_domain::kms;
 use outlast_domain::kms::GRANT_OPERATIONS;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
-use crate::model::kms::{GrantConstraints, dry_run, grant_tokens, key_by_id};
-use crate::ops::{Call, KMS, Operation, ServiceRow};
+pub use crate::aws::kms::{
+    CreateGrant, CreateGrantRequest as Input, CreateGrantResponse as Output,
+};
+use crate::call::{Call, Run};
+use crate::model::kms::{dry_run, grant_tokens, key_by_id};
 use crate::wire::{ApiError, validate};
 
-/// The operation.
-pub struct CreateGrant;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub key_id: String,
-    pub grantee_principal: Option<String>,
-    pub retiring_principal: Option<String>,
-    pub operations: Vec<String>,
-    pub constraints: Option<GrantConstraints>,
-    pub grant_tokens: Option<Vec<String>>,
-    pub name: Option<String>,
-    pub dry_run: Option<bool>,
-    pub grantee_service_principal: Option<String>,
-    pub retiring_service_principal: Option<String>,
-}
-
-/// Response body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub grant_token: String,
-    pub grant_id: String,
-}
-
-impl Operation for CreateGrant {
-    const NAME: &'static str = "CreateGrant";
+impl Run for CreateGrant {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        grant_tokens(call, input.grant_tokens)?;
+        grant_tokens(call, input.grant_tokens);
         validate::length("Operations", input.operations.len(), 1, GRANT_OPERATIONS.len())?;
-        for name in &input.operations {
-            validate::one_of("Operations", name, GRANT_OPERATIONS)?;
-        }
-        if let Some(name) = &input.name {
-            validate::length("Name", name.chars().count(), 1, 256)?;
-        }
         let constraints = input.constraints.unwrap_or_default();
         let grantee = principal(call, "GranteePrincipal", input.grantee_principal)?;
         let retiring = principal(call, "RetiringPrincipal", input.retiring_principal)?;
@@ -114,7 +75,7 @@ fn principal(
 ) -> Result<Option<String>, ApiError> {
     let Some(given) = given else { return Ok(None) };
     validate::length(member, given.chars().count(), 1, 256)?;
-    call.notes.parameter(&validate::member(member), given.as_str());
+    call.notes.parameter(&validate::member_name(member), given.as_str());
     let arn = kms::principal_of(member, &given)?;
     call.conditions.set(&format!("kms:{member}"), arn.as_str());
     Ok(Some(arn))

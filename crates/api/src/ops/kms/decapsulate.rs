@@ -4,51 +4,21 @@
 
 use outlast_domain::identity::action;
 use outlast_domain::kms;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
+pub use crate::aws::kms::{
+    Decapsulate, DecapsulateRequest as Input, DecapsulateResponse as Output,
+};
+use crate::call::{Call, Run};
 use crate::model::kms::{dry_run, encapsulation_algorithm, find_key, grant_tokens};
-use crate::ops::{Call, KMS, Operation, ServiceRow};
-use crate::wire::{ApiError, Blob, validate};
+use crate::wire::{ApiError, Blob};
 
-/// The operation.
-pub struct Decapsulate;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub key_id: String,
-    pub shared_secret_ciphertext_blob: Blob,
-    pub encapsulation_algorithm: String,
-    pub grant_tokens: Option<Vec<String>>,
-    pub dry_run: Option<bool>,
-}
-
-/// Response body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub key_id: String,
-    pub shared_secret: Blob,
-    pub encapsulation_algorithm: String,
-}
-
-impl Operation for Decapsulate {
-    const NAME: &'static str = "Decapsulate";
+impl Run for Decapsulate {
     const READ_ONLY: bool = true;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        grant_tokens(call, input.grant_tokens)?;
+        grant_tokens(call, input.grant_tokens);
         let ciphertext = &input.shared_secret_ciphertext_blob.0;
-        validate::length("SharedSecretCiphertextBlob", ciphertext.len(), 1, 6144)?;
-        encapsulation_algorithm(call, &input.encapsulation_algorithm)?;
+        encapsulation_algorithm(call, &input.encapsulation_algorithm);
         let key = find_key(call, &input.key_id)?;
         let allowed = call.authorize_key(action::kms::Decapsulate, &key, None)?;
         let algorithm = input.encapsulation_algorithm.as_str();

@@ -4,53 +4,19 @@
 
 use outlast_domain::identity::action;
 use outlast_domain::kms;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
-use crate::model::kms::{dry_run, find_key, grant_tokens, refuse};
-use crate::ops::{Call, KMS, Operation, ServiceRow};
-use crate::wire::{ApiError, Blob, validate};
+pub use crate::aws::kms::{
+    DeriveSharedSecret, DeriveSharedSecretRequest as Input, DeriveSharedSecretResponse as Output,
+};
+use crate::call::{Call, Run};
+use crate::model::kms::{dry_run, find_key, grant_tokens};
+use crate::wire::{ApiError, Blob};
 
-/// The operation.
-pub struct DeriveSharedSecret;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub key_id: String,
-    pub key_agreement_algorithm: String,
-    pub public_key: Blob,
-    pub grant_tokens: Option<Vec<String>>,
-    pub dry_run: Option<bool>,
-    pub recipient: Option<serde_json::Value>,
-}
-
-/// Response body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub key_id: String,
-    pub shared_secret: Blob,
-    pub key_agreement_algorithm: String,
-    pub key_origin: String,
-}
-
-impl Operation for DeriveSharedSecret {
-    const NAME: &'static str = "DeriveSharedSecret";
+impl Run for DeriveSharedSecret {
     const READ_ONLY: bool = true;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        grant_tokens(call, input.grant_tokens)?;
-        refuse("Recipient", input.recipient.as_ref())?;
-        validate::length("PublicKey", input.public_key.0.len(), 1, 8192)?;
-        validate::one_of("KeyAgreementAlgorithm", &input.key_agreement_algorithm, &["ECDH"])?;
+        grant_tokens(call, input.grant_tokens);
         let algorithm = input.key_agreement_algorithm.as_str();
         call.notes.parameter("keyAgreementAlgorithm", algorithm);
         call.conditions.set("kms:KeyAgreementAlgorithm", algorithm);

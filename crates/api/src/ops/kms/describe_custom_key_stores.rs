@@ -3,46 +3,18 @@
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_DescribeCustomKeyStores.html>
 
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
+pub use crate::aws::kms::{
+    DescribeCustomKeyStores, DescribeCustomKeyStoresRequest as Input,
+    DescribeCustomKeyStoresResponse as Output,
+};
+use crate::call::{Call, Run};
 use crate::model::kms::no_custom_key_store;
 use crate::model::marker;
-use crate::ops::{Call, Empty, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, validate};
 
-/// The operation.
-pub struct DescribeCustomKeyStores;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub custom_key_store_id: Option<String>,
-    pub custom_key_store_name: Option<String>,
-    pub limit: Option<i64>,
-    pub marker: Option<String>,
-}
-
-/// Response body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub custom_key_stores: Vec<Empty>,
-    pub next_marker: Option<String>,
-    pub truncated: bool,
-}
-
-impl Operation for DescribeCustomKeyStores {
-    const NAME: &'static str = "DescribeCustomKeyStores";
+impl Run for DescribeCustomKeyStores {
     const READ_ONLY: bool = true;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         validate::page_limit("Limit", input.limit)?;

@@ -4,29 +4,15 @@
 
 use outlast_domain::identity::action;
 use outlast_domain::kms;
-use serde::{Deserialize, Serialize};
 
+use crate::aws::Empty;
+pub use crate::aws::kms::{DisableKey, DisableKeyRequest as Input};
+use crate::call::{Call, Run};
 use crate::model::kms::own_key;
-use crate::ops::{Call, Empty, KMS, Operation, ServiceRow};
 use crate::wire::ApiError;
 
-/// The operation.
-pub struct DisableKey;
-
-/// Request body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub key_id: String,
-}
-
-impl Operation for DisableKey {
-    const NAME: &'static str = "DisableKey";
+impl Run for DisableKey {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let key = own_key(call, action::kms::DisableKey, &input.key_id)?;

@@ -3,33 +3,18 @@
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_DisconnectCustomKeyStore.html>
 
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
 
+use crate::aws::Empty;
+pub use crate::aws::kms::{DisconnectCustomKeyStore, DisconnectCustomKeyStoreRequest as Input};
+use crate::call::{Call, Run};
 use crate::model::kms::no_custom_key_store;
-use crate::ops::{Call, Empty, KMS, Operation, ServiceRow};
-use crate::wire::{ApiError, validate};
+use crate::wire::ApiError;
 
-/// The operation.
-pub struct DisconnectCustomKeyStore;
-
-/// Request body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub custom_key_store_id: String,
-}
-
-impl Operation for DisconnectCustomKeyStore {
-    const NAME: &'static str = "DisconnectCustomKeyStore";
+impl Run for DisconnectCustomKeyStore {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let id = input.custom_key_store_id;
-        validate::length("CustomKeyStoreId", id.chars().count(), 1, 64)?;
         call.authorize(action::kms::DisconnectCustomKeyStore, &call.scope.arn("kms", "*"))?;
         Err(no_custom_key_store(&id))
     }

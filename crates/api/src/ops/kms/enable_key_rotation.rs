@@ -5,32 +5,15 @@
 use outlast_domain::identity::action;
 use outlast_domain::kms;
 use outlast_domain::limits::DEFAULT_ROTATION_PERIOD_DAYS;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
+use crate::aws::Empty;
+pub use crate::aws::kms::{EnableKeyRotation, EnableKeyRotationRequest as Input};
+use crate::call::{Call, Run};
 use crate::model::kms::own_key;
-use crate::ops::{Call, Empty, KMS, Operation, ServiceRow};
 use crate::wire::ApiError;
 
-/// The operation.
-pub struct EnableKeyRotation;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub key_id: String,
-    pub rotation_period_in_days: Option<i64>,
-}
-
-impl Operation for EnableKeyRotation {
-    const NAME: &'static str = "EnableKeyRotation";
+impl Run for EnableKeyRotation {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let key = own_key(call, action::kms::EnableKeyRotation, &input.key_id)?;

@@ -3,55 +3,22 @@
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_Encrypt.html>
 
 use outlast_domain::identity::action;
-use outlast_domain::kms::{self, EncryptionContext};
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
+use outlast_domain::kms::{self};
 
+pub use crate::aws::kms::{Encrypt, EncryptRequest as Input, EncryptResponse as Output};
+use crate::call::{Call, Run};
 use crate::model::kms::{
     dry_run, encryption_algorithm, encryption_context, find_key, grant_tokens,
 };
-use crate::ops::{Call, KMS, Operation, ServiceRow};
-use crate::wire::{ApiError, Blob, validate};
+use crate::wire::{ApiError, Blob};
 
-/// The operation.
-pub struct Encrypt;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub key_id: String,
-    pub plaintext: Blob,
-    pub encryption_context: Option<EncryptionContext>,
-    pub grant_tokens: Option<Vec<String>>,
-    pub encryption_algorithm: Option<String>,
-    pub dry_run: Option<bool>,
-}
-
-/// Response body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub ciphertext_blob: Blob,
-    pub key_id: String,
-    pub encryption_algorithm: String,
-}
-
-impl Operation for Encrypt {
-    const NAME: &'static str = "Encrypt";
+impl Run for Encrypt {
     const READ_ONLY: bool = true;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        grant_tokens(call, input.grant_tokens)?;
-        validate::length("Plaintext", input.plaintext.0.len(), 1, 4096)?;
+        grant_tokens(call, input.grant_tokens);
         let algorithm =
-            encryption_algorithm(call, input.encryption_algorithm.as_deref())?.to_owned();
+            encryption_algorithm(call, input.encryption_algorithm.as_deref()).to_owned();
         let context = encryption_context(call, input.encryption_context)?;
         let key = find_key(call, &input.key_id)?;
         let allowed = call.authorize_key(action::kms::Encrypt, &key, Some(&context))?;

@@ -3,52 +3,20 @@
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_GenerateDataKeyPairWithoutPlaintext.html>
 
 use outlast_domain::identity::action;
-use outlast_domain::kms::EncryptionContext;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
+pub use crate::aws::kms::{
+    GenerateDataKeyPairWithoutPlaintext, GenerateDataKeyPairWithoutPlaintextRequest as Input,
+    GenerateDataKeyPairWithoutPlaintextResponse as Output,
+};
+use crate::call::{Call, Run};
 use crate::model::kms::{data_key_pair, dry_run, encryption_context, find_key, grant_tokens};
-use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, Blob};
 
-/// The operation.
-pub struct GenerateDataKeyPairWithoutPlaintext;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub encryption_context: Option<EncryptionContext>,
-    pub key_id: String,
-    pub key_pair_spec: String,
-    pub grant_tokens: Option<Vec<String>>,
-    pub dry_run: Option<bool>,
-}
-
-/// Response body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub private_key_ciphertext_blob: Blob,
-    pub public_key: Blob,
-    pub key_id: String,
-    pub key_pair_spec: String,
-    pub key_material_id: Option<String>,
-}
-
-impl Operation for GenerateDataKeyPairWithoutPlaintext {
-    const NAME: &'static str = "GenerateDataKeyPairWithoutPlaintext";
+impl Run for GenerateDataKeyPairWithoutPlaintext {
     const READ_ONLY: bool = true;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        grant_tokens(call, input.grant_tokens)?;
+        grant_tokens(call, input.grant_tokens);
         let context = encryption_context(call, input.encryption_context)?;
         let key = find_key(call, &input.key_id)?;
         let pair = data_key_pair(

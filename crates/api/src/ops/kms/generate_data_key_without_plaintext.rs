@@ -3,53 +3,23 @@
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_GenerateDataKeyWithoutPlaintext.html>
 
 use outlast_domain::identity::action;
-use outlast_domain::kms::{self, EncryptionContext};
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
+use outlast_domain::kms::{self};
 
+pub use crate::aws::kms::{
+    GenerateDataKeyWithoutPlaintext, GenerateDataKeyWithoutPlaintextRequest as Input,
+    GenerateDataKeyWithoutPlaintextResponse as Output,
+};
+use crate::call::{Call, Run};
 use crate::model::kms::{
     data_key, data_key_length, dry_run, encryption_context, find_key, grant_tokens,
 };
-use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, Blob};
 
-/// The operation.
-pub struct GenerateDataKeyWithoutPlaintext;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub key_id: String,
-    pub encryption_context: Option<EncryptionContext>,
-    pub key_spec: Option<String>,
-    pub number_of_bytes: Option<i64>,
-    pub grant_tokens: Option<Vec<String>>,
-    pub dry_run: Option<bool>,
-}
-
-/// Response body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub ciphertext_blob: Blob,
-    pub key_id: String,
-    pub key_material_id: Option<String>,
-}
-
-impl Operation for GenerateDataKeyWithoutPlaintext {
-    const NAME: &'static str = "GenerateDataKeyWithoutPlaintext";
+impl Run for GenerateDataKeyWithoutPlaintext {
     const READ_ONLY: bool = true;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        grant_tokens(call, input.grant_tokens)?;
+        grant_tokens(call, input.grant_tokens);
         let len = data_key_length(input.number_of_bytes, input.key_spec.as_deref())?;
         let context = encryption_context(call, input.encryption_context)?;
         call.notes.parameter("numberOfBytes", len);

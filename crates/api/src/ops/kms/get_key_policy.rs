@@ -4,41 +4,16 @@
 
 use outlast_domain::identity::action;
 use outlast_domain::kms;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
+pub use crate::aws::kms::{
+    GetKeyPolicy, GetKeyPolicyRequest as Input, GetKeyPolicyResponse as Output,
+};
+use crate::call::{Call, Run};
 use crate::model::kms::own_key;
-use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::ApiError;
 
-/// The operation.
-pub struct GetKeyPolicy;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub key_id: String,
-    pub policy_name: Option<String>,
-}
-
-/// Response body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub policy: String,
-    pub policy_name: String,
-}
-
-impl Operation for GetKeyPolicy {
-    const NAME: &'static str = "GetKeyPolicy";
+impl Run for GetKeyPolicy {
     const READ_ONLY: bool = true;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         if input.policy_name.as_deref().is_some_and(|name| name != "default") {

@@ -5,60 +5,22 @@
 use outlast_domain::identity::action;
 use outlast_domain::kms;
 use outlast_domain::limits::MAX_IMPORT_LIFE_MS;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
+pub use crate::aws::kms::{
+    ImportKeyMaterial, ImportKeyMaterialRequest as Input, ImportKeyMaterialResponse as Output,
+};
+use crate::call::{Call, Run};
 use crate::model::kms::own_key;
-use crate::ops::{Call, KMS, Operation, ServiceRow};
-use crate::wire::{ApiError, Blob, Timestamp, validate};
+use crate::wire::{ApiError, Timestamp};
 
-/// The operation.
-pub struct ImportKeyMaterial;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub key_id: String,
-    pub import_token: Blob,
-    pub encrypted_key_material: Blob,
-    pub valid_to: Option<Timestamp>,
-    pub expiration_model: Option<String>,
-    pub import_type: Option<String>,
-    pub key_material_description: Option<String>,
-    pub key_material_id: Option<String>,
-}
-
-/// Response body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub key_id: String,
-    pub key_material_id: Option<String>,
-}
-
-impl Operation for ImportKeyMaterial {
-    const NAME: &'static str = "ImportKeyMaterial";
+impl Run for ImportKeyMaterial {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        validate::length("ImportToken", input.import_token.0.len(), 1, 6144)?;
         let wrapped = &input.encrypted_key_material.0;
-        validate::length("EncryptedKeyMaterial", wrapped.len(), 1, MAX_MATERIAL)?;
         let expires_ms = expiry(call, input.expiration_model.as_deref(), input.valid_to)?;
-        if let Some(description) = &input.key_material_description {
-            validate::length("KeyMaterialDescription", description.chars().count(), 0, 256)?;
-        }
         let kinds = ["NEW_KEY_MATERIAL", "EXISTING_KEY_MATERIAL"];
         if let Some(kind) = &input.import_type {
-            validate::one_of("ImportType", kind, &kinds)?;
             call.notes.parameter("importType", kind.as_str());
         }
         let is_new = input.import_type.as_deref().map(|kind| kind == kinds[0]);
@@ -66,9 +28,6 @@ impl Operation for ImportKeyMaterial {
             return Err(ApiError::validation(
                 "KeyMaterialId is not valid when ImportType is NEW_KEY_MATERIAL.",
             ));
-        }
-        if let Some(id) = &input.key_material_id {
-            validate::length("KeyMaterialId", id.chars().count(), 64, 64)?;
         }
         let key = own_key(call, action::kms::ImportKeyMaterial, &input.key_id)?;
         let for_symmetric = input.import_type.is_some()
@@ -99,9 +58,6 @@ impl Operation for ImportKeyMaterial {
     }
 }
 
-/// AWS's limit is 6144 bytes; an ML-DSA-87 key in the "both" form has 4,970 before it is wrapped.
-const MAX_MATERIAL: usize = 8192;
-
 /// When the material expires, milliseconds since 1970, from `ExpirationModel` and `ValidTo`.
 fn expiry(
     call: &mut Call<'_>,
@@ -110,7 +66,6 @@ fn expiry(
 ) -> Result<Option<i64>, ApiError> {
     let models = ["KEY_MATERIAL_EXPIRES", "KEY_MATERIAL_DOES_NOT_EXPIRE"];
     let model = model.unwrap_or(models[0]);
-    validate::one_of("ExpirationModel", model, &models)?;
     call.notes.parameter("expirationModel", model);
     call.conditions.set("kms:ExpirationModel", model);
     match (model == models[0], valid_to) {

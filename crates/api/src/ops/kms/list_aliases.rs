@@ -4,48 +4,20 @@
 
 use outlast_domain::identity::action;
 use outlast_domain::kms;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
+pub use crate::aws::kms::{
+    AliasListEntry, ListAliases, ListAliasesRequest as Input, ListAliasesResponse as Output,
+};
+use crate::call::{Call, Run};
 use crate::model::kms::own_key;
 use crate::model::marker;
-use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, Timestamp, validate};
 
-/// The operation.
-pub struct ListAliases;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub key_id: Option<String>,
-    pub limit: Option<i64>,
-    pub marker: Option<String>,
-}
-
-/// Response body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub aliases: Vec<AliasListEntry>,
-    pub next_marker: Option<String>,
-    pub truncated: bool,
-}
-
-impl Operation for ListAliases {
-    const NAME: &'static str = "ListAliases";
+impl Run for ListAliases {
     const READ_ONLY: bool = true;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        let limit = validate::page_limit("Limit", input.limit)?;
+        let limit = validate::page_of("Limit", input.limit, 50, 100)?;
         let after = marker::unwrap(input.marker.as_deref(), "InvalidMarkerException")?;
         let key = match &input.key_id {
             Some(name) => Some(own_key(call, action::kms::ListAliases, name)?),
@@ -77,20 +49,4 @@ impl Operation for ListAliases {
             next_marker: page.next.as_deref().map(marker::wrap),
         })
     }
-}
-
-/// `AliasListEntry`
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct AliasListEntry {
-    /// Name with `alias/`.
-    pub alias_name: String,
-    /// ARN.
-    pub alias_arn: String,
-    /// Id of the key.
-    pub target_key_id: String,
-    /// When it was made.
-    pub creation_date: Timestamp,
-    /// When it last got another key.
-    pub last_updated_date: Timestamp,
 }

@@ -4,48 +4,15 @@
 
 use outlast_domain::identity::action;
 use outlast_domain::kms;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
+pub use crate::aws::kms::{ListGrants, ListGrantsRequest as Input, ListGrantsResponse as Output};
+use crate::call::{Call, Run};
 use crate::model::kms::{GrantListEntry, key_by_id};
 use crate::model::marker;
-use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, validate};
 
-/// The operation.
-pub struct ListGrants;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub limit: Option<i64>,
-    pub marker: Option<String>,
-    pub key_id: String,
-    pub grant_id: Option<String>,
-    pub grantee_principal: Option<String>,
-    pub grantee_service_principal: Option<String>,
-}
-
-/// Response body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub grants: Vec<GrantListEntry>,
-    pub next_marker: Option<String>,
-    pub truncated: bool,
-}
-
-impl Operation for ListGrants {
-    const NAME: &'static str = "ListGrants";
+impl Run for ListGrants {
     const READ_ONLY: bool = true;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         if input.grantee_principal.is_some() && input.grantee_service_principal.is_some() {
@@ -53,11 +20,7 @@ impl Operation for ListGrants {
                 "Specify either GranteePrincipal or GranteeServicePrincipal, and not both.",
             ));
         }
-        let names = [&input.grantee_principal, &input.grantee_service_principal];
-        for name in names.into_iter().flatten() {
-            validate::length("GranteePrincipal", name.chars().count(), 1, 256)?;
-        }
-        let limit = validate::page_limit("Limit", input.limit)?;
+        let limit = validate::page_of("Limit", input.limit, 50, 100)?;
         let after = marker::unwrap(input.marker.as_deref(), "InvalidMarkerException")?;
         let key = key_by_id(call, &input.key_id)?;
         let allowed = call.authorize_key(action::kms::ListGrants, &key, None)?;

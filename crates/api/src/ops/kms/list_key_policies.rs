@@ -3,45 +3,17 @@
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_ListKeyPolicies.html>
 
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
+pub use crate::aws::kms::{
+    ListKeyPolicies, ListKeyPoliciesRequest as Input, ListKeyPoliciesResponse as Output,
+};
+use crate::call::{Call, Run};
 use crate::model::kms::own_key;
 use crate::model::marker;
-use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, validate};
 
-/// The operation.
-pub struct ListKeyPolicies;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub key_id: String,
-    pub limit: Option<i64>,
-    pub marker: Option<String>,
-}
-
-/// Response body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub policy_names: Vec<String>,
-    pub next_marker: Option<String>,
-    pub truncated: bool,
-}
-
-impl Operation for ListKeyPolicies {
-    const NAME: &'static str = "ListKeyPolicies";
+impl Run for ListKeyPolicies {
     const READ_ONLY: bool = true;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         validate::page_limit("Limit", input.limit)?;

@@ -4,69 +4,23 @@
 
 use outlast_domain::identity::action;
 use outlast_domain::kms::{self, Key, Material};
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
+pub use crate::aws::kms::{
+    ListKeyRotations, ListKeyRotationsRequest as Input, ListKeyRotationsResponse as Output,
+    RotationsListEntry,
+};
+use crate::call::{Call, Run};
 use crate::model::kms::{expiration_model, own_key};
 use crate::model::marker;
-use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, Timestamp, validate};
 
-/// The operation.
-pub struct ListKeyRotations;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub key_id: String,
-    pub include_key_material: Option<String>,
-    pub limit: Option<i64>,
-    pub marker: Option<String>,
-}
-
-/// Response body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub rotations: Vec<RotationsListEntry>,
-    pub next_marker: Option<String>,
-    pub truncated: bool,
-}
-
-/// `RotationsListEntry`
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct RotationsListEntry {
-    pub key_id: String,
-    pub key_material_id: Option<String>,
-    pub key_material_description: Option<String>,
-    pub import_state: Option<String>,
-    pub key_material_state: String,
-    pub expiration_model: Option<String>,
-    pub valid_to: Option<Timestamp>,
-    pub rotation_date: Option<Timestamp>,
-    pub rotation_type: Option<String>,
-}
-
-impl Operation for ListKeyRotations {
-    const NAME: &'static str = "ListKeyRotations";
+impl Run for ListKeyRotations {
     const READ_ONLY: bool = true;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let limit = validate::page_limit("Limit", input.limit)?;
         let after = marker::unwrap(input.marker.as_deref(), "InvalidMarkerException")?;
         let include = input.include_key_material.as_deref().unwrap_or("ROTATIONS_ONLY");
-        validate::one_of("IncludeKeyMaterial", include, &["ALL_KEY_MATERIAL", "ROTATIONS_ONLY"])?;
         let listed = match include {
             "ALL_KEY_MATERIAL" => kms::Listed::All,
             _ => kms::Listed::Rotations,

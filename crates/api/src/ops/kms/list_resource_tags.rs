@@ -2,48 +2,20 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_ListResourceTags.html>
 
+pub use crate::aws::kms::{
+    ListResourceTags, ListResourceTagsRequest as Input, ListResourceTagsResponse as Output,
+};
+use crate::call::{Call, Run};
 use crate::model::kms::{Tag, own_key};
 use crate::model::{marker, page_of_tags};
-use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, validate};
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
-/// The operation.
-pub struct ListResourceTags;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub key_id: String,
-    pub limit: Option<i64>,
-    pub marker: Option<String>,
-}
-
-/// Response body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub tags: Vec<Tag>,
-    pub next_marker: Option<String>,
-    pub truncated: bool,
-}
-
-impl Operation for ListResourceTags {
-    const NAME: &'static str = "ListResourceTags";
+impl Run for ListResourceTags {
     const READ_ONLY: bool = true;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        let limit = validate::page_limit("Limit", input.limit)?;
+        let limit = validate::page_of("Limit", input.limit, 50, 50)?;
         let after = marker::unwrap(input.marker.as_deref(), "InvalidMarkerException")?;
         let key = own_key(call, action::kms::ListResourceTags, &input.key_id)?;
         call.authorize_key(action::kms::ListResourceTags, &key, None)?;

@@ -5,49 +5,20 @@
 use outlast_domain::arn::Scope;
 use outlast_domain::identity::action;
 use outlast_domain::kms;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
+pub use crate::aws::kms::{
+    ListGrantsResponse as Output, ListRetirableGrants, ListRetirableGrantsRequest as Input,
+};
+use crate::call::{Call, Run};
 use crate::model::kms::GrantListEntry;
 use crate::model::marker;
-use crate::ops::{Call, KMS, Operation, ServiceRow};
 use crate::wire::{ApiError, validate};
 
-/// The operation.
-pub struct ListRetirableGrants;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub limit: Option<i64>,
-    pub marker: Option<String>,
-    pub retiring_principal: Option<String>,
-    pub retiring_service_principal: Option<String>,
-}
-
-/// Response body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub grants: Vec<GrantListEntry>,
-    pub next_marker: Option<String>,
-    pub truncated: bool,
-}
-
-impl Operation for ListRetirableGrants {
-    const NAME: &'static str = "ListRetirableGrants";
+impl Run for ListRetirableGrants {
     const READ_ONLY: bool = true;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        let limit = validate::page_limit("Limit", input.limit)?;
+        let limit = validate::page_of("Limit", input.limit, 50, 100)?;
         let after = marker::unwrap(input.marker.as_deref(), "InvalidMarkerException")?;
         let given = (&input.retiring_principal, &input.retiring_service_principal);
         let ((Some(name), None) | (None, Some(name))) = given else {
@@ -55,7 +26,6 @@ impl Operation for ListRetirableGrants {
                 "Specify either RetiringPrincipal or RetiringServicePrincipal, and not both.",
             ));
         };
-        validate::length("RetiringPrincipal", name.chars().count(), 1, 256)?;
         let retiring = &match given.0 {
             Some(arn) => kms::principal_of("RetiringPrincipal", arn)?,
             None => name.clone(),

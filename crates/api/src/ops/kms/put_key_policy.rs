@@ -4,34 +4,15 @@
 
 use outlast_domain::identity::action;
 use outlast_domain::kms;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
+use crate::aws::Empty;
+pub use crate::aws::kms::{PutKeyPolicy, PutKeyPolicyRequest as Input};
+use crate::call::{Call, Run};
 use crate::model::kms::{check_policy, own_key};
-use crate::ops::{Call, Empty, KMS, Operation, ServiceRow};
 use crate::wire::ApiError;
 
-/// The operation.
-pub struct PutKeyPolicy;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub key_id: String,
-    pub policy_name: Option<String>,
-    pub policy: String,
-    pub bypass_policy_lockout_safety_check: Option<bool>,
-}
-
-impl Operation for PutKeyPolicy {
-    const NAME: &'static str = "PutKeyPolicy";
+impl Run for PutKeyPolicy {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         if input.policy_name.as_deref().is_some_and(|name| name != "default") {

@@ -3,71 +3,30 @@
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_ReEncrypt.html>
 
 use outlast_domain::identity::action;
-use outlast_domain::kms::{self, EncryptionContext, Key};
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
+use outlast_domain::kms::{self, Key};
 
+pub use crate::aws::kms::{ReEncrypt, ReEncryptRequest as Input, ReEncryptResponse as Output};
+use crate::call::{Call, Run};
 use crate::model::kms::{
     ciphertext, dry_run, encryption_algorithm, encryption_context, find_key, grant_tokens,
     ignores_ciphertext, source_key,
 };
-use crate::ops::{Call, KMS, Operation, ServiceRow};
-use crate::wire::{ApiError, Blob, validate};
+use crate::wire::{ApiError, Blob};
 
-/// The operation.
-pub struct ReEncrypt;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub ciphertext_blob: Option<Blob>,
-    pub source_encryption_context: Option<EncryptionContext>,
-    pub source_key_id: Option<String>,
-    pub destination_key_id: String,
-    pub destination_encryption_context: Option<EncryptionContext>,
-    pub source_encryption_algorithm: Option<String>,
-    pub destination_encryption_algorithm: Option<String>,
-    pub grant_tokens: Option<Vec<String>>,
-    pub dry_run: Option<bool>,
-    pub dry_run_modifiers: Option<Vec<String>>,
-}
-
-/// Response body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub ciphertext_blob: Blob,
-    pub source_key_id: String,
-    pub key_id: String,
-    pub source_encryption_algorithm: String,
-    pub destination_encryption_algorithm: String,
-    pub source_key_material_id: Option<String>,
-    pub destination_key_material_id: Option<String>,
-}
-
-impl Operation for ReEncrypt {
-    const NAME: &'static str = "ReEncrypt";
+impl Run for ReEncrypt {
     const READ_ONLY: bool = true;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let ignores_ciphertext =
             ignores_ciphertext(input.dry_run, input.dry_run_modifiers.as_deref())?;
         let blob = ciphertext(input.ciphertext_blob.as_ref(), ignores_ciphertext)?;
         let from_algorithm =
-            encryption_algorithm(call, input.source_encryption_algorithm.as_deref())?;
+            encryption_algorithm(call, input.source_encryption_algorithm.as_deref());
         let from_context = encryption_context(call, input.source_encryption_context)?;
         call.notes.rename_parameter("encryptionAlgorithm", "sourceEncryptionAlgorithm");
         call.notes.rename_parameter("encryptionContext", "sourceEncryptionContext");
         let to_algorithm =
-            encryption_algorithm(call, input.destination_encryption_algorithm.as_deref())?;
+            encryption_algorithm(call, input.destination_encryption_algorithm.as_deref());
         let to_context = encryption_context(call, input.destination_encryption_context)?;
         call.notes.rename_parameter("encryptionAlgorithm", "destinationEncryptionAlgorithm");
         call.notes.rename_parameter("encryptionContext", "destinationEncryptionContext");
@@ -85,7 +44,6 @@ impl Operation for ReEncrypt {
         call.conditions.set("kms:ReEncryptOnSameKey", same);
         // Each token is for one of the two keys.
         let tokens = input.grant_tokens.unwrap_or_default();
-        validate::length("GrantTokens", tokens.len(), 0, 10)?;
         let of = |key: &Key| {
             let is_of = |token: &&String| kms::is_token_of(token, key);
             tokens.iter().filter(is_of).cloned().collect::<Vec<_>>()
@@ -97,11 +55,11 @@ impl Operation for ReEncrypt {
             let text = "A grant token names a grant of another key.".to_owned();
             return Err(kms::KmsError::InvalidGrantToken(text).into());
         }
-        grant_tokens(call, Some(for_from))?;
+        grant_tokens(call, Some(for_from));
         call.conditions.set("kms:EncryptionAlgorithm", from_algorithm);
         let may_decrypt =
             call.authorize_key(action::kms::ReEncryptFrom, &from, Some(&from_context))?;
-        grant_tokens(call, Some(for_to))?;
+        grant_tokens(call, Some(for_to));
         call.conditions.set("kms:EncryptionAlgorithm", to_algorithm);
         let may_encrypt = call.authorize_key(action::kms::ReEncryptTo, &to, Some(&to_context))?;
         if ignores_ciphertext {

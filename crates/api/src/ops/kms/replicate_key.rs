@@ -5,54 +5,22 @@
 use outlast_domain::arn::{Scope, is_region};
 use outlast_domain::identity::action;
 use outlast_domain::kms;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
+pub use crate::aws::kms::{
+    ReplicateKey, ReplicateKeyRequest as Input, ReplicateKeyResponse as Output,
+};
+use crate::call::{Call, Run};
 use crate::model::kms::{KeyMetadata, Tag, check_policy, own_key, request_tags, tags};
-use crate::ops::{Call, KMS, Operation, ServiceRow};
-use crate::wire::{ApiError, validate};
+use crate::wire::ApiError;
 
-/// The operation.
-pub struct ReplicateKey;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub key_id: String,
-    pub replica_region: String,
-    pub policy: Option<String>,
-    pub bypass_policy_lockout_safety_check: Option<bool>,
-    pub description: Option<String>,
-    pub tags: Option<Vec<Tag>>,
-}
-
-/// Response body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub replica_key_metadata: KeyMetadata,
-    pub replica_policy: String,
-    pub replica_tags: Vec<Tag>,
-}
-
-impl Operation for ReplicateKey {
-    const NAME: &'static str = "ReplicateKey";
+impl Run for ReplicateKey {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        validate::length("ReplicaRegion", input.replica_region.chars().count(), 1, 32)?;
         if !is_region(&input.replica_region) {
             return Err(ApiError::validation("ReplicaRegion is not the name of a region."));
         }
         let description = input.description.unwrap_or_default();
-        validate::length("Description", description.chars().count(), 0, 8192)?;
         let tags = tags(input.tags.unwrap_or_default())?;
         request_tags(call, &tags);
         let key = own_key(call, action::kms::ReplicateKey, &input.key_id)?;

@@ -4,39 +4,19 @@
 
 use outlast_domain::arn::Scope;
 use outlast_domain::kms;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
+use crate::aws::Empty;
+pub use crate::aws::kms::{RetireGrant, RetireGrantRequest as Input};
+use crate::call::{Call, Run};
 use crate::model::kms::{dry_run, find_key, key_by_id};
-use crate::ops::{Call, Empty, KMS, Operation, ServiceRow};
-use crate::wire::{ApiError, validate};
+use crate::wire::ApiError;
 
-/// The operation.
-pub struct RetireGrant;
-
-/// Request body.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub grant_token: Option<String>,
-    pub key_id: Option<String>,
-    pub grant_id: Option<String>,
-    pub dry_run: Option<bool>,
-}
-
-impl Operation for RetireGrant {
-    const NAME: &'static str = "RetireGrant";
+impl Run for RetireGrant {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let (key, grant) = match (&input.grant_token, &input.key_id, &input.grant_id) {
             (Some(token), None, None) => {
-                validate::length("GrantToken", token.chars().count(), 1, 8192)?;
                 let region = call.scope.region.clone();
                 let grant = kms::by_token(&mut call.work, &region, token)?;
                 let of = Scope { account: grant.account.clone(), region };

@@ -4,30 +4,15 @@
 
 use outlast_domain::identity::action;
 use outlast_domain::kms;
-use serde::{Deserialize, Serialize};
 
-use crate::model::kms::{Tag, own_key, request_tags, tags};
-use crate::ops::{Call, Empty, KMS, Operation, ServiceRow};
+use crate::aws::Empty;
+pub use crate::aws::kms::{TagResource, TagResourceRequest as Input};
+use crate::call::{Call, Run};
+use crate::model::kms::{own_key, request_tags, tags};
 use crate::wire::ApiError;
 
-/// The operation.
-pub struct TagResource;
-
-/// Request body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub key_id: String,
-    pub tags: Vec<Tag>,
-}
-
-impl Operation for TagResource {
-    const NAME: &'static str = "TagResource";
+impl Run for TagResource {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let tags = tags(input.tags)?;

@@ -4,33 +4,17 @@
 
 use outlast_domain::identity::action;
 use outlast_domain::kms;
-use serde::{Deserialize, Serialize};
 
+use crate::aws::Empty;
+pub use crate::aws::kms::{UpdatePrimaryRegion, UpdatePrimaryRegionRequest as Input};
+use crate::call::{Call, Run};
 use crate::model::kms::own_key;
-use crate::ops::{Call, Empty, KMS, Operation, ServiceRow};
-use crate::wire::{ApiError, validate};
+use crate::wire::ApiError;
 
-/// The operation.
-pub struct UpdatePrimaryRegion;
-
-/// Request body.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub key_id: String,
-    pub primary_region: String,
-}
-
-impl Operation for UpdatePrimaryRegion {
-    const NAME: &'static str = "UpdatePrimaryRegion";
+impl Run for UpdatePrimaryRegion {
     const READ_ONLY: bool = false;
-    const SERVICE: &'static ServiceRow = &KMS;
-    type Input = Input;
-    type Output = Empty;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
-        validate::length("PrimaryRegion", input.primary_region.chars().count(), 1, 32)?;
         let key = own_key(call, action::kms::UpdatePrimaryRegion, &input.key_id)?;
         call.notes.parameter("primaryRegion", input.primary_region.as_str());
         call.conditions.set("kms:PrimaryRegion", input.primary_region.as_str());

@@ -9,87 +9,20 @@ use outlast_domain::identity::action::{self, Action};
 use outlast_domain::identity::directory::is_name;
 use outlast_domain::identity::session::{self, NewSession};
 use outlast_domain::identity::{Caller, Entry, Identity, IdentityError, Permit, Role};
-use outlast_domain::limits::{MAX_CHAINED_SESSION_SECONDS, MAX_TAGS, MIN_SESSION_SECONDS};
+use outlast_domain::limits::MAX_CHAINED_SESSION_SECONDS;
 use outlast_domain::policy::{Kind, Policy};
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
-use crate::ops::{Call, Operation, STS, ServiceRow};
-use crate::wire::{ApiError, query, validate};
+pub use crate::aws::sts::{
+    AssumeRole, AssumeRoleRequest as Input, AssumeRoleResponse as Output, AssumedRoleUser,
+    Credentials, Tag,
+};
+use crate::call::{Call, Run};
+use crate::wire::{ApiError, Timestamp, validate};
 
-/// The operation.
-pub struct AssumeRole;
-
-/// Request members, all of them text.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Input {
-    pub role_arn: String,
-    pub role_session_name: String,
-    pub duration_seconds: Option<String>,
-    pub policy: Option<String>,
-    pub external_id: Option<String>,
-    pub source_identity: Option<String>,
-    #[serde(default, deserialize_with = "query::list")]
-    pub tags: Option<Vec<Tag>>,
-    #[serde(default, deserialize_with = "query::list")]
-    pub transitive_tag_keys: Option<Vec<String>>,
-}
-
-/// `Tag`
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", deny_unknown_fields)]
-pub struct Tag {
-    /// 1 to 128 characters.
-    pub key: String,
-    /// 0 to 256 characters.
-    pub value: String,
-}
-
-/// Response members. There is no `Debug`: it has a secret.
-#[skip_serializing_none]
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Output {
-    pub credentials: Credentials,
-    pub assumed_role_user: AssumedRoleUser,
-    pub source_identity: Option<String>,
-}
-
-/// `Credentials`
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct Credentials {
-    pub access_key_id: String,
-    pub secret_access_key: String,
-    pub session_token: String,
-    /// RFC 3339, as XML services write times.
-    pub expiration: String,
-}
-
-/// `AssumedRoleUser`
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "AWS's model documents each member")]
-pub struct AssumedRoleUser {
-    pub assumed_role_id: String,
-    pub arn: String,
-}
-
-impl Operation for AssumeRole {
-    const NAME: &'static str = "AssumeRole";
+impl Run for AssumeRole {
     const READ_ONLY: bool = true;
-    const SERVICE: &'static ServiceRow = &STS;
-    type Input = Input;
-    type Output = Output;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        validate::length("RoleArn", input.role_arn.chars().count(), 20, 2048)?;
-        validate::length("RoleSessionName", input.role_session_name.chars().count(), 2, 64)?;
         if !is_name(&input.role_session_name) {
             return Err(ApiError::validation(
                 "RoleSessionName may have letters, digits and +=,.@_- only.",
@@ -137,8 +70,7 @@ impl Operation for AssumeRole {
             may.source_identity = Some(authorize(call, action::sts::SetSourceIdentity, &role)?);
         }
         let is_chained = matches!(call.caller.principal.identity, Identity::Session { .. });
-        let seconds =
-            seconds(input.duration_seconds.as_deref(), role.max_session_seconds, is_chained)?;
+        let seconds = seconds(input.duration_seconds, role.max_session_seconds, is_chained)?;
         call.notes.parameter("durationSeconds", seconds);
         let new = NewSession {
             name: input.role_session_name,
@@ -158,7 +90,8 @@ impl Operation for AssumeRole {
                 access_key_id: issued.access_key_id,
                 secret_access_key: text(&issued.secret),
                 session_token: text(&issued.token),
-                expiration: outlast_pki::time::rfc3339(issued.expires_ms.div_euclid(1000)),
+                // Whole seconds, as it is written.
+                expiration: Timestamp::from_seconds(issued.expires_ms.div_euclid(1000)),
             },
             assumed_role_user: AssumedRoleUser {
                 assumed_role_id: format!("{}:{name}", role.id),
@@ -215,11 +148,9 @@ fn conditions(
 ) -> Result<(), ApiError> {
     call.conditions.set("sts:RoleSessionName", session);
     if let Some(id) = external_id {
-        validate::length("ExternalId", id.chars().count(), 2, 1224)?;
         call.conditions.set("sts:ExternalId", id);
     }
     if let Some(name) = source_identity {
-        validate::length("SourceIdentity", name.chars().count(), 2, 64)?;
         call.notes.parameter("sourceIdentity", name);
         call.conditions.set("sts:SourceIdentity", name);
     }
@@ -246,7 +177,6 @@ fn session_tags(
     let pairs = list.into_iter().map(|tag| (tag.key, tag.value));
     let mut tags = crate::model::unique_tags(pairs, "ValidationException")?;
     crate::model::kms::request_tags(call, &tags);
-    validate::length("TransitiveTagKeys", transitive.len(), 0, MAX_TAGS)?;
     let mut transitive: BTreeSet<_> = transitive.into_iter().collect();
     if !transitive.iter().all(|name| tags.contains_key(name)) {
         return Err(ApiError::validation(
@@ -269,10 +199,9 @@ fn session_tags(
     Ok((tags, transitive))
 }
 
-fn seconds(given: Option<&str>, max: i64, is_chained: bool) -> Result<i64, ApiError> {
-    let Some(text) = given else { return Ok(3600) };
-    let seconds = text.parse::<i64>().ok().filter(|seconds| *seconds >= MIN_SESSION_SECONDS);
-    match seconds {
+fn seconds(given: Option<i64>, max: i64, is_chained: bool) -> Result<i64, ApiError> {
+    match given {
+        None => Ok(3600),
         Some(seconds) if is_chained && seconds > MAX_CHAINED_SESSION_SECONDS => {
             Err(ApiError::validation(
                 "The requested DurationSeconds exceeds the 1 hour session limit for roles assumed by \
@@ -283,8 +212,5 @@ fn seconds(given: Option<&str>, max: i64, is_chained: bool) -> Result<i64, ApiEr
         Some(_) => Err(ApiError::validation(
             "The requested DurationSeconds exceeds the MaxSessionDuration set for this role.",
         )),
-        None => Err(ApiError::validation(format!(
-            "DurationSeconds must be a number of {MIN_SESSION_SECONDS} or more."
-        ))),
     }
 }

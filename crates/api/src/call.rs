@@ -1,0 +1,100 @@
+//! One call under way, and what carries an operation out.
+
+use std::sync::Arc;
+
+use outlast_domain::arn::Scope;
+use outlast_domain::ca::{self, Authority};
+use outlast_domain::identity::action::Action;
+use outlast_domain::identity::{Caller, Permit, PolicyCache, authorize};
+use outlast_domain::keyring::KeyRing;
+use outlast_domain::kms::{self as keys, Access, EncryptionContext, Key};
+use outlast_domain::policy::ConditionKeys;
+use outlast_domain::settings::Settings;
+use outlast_domain::work::Work;
+use serde::Serialize;
+
+use crate::audit::Notes;
+use crate::aws::Operation;
+use crate::wire::{ApiError, Protocol};
+
+/// An operation that is served: one file below `ops`.
+pub trait Run: Operation {
+    /// `readOnly` of its CloudTrail events: whether it changes nothing.
+    const READ_ONLY: bool;
+    /// Whether it takes longer than a network thread can wait, whatever is asked. (What making a key or a signature takes is
+    /// said by the algorithm: [`outlast_crypto::pace`].)
+    const SLOW: bool = false;
+
+    /// Does it. Whatever is written goes into `call.work` and happens only if all of it succeeds.
+    fn run(call: &mut Call<'_>, input: Self::Input) -> Result<Self::Output, ApiError>;
+}
+
+/// One call under way.
+pub struct Call<'a> {
+    /// Reads and writes.
+    pub work: Work<'a>,
+    /// Loaded keys.
+    pub ring: &'a KeyRing,
+    /// Parsed policies.
+    pub policies: &'a PolicyCache,
+    /// Where this server is reached.
+    pub settings: Arc<Settings>,
+    /// Who calls.
+    pub caller: Caller,
+    /// The caller's account in the region that was asked.
+    pub scope: Scope,
+    /// What policies can ask about the request.
+    pub conditions: ConditionKeys,
+    /// `GrantTokens`.
+    pub tokens: Vec<String>,
+    /// What goes into the audit record.
+    pub notes: Notes,
+    /// Keys that a cryptographic operation has used.
+    pub used: Vec<Key>,
+}
+
+impl<'a> Call<'a> {
+    /// Decides whether the caller may do `action` on the resource with this ARN, which has no policy of its own.
+    pub fn authorize<A: Action>(&self, action: A, resource: &str) -> Result<Permit<A>, ApiError> {
+        authorize(&self.caller, &self.conditions, action, resource).map_err(ApiError::from)
+    }
+
+    /// Decides whether the caller may do `action` with a key, by its policy, identity policies and grants.
+    /// `context` is the encryption context, where the operation has one.
+    pub fn authorize_key<A: Action>(
+        &mut self,
+        action: A,
+        key: &Key,
+        context: Option<&EncryptionContext>,
+    ) -> Result<Permit<A>, ApiError> {
+        let (work, access) = self.split();
+        Ok(keys::authorize(work, Access { context, ..access }, action, key)?)
+    }
+
+    /// Decides whether the caller may do `action` with a certificate authority, by its policy and identity policies.
+    pub fn authorize_authority<A: Action>(
+        &mut self,
+        action: A,
+        authority: &Authority,
+    ) -> Result<Permit<A>, ApiError> {
+        let (work, access) = self.split();
+        Ok(ca::authorize(work, access, action, authority)?)
+    }
+
+    /// The work, and who asks: for what the domain decides itself.
+    pub fn split(&mut self) -> (&mut Work<'a>, Access<'_>) {
+        let access = Access {
+            caller: &self.caller,
+            conditions: &self.conditions,
+            policies: self.policies,
+            tokens: &self.tokens,
+            context: None,
+        };
+        (&mut self.work, access)
+    }
+}
+
+/// Digest of an operation's input, the same in every protocol: recognises a repetition.
+pub fn input_digest<T: Serialize>(input: &T) -> Result<String, ApiError> {
+    Ok(hex::encode(outlast_crypto::digests::sha256(&Protocol::Json11.encode(input)?)))
+}
