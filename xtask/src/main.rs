@@ -15,6 +15,7 @@ mod codegen;
 mod deny;
 mod fuzz;
 mod peers;
+mod rooms;
 mod suite;
 mod surface;
 mod tidy;

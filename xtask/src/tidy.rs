@@ -3,30 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Which workspace crates each crate may depend on; ARCHITECTURE.md says why.
-const MAY_USE: &[(&str, &[&str])] = &[
-    ("crypto", &[]),
-    ("tlog", &["crypto"]),
-    // Its servers for tests are behind a feature.
-    ("store", &["crypto", "testing", "tlog"]),
-    ("testing", &[]),
-    ("pki", &["crypto"]),
-    ("domain", &["crypto", "pki", "store", "tlog"]),
-    ("api", &["crypto", "domain", "pki", "store", "tlog"]),
-    ("negotiate", &["crypto"]),
-    ("ledger", &["crypto", "negotiate"]),
-    ("net", &["api", "crypto", "domain", "ledger", "negotiate", "pki", "store", "tlog"]),
-    ("native", &[]),
-    ("lab", &["api", "crypto", "domain", "ledger", "native", "negotiate", "net", "pki", "store"]),
-    (
-        "bench",
-        &["api", "crypto", "domain", "lab", "ledger", "negotiate", "net", "pki", "store", "tlog"],
-    ),
-    (
-        "cli",
-        &["api", "crypto", "domain", "lab", "ledger", "negotiate", "net", "pki", "store", "tlog"],
-    ),
-];
+use crate::rooms;
 
 /// Longest source file, in lines: past that it holds two rooms.
 const MAX_LINES: usize = 700;
@@ -39,7 +16,8 @@ pub fn check(root: &Path) -> Result<usize, String> {
         problems.push(format!("{} is stale: run cargo xtask gen", path.display()));
     }
     count += 1;
-    for (name, allowed) in MAY_USE {
+    let architecture = read(&root.join("ARCHITECTURE.md"))?;
+    for (name, allowed) in rooms::may_use(&architecture)? {
         count += 1;
         let manifest = read(&root.join(format!("crates/{name}/Cargo.toml")))?;
         // Tests may use what they like.
@@ -50,10 +28,20 @@ pub fn check(root: &Path) -> Result<usize, String> {
             else {
                 continue;
             };
-            if !allowed.contains(&used) {
-                problems.push(format!("crates/{name} must not depend on crates/{used}"));
+            // Servers and fixtures for tests are behind features.
+            if !allowed.contains(used) && used != "testing" {
+                problems.push(format!(
+                    "crates/{name} must not depend on crates/{used}: ARCHITECTURE.md's table says so"
+                ));
             }
         }
+        let source = root.join(format!("crates/{name}/src"));
+        let mut paths = Vec::new();
+        collect(&source, &mut paths)?;
+        let texts = paths.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+        let files: Vec<_> =
+            paths.iter().zip(&texts).map(|(path, text)| (path.as_path(), text.as_str())).collect();
+        problems.extend(rooms::circles(&name, &source, &files));
     }
     let mut sources = Vec::new();
     for folder in ["crates", "xtask", "fuzz"] {
