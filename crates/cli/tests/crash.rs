@@ -229,7 +229,7 @@ async fn account(servers: &[Server], seen: &Acknowledged, site: &Site) -> (usize
     let mut session = ready(servers.last().unwrap(), site).await;
     let mut marker: Option<String> = None;
     loop {
-        let request = json!({ "Limit": 1000, "Marker": marker });
+        let request = json!({ "Limit": 100, "Marker": marker });
         let page = session.call::<list_aliases::ListAliases>(request).await.unwrap().unwrap();
         found.aliases.extend(page.aliases.into_iter().map(|alias| alias.alias_name));
         marker = page.next_marker;

@@ -63,7 +63,7 @@ func describeCustomKeyStores() {
 func createCustomKeyStore() {
 	err := failed(client.CreateCustomKeyStore(ctx, &kms.CreateCustomKeyStoreInput{
 		CustomKeyStoreName:     aws.String("store-" + run),
-		CloudHsmClusterId:      aws.String("cluster-1a23b4cdefg"),
+		CloudHsmClusterId:      aws.String("cluster-2a23b4cdefg"),
 		TrustAnchorCertificate: aws.String("no certificate"),
 		KeyStorePassword:       aws.String("kmsPswd1"),
 	}))

@@ -150,7 +150,8 @@ def _():
                 "SubjectAlternativeNames": names,
                 "Status": "ISSUED",
                 "Type": "PRIVATE",
-                "KeyAlgorithm": algorithm,
+                # Answers spell RSA's with a hyphen.
+                "KeyAlgorithm": algorithm.replace("RSA_", "RSA-"),
                 "SignatureAlgorithm": ALGORITHMS[authority],
                 "Issuer": "Interop",
                 "CertificateAuthorityArn": authorities[authority],
@@ -180,7 +181,7 @@ def _():
     refused("InvalidParameterException", acm.request_certificate, DomainName="public.example.com")
     missing = certificates["EC_prime256v1 RSA_2048"][:-36] + str(uuid.uuid4())
     refused("ResourceNotFoundException", acm.describe_certificate, CertificateArn=missing)
-    refused("InvalidArnException", acm.describe_certificate, CertificateArn=authorities["EC_prime256v1"])
+    refused("ValidationException", acm.describe_certificate, CertificateArn=authorities["EC_prime256v1"])
     arn = certificates["EC_prime256v1 RSA_2048"]
     refused("ValidationException", acm.export_certificate, CertificateArn=arn, Passphrase=b"abc#")
     refused(

@@ -605,7 +605,7 @@ def group_pca():
     with step("unknown CA"), refused("ResourceNotFoundException"):
         unknown = root_arn.rsplit("/", 1)[0] + "/" + str(uuid.uuid4())
         pca.describe_certificate_authority(CertificateAuthorityArn=unknown)
-    with step("malformed CA ARN"), refused("InvalidArnException"):
+    with step("malformed CA ARN"), refused("ValidationException"):
         pca.describe_certificate_authority(CertificateAuthorityArn="arn:aws:acm-pca:no-arn")
 
 

@@ -821,7 +821,7 @@ def _():
     with refused(*{shape.error_code for shape in shapes} - {"KMSInternalException"}):
         kms.create_custom_key_store(
             CustomKeyStoreName=f"store-{RUN}",
-            CloudHsmClusterId="cluster-1a23b4cdefg",
+            CloudHsmClusterId="cluster-2a23b4cdefg",
             TrustAnchorCertificate="no certificate",
             KeyStorePassword="kmsPswd1",
         )

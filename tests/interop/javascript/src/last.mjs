@@ -52,7 +52,7 @@ export const lastSteps = {
     await refusedByModel(
       kms.createCustomKeyStore({
         CustomKeyStoreName: `store-${RUN}`,
-        CloudHsmClusterId: "cluster-1a23b4cdefg",
+        CloudHsmClusterId: "cluster-2a23b4cdefg",
         TrustAnchorCertificate: "no certificate",
         KeyStorePassword: "kmsPswd1",
       }),

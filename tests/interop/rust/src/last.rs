@@ -54,7 +54,7 @@ pub async fn create_custom_key_store(world: &World) -> Outcome {
         .kms
         .create_custom_key_store()
         .custom_key_store_name(format!("store-{}", world.run))
-        .cloud_hsm_cluster_id("cluster-1a23b4cdefg")
+        .cloud_hsm_cluster_id("cluster-2a23b4cdefg")
         .trust_anchor_certificate("no certificate")
         .key_store_password("kmsPswd1");
     let Err(error) = call.send().await else {

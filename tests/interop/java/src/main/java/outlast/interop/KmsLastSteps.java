@@ -119,7 +119,7 @@ final class KmsLastSteps {
 
     static void createCustomKeyStore() {
         try {
-            kms.createCustomKeyStore(r -> r.customKeyStoreName("store-" + run).cloudHsmClusterId("cluster-1a23b4cdefg")
+            kms.createCustomKeyStore(r -> r.customKeyStoreName("store-" + run).cloudHsmClusterId("cluster-2a23b4cdefg")
                     .trustAnchorCertificate("no certificate").keyStorePassword("kmsPswd1"));
         } catch (KmsException e) {
             // What the model does not have is a plain KmsException.
