@@ -462,6 +462,27 @@ fn causes_have_the_code_the_status_and_the_text_of_aws() {
     fixture
         .kms("PutKeyPolicy", json!({ "KeyId": filled("{going}"), "Policy": policy.to_string() }))
         .unwrap();
+    // A statement without Resource is stored, and is for nothing: neither does it allow, nor deny.
+    let user = fixture.user(ACCOUNT, "reader", &[]);
+    let may = |principal: &str, effect: &str| {
+        let mut policy = policy.clone();
+        let more =
+            json!({ "Effect": effect, "Principal": { "AWS": principal }, "Action": "kms:*" });
+        policy["Statement"].as_array_mut().unwrap().push(more);
+        let body = json!({ "KeyId": filled("{plain}"), "Policy": policy.to_string() });
+        fixture.kms("PutKeyPolicy", body).unwrap();
+        let body = json!({ "KeyId": filled("{plain}"), "PolicyName": "default" });
+        let stored = fixture.kms("GetKeyPolicy", body).unwrap();
+        assert!(stored["Policy"].as_str().unwrap().contains(principal));
+    };
+    let encrypt = json!({ "KeyId": filled("{plain}"), "Plaintext": "YQ==" });
+    may(&format!("arn:aws:iam::{ACCOUNT}:user/reader"), "Allow");
+    assert_eq!(
+        fixture.kms_as(&user, "Encrypt", encrypt.clone()).unwrap_err().code,
+        "AccessDeniedException"
+    );
+    may("*", "Deny");
+    fixture.kms("Encrypt", encrypt).unwrap();
     let alias = json!({ "AliasName": "alias/aws/x", "TargetKeyId": filled("{plain}") });
     assert_eq!(fixture.kms("CreateAlias", alias).unwrap_err().code, "NotAuthorizedException");
     println!("{} causes", CAUSES.len());

@@ -501,7 +501,6 @@ fn nobody_locks_a_key_up_by_accident() {
         "[]",
         r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}"#,
         r#"{"Version":"2012-10-17","Statement":[{"Effect":"Perhaps","Principal":"*","Action":"*","Resource":"*"}]}"#,
-        r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":"*","Action":"*"}]}"#,
         r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":"*","Action":"*","Resource":"*","Extra":1}]}"#,
         r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":"*","Action":"*","Resource":"*","Condition":{"StringIs":{"a:b":"c"}}}]}"#,
     ] {
@@ -509,6 +508,9 @@ fn nobody_locks_a_key_up_by_accident() {
             assert_eq!(code(put(wrong, bypass)), malformed, "{wrong}");
         }
     }
+    // What has no Resource is for nothing, so it lets nobody in.
+    let for_nothing = policy(json!([{ "Effect": "Allow", "Principal": "*", "Action": "*" }]));
+    assert_eq!(put(&for_nothing.to_string(), false).unwrap_err().message, expected);
     let before = fixture.kms("GetKeyPolicy", json!({ "KeyId": key })).unwrap();
     assert!(text(&before["Policy"]).contains("Enable IAM User Permissions"));
     assert_eq!(

@@ -388,6 +388,16 @@ fn deleted_material_comes_back() {
     import(&fixture, &key, &[1; 32], json!({ "KeyMaterialId": id })).unwrap();
     assert_eq!(fixture.decrypted(&blob), b"x");
     assert_eq!(materials(&fixture, &Who::admin(), &key)[0]["KeyMaterialDescription"], "first");
+    // Whatever the key was before its material was gone: what comes back enables it.
+    fixture.kms("DisableKey", json!({ "KeyId": key })).unwrap();
+    delete(json!({})).unwrap();
+    import(&fixture, &key, &[1; 32], json!({})).unwrap();
+    assert_eq!(fixture.state(&key), "Enabled");
+    // Material that is there is no reason to enable a key that somebody has disabled.
+    fixture.kms("DisableKey", json!({ "KeyId": key })).unwrap();
+    import(&fixture, &key, &[1; 32], json!({})).unwrap();
+    assert_eq!(fixture.state(&key), "Disabled");
+    fixture.kms("EnableKey", json!({ "KeyId": key })).unwrap();
     // In another key the same material has another id and decrypts nothing.
     let other = symmetric(&fixture);
     let made = import(&fixture, &other, &[1; 32], json!({})).unwrap();

@@ -132,6 +132,8 @@ impl Model {
                 if !self.imported || !kept || known == wants_new {
                     return false;
                 }
+                // What brings a key its material back enables it.
+                self.enabled |= !self.has_all(now);
                 let until = days.map(|days| now + days * DAY);
                 let new = Material { number: *number, here: true, until };
                 let is_first = self.materials.is_empty();

@@ -412,6 +412,15 @@ fn what_would_break_a_rule_is_refused_with_the_rules_name() {
         assert!(refused.message.starts_with(&expected), "{}", refused.message);
     }
     assert_eq!(fixture.store_without_uses(), before);
+    // Beside other usages the bit that the key cannot serve is left out, as AWS does: cert-manager asks for both.
+    let both = json!({ "Extensions": { "KeyUsage": { "DigitalSignature": true, "KeyEncipherment": true } } });
+    for request in [&request, &quantum] {
+        let body = with(&leaf_body(&root, request, EC.1, blank), json!({ "ApiPassthrough": both }));
+        let made = fixture.pca("IssueCertificate", body).unwrap();
+        let (leaf, _) = get(&fixture, &root, text(&made["CertificateArn"]));
+        let (_, usage) = leaf.key_usage().unwrap();
+        assert!(usage.digital_signature() && !usage.key_encipherment());
+    }
 }
 
 fn root_named(fixture: &Fixture, name: &str) -> String {

@@ -7,8 +7,9 @@
 
 use const_oid::ObjectIdentifier;
 use const_oid::db::rfc5280 as id;
+use der::Decode;
 use x509_cert::ext::Extension;
-use x509_cert::ext::pkix::{BasicConstraints, KeyUsages};
+use x509_cert::ext::pkix::{BasicConstraints, KeyUsage, KeyUsages};
 
 use crate::PkiError;
 use crate::certificate::key_identifier;
@@ -148,7 +149,7 @@ impl Template {
         let names = api.iter().chain(input.csr).filter(is_name);
         for extension in names.chain(authority).chain(api).chain(csr) {
             if !self.refuses(extension) && !is_there(&out, extension) {
-                out.push(extension.clone());
+                out.push(served(extension, input.public_key)?);
             }
         }
         // RFC 5280, section 4.2.1.1: optional in what is signed by itself. Who does not know the algorithm, and so cannot
@@ -198,6 +199,23 @@ impl Template {
     fn error(&self, reason: &str) -> PkiError {
         PkiError::Template { template: self.name, reason: reason.to_owned() }
     }
+}
+
+/// A key usage as the key can serve it: cert-manager and others ask for keyEncipherment whatever the key is, and AWS leaves that bit out
+/// for keys that encipher nothing. Where it is the only one it stays, for the rules to refuse.
+fn served(extension: &Extension, public_key: &[u8]) -> Result<Extension, PkiError> {
+    let mut out = extension.clone();
+    if extension.extn_id == id::ID_CE_KEY_USAGE
+        && !public_key::Kind::of(public_key)?.enciphers
+        && let Ok(usage) = KeyUsage::from_der(extension.extn_value.as_bytes())
+    {
+        let rest: Vec<_> =
+            usage.0.into_iter().filter(|flag| *flag != KeyUsages::KeyEncipherment).collect();
+        if usage.key_encipherment() && !rest.is_empty() {
+            out.extn_value = key_usage(&rest)?.extn_value;
+        }
+    }
+    Ok(out)
 }
 
 fn is_there(extensions: &[Extension], new: &Extension) -> bool {

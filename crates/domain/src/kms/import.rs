@@ -8,7 +8,7 @@ use outlast_crypto::wrap::WrappingAlgorithm;
 use outlast_crypto::{Secret, digests};
 use serde::{Deserialize, Serialize};
 
-use super::record::{Import, Key, Material, Origin};
+use super::record::{Import, Key, KeyState, Material, Origin};
 use super::{KmsError, region};
 use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
@@ -133,6 +133,10 @@ fn place_material(
         form: imported.form.name().to_owned(),
     };
     let is_first = key.material_id().is_empty();
+    // "The key state changes to Enabled", also of a key that was disabled before its material was gone.
+    if key.state() == KeyState::PendingImport {
+        key.record.enabled = true;
+    }
     match key.record.materials.iter_mut().find(|material| material.id == id) {
         Some(material) => material.import = Some(import),
         None => {

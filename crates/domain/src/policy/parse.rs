@@ -123,6 +123,11 @@ fn read_statement(
         each(node, text_of, |text| read_resource(text, kind, variables))
     })?;
     check_elements(kind, effect, principals.as_ref(), resources.is_some())?;
+    // AWS stores such a statement of a key policy, and it is for nothing.
+    let resources = match (kind, resources) {
+        (Kind::Key, None) => Some(Selection { negated: false, items: Vec::new() }),
+        (_, resources) => resources,
+    };
     let conditions = take(&mut statement, "Condition", |node| read_conditions(node, variables))?;
     Ok(Statement {
         effect,
@@ -168,7 +173,9 @@ fn check_elements(
             "NotPrincipal must be used with Effect Deny"
         }
         _ if kind == Kind::Trust && resources => "a role trust policy has no Resource",
-        _ if kind != Kind::Trust && !resources => "Resource is required",
+        _ if !resources && matches!(kind, Kind::Identity | Kind::Authority) => {
+            "Resource is required"
+        }
         _ => return Ok(()),
     };
     Err(Problem::new(problem))
@@ -396,7 +403,6 @@ mod tests {
             (whole(r#""Effect":"Allow","Action":"*","Resource":"arn:aws:s3:::${user}""#), Identity, "a variable must name a condition key"),
             (whole(good), Key, "Principal is required in a key policy"),
             (whole(&format!(r#"{good},"NotPrincipal":{{"AWS":"{ACCOUNT}"}}"#)), Key, "NotPrincipal must be used with Effect Deny"),
-            (whole(r#""Effect":"Allow","Action":"*","Principal":"*""#), Key, "Resource is required"),
             (whole(r#""Effect":"Allow","Action":"*","Principal":"*","Resource":"arn:aws:s3:::b""#), Key, "neither * nor the ARN of a KMS key"),
             (whole(&format!(r#"{good},"Principal":"{ALICE}""#)), Key, "Principal: must be \"*\" or an object"),
             (whole(&format!(r#"{good},"Principal":{{}}"#)), Key, "Statement[0].Principal: is empty"),
