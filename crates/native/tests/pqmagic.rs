@@ -86,8 +86,11 @@ fn sizes_that_are_too_small_are_noticed() {
     let Some(library) = library() else { return };
     let mut sizes = KEMS[1];
     sizes.public_key -= 1;
-    let missing = library.kem(sizes).unwrap_err().to_string();
-    assert!(missing.contains("other sizes"), "{missing}");
+    // Often, as the byte that is too many is a random one.
+    for _ in 0..300 {
+        let missing = library.kem(sizes).unwrap_err().to_string();
+        assert!(missing.contains("other sizes"), "{missing}");
+    }
 }
 
 #[test]
