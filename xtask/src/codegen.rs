@@ -91,7 +91,8 @@ fn operations(folder: &Path, title: &str) -> Result<String, String> {
     Ok(out)
 }
 
-fn camel(snake: &str) -> String {
+/// `schedule_key_deletion` as `ScheduleKeyDeletion`, which is also what serde makes of a field's name.
+pub fn camel(snake: &str) -> String {
     let upper = |part: &str| {
         let mut chars = part.chars();
         chars.next().map_or_else(String::new, |first| {

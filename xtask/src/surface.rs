@@ -9,6 +9,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
+use crate::codegen::camel;
+
 /// A service's model with what we differ in.
 pub struct Model {
     /// Module of the service: `acm_pca`.
@@ -344,7 +346,7 @@ impl Model {
             };
             writeln!(out, "/// {}", self.describe(shape)).map_err(fail)?;
             let mut serde = Vec::new();
-            if pascal(&field) != **member {
+            if camel(&field) != **member {
                 serde.push(format!("rename = \"{member}\""));
             }
             // A flag that the model does not ask for is not set.
@@ -564,17 +566,4 @@ fn snake(name: &str) -> String {
 
 fn screaming(name: &str) -> String {
     snake(if name == "Type" { "Kind" } else { name }).to_uppercase()
-}
-
-/// What serde makes of a field's name.
-fn pascal(field: &str) -> String {
-    field
-        .split('_')
-        .map(|part| {
-            let mut chars = part.chars();
-            chars.next().map_or_else(String::new, |first| {
-                first.to_uppercase().collect::<String>() + chars.as_str()
-            })
-        })
-        .collect()
 }

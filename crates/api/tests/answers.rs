@@ -16,9 +16,11 @@ mod certificates;
 mod common;
 
 use common::{ACCOUNT, Fixture, b64};
-use outlast_api::aws::schema::{Kind, Member, Shape};
+use outlast_api::aws::acm_pca::IssueCertificate;
+use outlast_api::aws::schema::{Kind, Shape};
 use outlast_api::ops::SERVICES;
 use outlast_api::wire::Protocol;
+use outlast_api::wire::validate::member_name;
 use serde_json::{Value, json};
 
 /// A value that does not keep one constraint, and what is said of it.
@@ -90,12 +92,6 @@ fn broken(shape: &Shape) -> Vec<(Value, String, String)> {
     out
 }
 
-/// `KeyId` as errors spell it.
-fn spelt(member: &Member) -> String {
-    let (first, rest) = member.name.split_at(1);
-    format!("{}{rest}", first.to_ascii_lowercase())
-}
-
 #[test]
 fn every_constraint_of_every_member_is_told_as_aws_tells_it() {
     let fixture = Fixture::new();
@@ -117,7 +113,7 @@ fn every_constraint_of_every_member_is_told_as_aws_tells_it() {
             };
             for member in row.input.members() {
                 let Some(shape) = member.shape else { continue };
-                let name = spelt(member);
+                let name = member_name(member.name);
                 if member.is_required {
                     let null = if shape.is_sensitive { "" } else { "null " };
                     let sentence = format!(
@@ -224,6 +220,24 @@ fn nothing_is_read_as_something_else() {
         assert_eq!(response.status, 400, "{target} {body}");
         assert_eq!(common::error_code(&response), "SerializationException", "{target} {body}");
     }
+    // In CBOR bytes are bytes, also where a text would be base64.
+    let request = |csr: ciborium::Value| {
+        let text = |text: &str| ciborium::Value::Text(text.into());
+        let validity = vec![(text("Value"), 1.into()), (text("Type"), text("YEARS"))];
+        let arn = format!("arn:aws:acm-pca:eu-west-1:{ACCOUNT}:certificate-authority/x");
+        let members = vec![
+            (text("CertificateAuthorityArn"), text(&arn)),
+            (text("Csr"), csr),
+            (text("SigningAlgorithm"), text("SHA256WITHECDSA")),
+            (text("Validity"), ciborium::Value::Map(validity)),
+        ];
+        let mut body = Vec::new();
+        ciborium::into_writer(&ciborium::Value::Map(members), &mut body).unwrap();
+        Protocol::RpcV2Cbor.decode::<IssueCertificate>(&body)
+    };
+    assert_eq!(request(ciborium::Value::Bytes(b"abc".to_vec())).unwrap().csr.0, b"abc");
+    let refused = request(ciborium::Value::Text("YWJj".into())).unwrap_err();
+    assert_eq!(refused.code, "SerializationException");
     // Of plaintexts nothing is repeated.
     let body = br#"{"KeyId":"k","Plaintext":"a secret that is not base64!"}"#;
     let response = fixture.send(&fixture.raw("kms", "TrentService.Encrypt", body));
@@ -299,7 +313,7 @@ static CAUSES: &[Cause] = &[
         Some("The request would have succeeded, but the DryRun option is set."),
         API,
     ),
-    // A disabled key is told as that before its type is looked at.
+    // A disabled key gives DisabledException, whatever its type.
     (
         "Sign",
         r#"{"KeyId":"{disabled}","Message":"YQ==","SigningAlgorithm":"ECDSA_SHA_256"}"#,

@@ -7,7 +7,7 @@ use serde::de::DeserializeSeed;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
-use super::read::{self, Reader};
+use super::read::{self, Reader, Refused};
 use super::validate::shorten;
 use super::{ApiError, constraints, query};
 use crate::aws::Operation;
@@ -86,11 +86,11 @@ impl Protocol {
                 }
                 value
             }
-            Self::Query => BySchema {
-                value: read::from_text(query::members(body)?, O::INPUT)?,
-                refused: None,
-                of: PhantomData,
-            },
+            Self::Query => {
+                let refused = Cell::new(None);
+                let value = read::from_text(query::members(body)?, O::INPUT, &refused)?;
+                BySchema { value, refused: refused.get(), of: PhantomData }
+            }
         };
         if !value.is_object() {
             return Err(ApiError::serialization("the body is not a structure"));
@@ -146,8 +146,7 @@ impl Protocol {
 /// A request as its schema reads it.
 struct BySchema<O> {
     value: Value,
-    /// A member that is known and not served, and why.
-    refused: Option<(&'static str, &'static str)>,
+    refused: Option<Refused>,
     of: PhantomData<fn() -> O>,
 }
 

@@ -3,6 +3,7 @@
 //! What comes out is JSON whatever the protocol was, with bytes in base64 and times in seconds, and nothing but members of the schema.
 //! Limits are the next step's ([`super::constraints`]).
 
+use std::cell::Cell;
 use std::fmt;
 
 use base64::Engine;
@@ -20,16 +21,18 @@ use crate::aws::schema::{Kind, Member, Shape};
 pub struct Reader<'a> {
     shape: &'static Shape,
     /// Where a refusal is noted: the name of the member, and why.
-    refused: &'a std::cell::Cell<Option<(&'static str, &'static str)>>,
+    refused: &'a Cell<Option<Refused>>,
+    /// Whether bytes come as text: in JSON, not in CBOR.
+    is_text: bool,
 }
+
+/// A member that is known and not served: its name, and why.
+pub type Refused = (&'static str, &'static str);
 
 impl<'a> Reader<'a> {
     /// Reads a value of `shape`; a member that is refused is noted in `refused`.
-    pub fn new(
-        shape: &'static Shape,
-        refused: &'a std::cell::Cell<Option<(&'static str, &'static str)>>,
-    ) -> Self {
-        Self { shape, refused }
+    pub fn new(shape: &'static Shape, refused: &'a Cell<Option<Refused>>) -> Self {
+        Self { shape, refused, is_text: true }
     }
 
     fn of(self, shape: &'static Shape) -> Self {
@@ -47,10 +50,11 @@ fn find(members: &'static [Member], name: &str) -> Option<&'static Member> {
 impl<'de> DeserializeSeed<'de> for Reader<'_> {
     type Value = Value;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(mut self, deserializer: D) -> Result<Value, D::Error> {
+        self.is_text = deserializer.is_human_readable();
         match self.shape.kind {
             // CBOR's times have a tag (Smithy RPC v2, "Timestamp serialization").
-            Kind::Timestamp if !deserializer.is_human_readable() => {
+            Kind::Timestamp if !self.is_text => {
                 let found: Option<Required<f64, 1>> =
                     serde::Deserialize::deserialize(deserializer)?;
                 Ok(found.map_or(Value::Null, |seconds| number(seconds.0)))
@@ -127,8 +131,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
     fn visit_string<E: Error>(self, value: String) -> Result<Value, E> {
         match self.shape.kind {
             Kind::String => Ok(Value::String(value)),
-            // Only JSON has bytes as text; CBOR's come as bytes, and a text for bytes that is no base64 is refused below.
-            Kind::Blob => match STANDARD.decode(value.as_bytes()) {
+            Kind::Blob if self.is_text => match STANDARD.decode(value.as_bytes()) {
                 Ok(_) => Ok(Value::String(value)),
                 Err(_) => Err(E::custom("a blob is not base64")),
             },
@@ -211,29 +214,27 @@ impl fmt::Display for Mistyped<'_, '_> {
 }
 
 /// Reads members of a form, which are all text, as what the schema says.
-pub fn from_text(value: Value, shape: &'static Shape) -> Result<Value, ApiError> {
+pub fn from_text(
+    value: Value,
+    shape: &'static Shape,
+    refused: &Cell<Option<Refused>>,
+) -> Result<Value, ApiError> {
     let wrong = || ApiError::serialization("a member of the request has the wrong type");
     Ok(match (shape.kind, value) {
         (Kind::Structure(_, members), Value::Object(given)) => {
             let mut found = Map::new();
             for (name, value) in given {
                 let member = find(members, &name).ok_or_else(|| unknown(&name))?;
-                let value = match member.shape {
-                    Some(shape) => from_text(value, shape)?,
-                    None => {
-                        return Err(refusal(
-                            member.name,
-                            member.refused.unwrap_or_default(),
-                            "ValidationException",
-                        ));
-                    }
+                let Some(shape) = member.shape else {
+                    refused.set(member.refused.map(|why| (member.name, why)));
+                    continue;
                 };
-                found.insert(name, value);
+                found.insert(name, from_text(value, shape, refused)?);
             }
             Value::Object(found)
         }
         (Kind::List(of), Value::Array(items)) => Value::Array(
-            items.into_iter().map(|item| from_text(item, of)).collect::<Result<_, _>>()?,
+            items.into_iter().map(|item| from_text(item, of, refused)).collect::<Result<_, _>>()?,
         ),
         // A list without items comes as an empty text.
         (Kind::List(_), Value::String(text)) if text.is_empty() => Value::Array(Vec::new()),
@@ -276,7 +277,13 @@ pub fn with_written_times(value: &mut Value, shape: &Shape) {
             }
         }
         (Kind::Timestamp, value) => {
-            if let Some(seconds) = value.as_i64() {
+            // The fraction of a second is left out.
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "times are in range where they are made"
+            )]
+            let whole = value.as_f64().map(|seconds| seconds.floor() as i64);
+            if let Some(seconds) = whole {
                 *value = Value::String(outlast_pki::time::rfc3339(seconds));
             }
         }

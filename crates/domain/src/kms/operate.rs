@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use outlast_crypto::keys::KeyUsage;
 use outlast_crypto::signatures::{Family, Message, SignatureAlgorithm};
+use outlast_crypto::wrap::WrappingAlgorithm;
 use outlast_crypto::{CryptoError, Secret};
 
 use super::KmsError;
@@ -103,14 +104,6 @@ pub struct Plaintext {
     pub material_id: Option<String>,
 }
 
-/// Bytes that RSAES-OAEP takes: the modulus less two digests and two bytes (RFC 8017, section 7.1.1).
-fn most_under_rsa(spec: &str, algorithm: &str) -> usize {
-    let modulus =
-        spec.strip_prefix("RSA_").and_then(|bits| bits.parse::<usize>().ok()).unwrap_or(0) / 8;
-    let digest = if algorithm.ends_with("SHA_1") { 20 } else { 32 };
-    modulus.saturating_sub(2 * digest + 2)
-}
-
 /// Encrypts for the operation named, and gives AWS's `CiphertextBlob`.
 pub fn encrypt(
     work: &mut Work<'_>,
@@ -129,7 +122,7 @@ pub fn encrypt(
             CryptoError::InvalidLength => KmsError::Validation(format!(
                 "Algorithm {algorithm} and key spec {} cannot encrypt data larger than {} bytes.",
                 key.spec().name,
-                most_under_rsa(key.spec().name, algorithm)
+                longest_under_rsa(key, algorithm)
             )),
             other => other.into(),
         });
@@ -355,6 +348,13 @@ fn load(
     Ok(ring.load(work, &key.material_place(material_id), key.spec())?)
 }
 
+/// Bytes of the longest plaintext, which an RSA key takes like material that it wraps.
+fn longest_under_rsa(key: &Key, algorithm: &str) -> usize {
+    let bits = key.spec().name.strip_prefix("RSA_").and_then(|bits| bits.parse().ok());
+    let row = WrappingAlgorithm::by_name(algorithm);
+    row.zip(bits).and_then(|(row, bits)| row.max_material(bits)).unwrap_or_default()
+}
+
 fn require_algorithm(key: &Key, algorithm: &str, known: &[&str]) -> Result<(), KmsError> {
     if known.contains(&algorithm) {
         return Ok(());
@@ -375,7 +375,7 @@ fn require_encapsulation(key: &Key, operation: &str, algorithm: &str) -> Result<
     require_algorithm(key, algorithm, key.spec().encapsulation)
 }
 
-/// A key that is disabled is told as that, whatever it is for.
+/// Fails with `DisabledException` for a disabled key, whatever its usage.
 fn require_usage(key: &Key, wanted: KeyUsage, operation: &str) -> Result<(), KmsError> {
     key.require_enabled()?;
     if key.usage() != wanted {

@@ -92,7 +92,7 @@ fn check(input: &Input) -> Result<(), ApiError> {
     if let Some(token) = &input.idempotency_token {
         check_token(token)?;
     }
-    if let Some(_manager) = &input.managed_by {
+    if input.managed_by.is_some() {
         return Err(ApiError::new(
             "InvalidParameterException",
             "ManagedBy is for public certificates of a service that does not exist here.",
