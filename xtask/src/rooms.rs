@@ -6,7 +6,6 @@ use std::path::Path;
 /// Files of each crate that stand in circles of modules. There are to be no more of them; whoever breaks a circle lowers the number.
 const IN_CIRCLES: &[(&str, usize)] = &[
     ("api", 3),
-    ("cli", 17),
     ("crypto", 7),
     ("domain", 48),
     ("lab", 44),

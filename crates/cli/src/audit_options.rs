@@ -1,6 +1,6 @@
 //! `[audit]` of the settings: the witnesses of the log, who may read it, and how long it stays.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use outlast_domain::audit::LogKey;
@@ -8,35 +8,12 @@ use outlast_net::client::Connector;
 use outlast_net::policy::Policy;
 use outlast_net::witness::Witness;
 use outlast_tlog::VerifierKey;
-use serde::Deserialize;
 
 use crate::audit_retention::Retention;
 use crate::cosigner::Cosigner;
 use crate::failure::Failure;
+use crate::settings::Audit;
 use crate::trust;
-
-/// The section.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct File {
-    /// `VERIFIER-KEY URL` of each witness.
-    #[serde(default)]
-    witnesses: Vec<String>,
-    /// How many of them must cosign a head for verifiers to believe it [default: all].
-    quorum: Option<usize>,
-    /// PEM file with the roots of witnesses at HTTPS.
-    witness_ca: Option<PathBuf>,
-    /// Whether heads and tiles of hashes are served to anybody below /tlog/.
-    #[serde(default)]
-    publish: bool,
-    /// ARNs of the users and roles that may read entries there; each needs the permission outlast:GetAuditEntries, too.
-    #[serde(default)]
-    readers: Vec<String>,
-    /// After how many days events are exported and pruned [default: never].
-    retention_days: Option<u32>,
-    /// Folder that they are exported to.
-    archive: Option<PathBuf>,
-}
 
 /// What the section says, checked.
 #[derive(Default)]
@@ -52,36 +29,35 @@ pub(crate) struct Settings {
     pub(crate) retention: Option<Retention>,
 }
 
-impl File {
-    /// Checks it; paths are relative to the data folder.
-    pub(crate) fn choose(self, folder: &Path) -> Result<Settings, Failure> {
-        let mut witnesses: Vec<(VerifierKey, String)> = Vec::new();
-        for text in &self.witnesses {
-            let wrong = |what: String| {
-                Failure::new(format!("audit.witnesses: {what}"))
-                    .hint("each is a verifier key and a URL with a space between: NAME+ID+KEY https://host/prefix")
-            };
-            let (key, url) =
-                text.split_once(' ').ok_or_else(|| wrong(format!("\"{text}\" has no URL")))?;
-            let key: VerifierKey = key.parse().map_err(|error| wrong(format!("{error}")))?;
-            if witnesses.iter().any(|(other, _)| other.name() == key.name()) {
-                return Err(wrong(format!("{} is there twice", key.name())));
-            }
-            witnesses.push((key, url.trim().to_owned()));
+/// Checks what the settings say.
+pub(crate) fn choose(said: Audit) -> Result<Settings, Failure> {
+    let publish = said.publish();
+    let mut witnesses: Vec<(VerifierKey, String)> = Vec::new();
+    for text in said.witnesses.iter().flatten() {
+        let wrong = |what: String| {
+            Failure::new(format!("audit.witnesses: {what}"))
+                .hint("each is a verifier key and a URL with a space between: NAME+ID+KEY https://host/prefix")
+                .about("audit.witnesses")
+        };
+        let (key, url) =
+            text.split_once(' ').ok_or_else(|| wrong(format!("\"{text}\" has no URL")))?;
+        let key: VerifierKey = key.parse().map_err(|error| wrong(format!("{error}")))?;
+        if witnesses.iter().any(|(other, _)| other.name() == key.name()) {
+            return Err(wrong(format!("{} is there twice", key.name())));
         }
-        let quorum = self.quorum.unwrap_or(witnesses.len());
-        if quorum > witnesses.len() || (quorum == 0 && !witnesses.is_empty()) {
-            return Err(Failure::new(format!(
-                "audit.quorum: {quorum} of {} witnesses cannot be asked for",
-                witnesses.len()
-            )));
-        }
-        let witness_ca = self.witness_ca.map(|path| folder.join(path));
-        let archive = self.archive.map(|path| folder.join(path));
-        let retention = Retention::choose(self.retention_days, archive)?;
-        let (publish, readers) = (self.publish, self.readers);
-        Ok(Settings { witnesses, quorum, witness_ca, publish, readers, retention })
+        witnesses.push((key, url.trim().to_owned()));
     }
+    let quorum = said.quorum.unwrap_or(witnesses.len());
+    if quorum > witnesses.len() || (quorum == 0 && !witnesses.is_empty()) {
+        return Err(Failure::new(format!(
+            "audit.quorum: {quorum} of {} witnesses cannot be asked for",
+            witnesses.len()
+        ))
+        .about("audit.quorum"));
+    }
+    let retention = Retention::choose(said.retention_days, said.archive)?;
+    let readers = said.readers.unwrap_or_default();
+    Ok(Settings { witnesses, quorum, witness_ca: said.witness_ca, publish, readers, retention })
 }
 
 impl Settings {
@@ -109,7 +85,9 @@ impl Settings {
     fn connect(&self) -> Result<Vec<Arc<Witness>>, Failure> {
         let tls = match &self.witness_ca {
             Some(path) => {
-                let connector = Connector::new(&Policy::default(), &trust::load(path)?);
+                let roots =
+                    trust::load(path).map_err(|failure| failure.about("audit.witness_ca"))?;
+                let connector = Connector::new(&Policy::default(), &roots);
                 Some(connector.map_err(|error| Failure::file(path, &error))?)
             }
             None => None,

@@ -32,9 +32,11 @@ impl Retention {
             (None, None) => Ok(None),
             (Some(days), Some(archive)) => Ok(Some(Self { days, archive })),
             (Some(_), None) => Err(Failure::new("audit.retention_days needs audit.archive")
-                .hint("name the folder that events are exported to before they are pruned")),
+                .hint("name the folder that events are exported to before they are pruned")
+                .about("audit.retention_days")),
             (None, Some(_)) => Err(Failure::new("audit.archive needs audit.retention_days")
-                .hint("say after how many days events are exported and pruned")),
+                .hint("say after how many days events are exported and pruned")
+                .about("audit.archive")),
         }
     }
 

@@ -17,34 +17,18 @@ use outlast_domain::backup::{self, Counts, NewBackup};
 use outlast_domain::seal::{self, Kek};
 use outlast_net::server::system_clock;
 use outlast_pki::time::{from_rfc3339, rfc3339};
-use serde::Deserialize;
 
 use crate::commands::backup::{describe, failure};
 use crate::data::Data;
 use crate::failure::Failure;
 use crate::files::io_failure;
+use crate::settings::Backup;
 
 /// Time between two looks at whether a backup is due; also between a failure and the next attempt.
 const PERIOD: Duration = Duration::from_secs(60);
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
-/// Hours between two backups unless the settings say otherwise.
-const EVERY_HOURS: u32 = 24;
 const ENDING: &str = ".backup";
-
-/// The section.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Settings {
-    /// Folder that backups are written to; it must exist.
-    folder: PathBuf,
-    /// Hours between two of them.
-    every_hours: Option<u32>,
-    /// How many are kept at most.
-    keep: Option<usize>,
-    /// Days after which one is removed.
-    keep_days: Option<u32>,
-}
 
 /// What the section says, checked.
 #[derive(Clone)]
@@ -56,28 +40,27 @@ pub(crate) struct Schedule {
     failed: Arc<AtomicU64>,
 }
 
-impl Settings {
-    /// Checks it; paths are relative to the data folder.
-    pub(crate) fn choose(self, data: &Path) -> Result<Schedule, Failure> {
-        let every = self.every_hours.unwrap_or(EVERY_HOURS);
-        let wrong = |what: &str| Failure::new(format!("backup.{what} must be at least 1"));
-        if every == 0 {
-            return Err(wrong("every_hours").hint("for one backup a day say 24"));
-        }
-        if self.keep == Some(0) {
-            return Err(wrong("keep").hint("to remove none leave it out"));
-        }
-        if self.keep_days == Some(0) {
-            return Err(wrong("keep_days").hint("to remove none for its age leave it out"));
-        }
-        Ok(Schedule {
-            folder: data.join(self.folder),
-            every_ms: i64::from(every) * HOUR_MS,
-            keep: self.keep.unwrap_or(usize::MAX),
-            keep_ms: self.keep_days.map_or(i64::MAX, |days| i64::from(days) * DAY_MS),
-            failed: Arc::default(),
-        })
+/// Checks what the settings say; `None` if there is no such section.
+pub(crate) fn choose(said: Backup) -> Result<Option<Schedule>, Failure> {
+    let every = said.every_hours();
+    let Some(folder) = said.folder else { return Ok(None) };
+    let wrong = |name: &'static str| Failure::new(format!("{name} must be at least 1")).about(name);
+    if every == 0 {
+        return Err(wrong("backup.every_hours").hint("for one backup a day say 24"));
     }
+    if said.keep == Some(0) {
+        return Err(wrong("backup.keep").hint("to remove none leave it out"));
+    }
+    if said.keep_days == Some(0) {
+        return Err(wrong("backup.keep_days").hint("to remove none for its age leave it out"));
+    }
+    Ok(Some(Schedule {
+        folder,
+        every_ms: i64::from(every) * HOUR_MS,
+        keep: said.keep.unwrap_or(usize::MAX),
+        keep_ms: said.keep_days.map_or(i64::MAX, |days| i64::from(days) * DAY_MS),
+        failed: Arc::default(),
+    }))
 }
 
 impl Schedule {

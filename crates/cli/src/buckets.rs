@@ -15,33 +15,10 @@ use outlast_net::policy::Policy;
 use outlast_net::s3::{self, S3};
 use outlast_net::server::system_clock;
 use outlast_pki::pem;
-use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::files;
-
-/// `[buckets]` of the settings file. Without it buckets are folders.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Settings {
-    /// Folder that buckets are in [default: `buckets` in the data folder].
-    folder: Option<PathBuf>,
-    /// `https://host[:port]` of what speaks S3.
-    endpoint: Option<String>,
-    region: Option<String>,
-    access_key_id: Option<String>,
-    /// File that holds the secret access key; else OUTLAST_BUCKETS_SECRET_ACCESS_KEY does.
-    secret_access_key_file: Option<PathBuf>,
-    /// PEM file with the certificates to trust.
-    ca_bundle: Option<PathBuf>,
-    /// Whether plain HTTP may leave this machine.
-    #[serde(default)]
-    allow_plain: bool,
-    /// The buckets that the authorities of an account may write to, by account: `{ "123456789012" = ["reports"] }`. An
-    /// account that is not there may use none. Without this, any account may write to any bucket: buckets are all reached
-    /// with the same credentials, which know nothing of accounts.
-    allow: Option<Allow>,
-}
+use crate::settings::Buckets;
 
 type Allow = BTreeMap<String, BTreeSet<String>>;
 
@@ -61,56 +38,56 @@ impl Sink for Allowed {
     }
 }
 
-impl Settings {
-    /// Where things are written. Must be called where futures run.
-    pub(crate) fn sink(mut self, data: &Path) -> Result<Arc<dyn Sink>, Failure> {
-        match self.allow.take() {
-            Some(allow) => Ok(Arc::new(Allowed { allow, inner: self.place(data)? })),
-            None => self.place(data),
-        }
+/// Where things are written. Must be called where futures run.
+pub(crate) fn sink(mut settings: Buckets, data: &Path) -> Result<Arc<dyn Sink>, Failure> {
+    match settings.allow.take() {
+        Some(allow) => Ok(Arc::new(Allowed { allow, inner: place(settings, data)? })),
+        None => place(settings, data),
     }
+}
 
-    fn place(self, data: &Path) -> Result<Arc<dyn Sink>, Failure> {
-        let Some(endpoint) = self.endpoint else {
-            let folder = self.folder.unwrap_or_else(|| data.join("buckets"));
-            return Ok(Arc::new(Folder(folder)));
-        };
-        let missing = |what: &str| Failure::new(format!("[buckets] has no {what}"));
-        let secret = match &self.secret_access_key_file {
-            Some(path) => files::read(path, 4096)?.trim_ascii().to_vec(),
-            None => std::env::var("OUTLAST_BUCKETS_SECRET_ACCESS_KEY")
-                .map_err(|_| {
-                    missing("secret access key").hint(
-                        "name a file with secret_access_key_file, or set OUTLAST_BUCKETS_SECRET_ACCESS_KEY",
-                    )
-                })?
-                .into_bytes(),
-        };
-        let roots = match &self.ca_bundle {
-            Some(path) => pem::read_certificates(&files::read(path, 4 << 20)?)
-                .map_err(|error| Failure::file(path, &error))?,
-            None if endpoint.starts_with("https://") => return Err(missing("ca_bundle")),
-            None => Vec::new(),
-        };
-        let unusable = |reason: String| {
-            Failure::new(format!("the endpoint {endpoint} of [buckets] cannot be used: {reason}"))
-        };
-        let connector = Connector::new(&Policy::default(), &roots)
-            .map_err(|error| unusable(error.to_string()))?;
-        let settings = s3::Settings {
-            endpoint: endpoint.clone(),
-            allow_plain: self.allow_plain,
-            region: self.region.unwrap_or_else(|| "us-east-1".into()),
-            credentials: Credentials {
-                access_key_id: self.access_key_id.ok_or_else(|| missing("access_key_id"))?,
-                secret: Secret::new(secret),
-                token: None,
-            },
-            connector,
-        };
-        let handle = tokio::runtime::Handle::current();
-        Ok(Arc::new(S3::new(settings, system_clock, handle).map_err(unusable)?))
-    }
+fn place(settings: Buckets, data: &Path) -> Result<Arc<dyn Sink>, Failure> {
+    let (region, allow_plain) = (settings.region(), settings.allow_plain());
+    let Some(endpoint) = settings.endpoint else {
+        let folder = settings.folder.unwrap_or_else(|| data.join("buckets"));
+        return Ok(Arc::new(Folder(folder)));
+    };
+    let missing = |what: &str| Failure::new(format!("[buckets] has no {what}")).about("buckets");
+    let secret = match &settings.secret_access_key_file {
+        Some(path) => files::read(path, 4096)?.trim_ascii().to_vec(),
+        None => std::env::var("OUTLAST_BUCKETS_SECRET_ACCESS_KEY")
+            .map_err(|_| {
+                missing("secret access key").hint(
+                    "name a file with secret_access_key_file, or set OUTLAST_BUCKETS_SECRET_ACCESS_KEY",
+                )
+            })?
+            .into_bytes(),
+    };
+    let roots = match &settings.ca_bundle {
+        Some(path) => pem::read_certificates(&files::read(path, 4 << 20)?)
+            .map_err(|error| Failure::file(path, &error))?,
+        None if endpoint.starts_with("https://") => return Err(missing("ca_bundle")),
+        None => Vec::new(),
+    };
+    let unusable = |reason: String| {
+        Failure::new(format!("the endpoint {endpoint} of [buckets] cannot be used: {reason}"))
+            .about("buckets")
+    };
+    let connector =
+        Connector::new(&Policy::default(), &roots).map_err(|error| unusable(error.to_string()))?;
+    let s3 = s3::Settings {
+        endpoint: endpoint.clone(),
+        allow_plain,
+        region,
+        credentials: Credentials {
+            access_key_id: settings.access_key_id.ok_or_else(|| missing("access_key_id"))?,
+            secret: Secret::new(secret),
+            token: None,
+        },
+        connector,
+    };
+    let handle = tokio::runtime::Handle::current();
+    Ok(Arc::new(S3::new(s3, system_clock, handle).map_err(unusable)?))
 }
 
 /// Buckets are folders in this one.
@@ -157,8 +134,7 @@ mod tests {
     #[test]
     fn accounts_use_the_buckets_that_they_are_allowed() {
         let place = tempfile::tempdir().unwrap();
-        let sink =
-            |text: &str| toml::from_str::<Settings>(text).unwrap().sink(place.path()).unwrap();
+        let sink = |text: &str| sink(toml::from_str(text).unwrap(), place.path()).unwrap();
         let any = sink("");
         assert!(any.may_use("111111111111", "a"));
         let some = sink("allow = { 111111111111 = ['a', 'b'], \"222222222222\" = [] }");

@@ -1,45 +1,15 @@
 //! Whose client certificates a server believes: the settings for it, and the files that they name.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use outlast_net::client_auth::{ClientAuth, ClientAuthError, MODES, Mode};
 use outlast_pki::object::{self, Kind};
 
 use crate::failure::Failure;
-use crate::{files, tls, trust};
+use crate::{files, settings, trust};
 
 /// Largest CRL file that is read, in bytes.
 const MAX_CRL: usize = 64 << 20;
-
-/// Flags of `server`.
-#[derive(clap::Args, Default)]
-pub(crate) struct ClientArguments {
-    /// Ask clients for certificates, and believe those below the CAs in this PEM file or folder.
-    #[arg(long, env = "OUTLAST_CLIENT_CA", value_name = "FILE")]
-    client_ca: Option<PathBuf>,
-    /// Whether a client must have a certificate: require or request [default: require].
-    #[arg(long, env = "OUTLAST_CLIENT_AUTH", value_name = "MODE")]
-    client_auth: Option<String>,
-    /// CRL to look clients' certificates up in; may be repeated. Read again when the file changes.
-    #[arg(
-        long = "client-crl",
-        env = "OUTLAST_CLIENT_CRLS",
-        value_delimiter = ',',
-        value_name = "FILE"
-    )]
-    client_crls: Option<Vec<PathBuf>>,
-}
-
-/// The same from `outlast.toml`; paths are relative to the data folder.
-#[derive(Default)]
-pub(crate) struct Settings {
-    /// `client_ca`
-    pub(crate) client_ca: Option<PathBuf>,
-    /// `client_auth`
-    pub(crate) client_auth: Option<String>,
-    /// `client_crls`
-    pub(crate) client_crls: Option<Vec<PathBuf>>,
-}
 
 /// Where it is written whom to believe.
 #[derive(Debug, Clone)]
@@ -50,21 +20,16 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// What flags and variables say, or else the settings file of `folder`; `None` where nobody asks for certificates.
-    pub(crate) fn choose(
-        arguments: ClientArguments,
-        settings: Settings,
-        folder: &Path,
-    ) -> Result<Option<Self>, Failure> {
-        let inside = |path: PathBuf| folder.join(path);
-        let authorities = arguments.client_ca.or(settings.client_ca.map(inside));
-        let mode = arguments.client_auth.or(settings.client_auth);
-        let from_file = settings.client_crls.map(|list| list.into_iter().map(inside).collect());
-        let crls = arguments.client_crls.or(from_file).unwrap_or_default();
+    /// What the settings say; `None` where nobody asks for certificates.
+    pub(crate) fn choose(settings: settings::Clients) -> Result<Option<Self>, Failure> {
+        let settings::Clients { client_ca: authorities, client_auth: mode, client_crls } = settings;
+        let crls = client_crls.unwrap_or_default();
         let Some(authorities) = authorities else {
             if mode.is_some() || !crls.is_empty() {
+                let about = if mode.is_some() { "client_auth" } else { "client_crls" };
                 return Err(Failure::new("client certificates are configured without a CA")
-                    .hint("say whose certificates are believed with --client-ca FILE"));
+                    .hint("say whose certificates are believed with --client-ca FILE")
+                    .about(about));
             }
             return Ok(None);
         };
@@ -75,6 +40,7 @@ impl Clients {
                 row.map(|(_, mode)| *mode).ok_or_else(|| {
                     Failure::new(format!("{name} is not a way to ask for client certificates"))
                         .hint("known are require and request")
+                        .about("client_auth")
                 })?
             }
         };
@@ -83,7 +49,7 @@ impl Clients {
 
     /// Reads the files.
     pub(crate) fn load(&self) -> Result<ClientAuth, Failure> {
-        let roots = trust::load(&self.authorities)?;
+        let roots = trust::load(&self.authorities).map_err(|failure| failure.about("client_ca"))?;
         let mut crls = Vec::new();
         for path in &self.crls {
             let bytes = files::read(path, MAX_CRL)?;
@@ -108,13 +74,13 @@ impl Clients {
     }
 
     /// The files' stamps: whether to read them again.
-    pub(crate) fn stamp(&self) -> Vec<Option<tls::Stamp>> {
+    pub(crate) fn stamp(&self) -> Vec<Option<files::Stamp>> {
         let mut paths = vec![self.authorities.clone()];
         if let Ok(folder) = std::fs::read_dir(&self.authorities) {
             paths.extend(folder.flatten().map(|entry| entry.path()));
             paths.sort();
         }
         paths.extend(self.crls.iter().cloned());
-        paths.iter().map(|path| tls::stamp(path)).collect()
+        paths.iter().map(|path| files::stamp(path)).collect()
     }
 }

@@ -30,13 +30,13 @@ use outlast_store::{Store, StoreError, Transaction};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::backup_schedule::Schedule;
-use crate::commands::server;
 use crate::failure::Failure;
+pub(crate) use crate::failure::store_failure;
 use crate::place::Place;
 use crate::root_key::Provider;
-use crate::tls::Shows;
-use crate::{audit_options, files, profile};
+use crate::settings::{self, Settings};
+use crate::tls::{Shows, default_names};
+use crate::{files, profile};
 pub(crate) use upgrade::bring_up_to_date;
 use upgrade::{AUTHENTICATED, note_authenticated, random_origin};
 
@@ -48,10 +48,6 @@ pub(crate) struct Data {
     /// All services on its store.
     pub(crate) service: Arc<Service>,
     folder: PathBuf,
-    /// Who else watches over the audit log.
-    pub(crate) audit: audit_options::Settings,
-    /// Backups that the server makes by itself.
-    pub(crate) backups: Option<Schedule>,
     _lock: Option<FolderLock>,
 }
 
@@ -79,14 +75,8 @@ pub(crate) struct StoreOptions {
     /// Settings file [default: outlast.toml in the data folder].
     #[arg(long, env = "OUTLAST_CONFIG")]
     config: Option<PathBuf>,
-    /// Where the records are: sqlite, or a URL such as postgres://USER@HOST/DATABASE
-    /// [default: sqlite, in the data folder].
-    #[arg(long, env = "OUTLAST_STORE", hide_env_values = true)]
-    store: Option<String>,
-    /// What wraps the store's root key: file:PATH, passphrase:SOURCE or pkcs11:URI
-    /// [default: file:root.key in the data folder].
-    #[arg(long, env = "OUTLAST_ROOT_KEY", hide_env_values = true)]
-    root_key: Option<String>,
+    #[command(flatten)]
+    store: settings::Store,
 }
 
 impl StoreArguments {
@@ -96,26 +86,22 @@ impl StoreArguments {
     }
 
     /// What the settings file says.
-    pub(crate) fn settings(&self) -> Result<server::File, Failure> {
-        server::File::load(self.options.config.as_deref(), &self.data)
+    pub(crate) fn settings(&self) -> Result<Settings, Failure> {
+        Settings::load(self.options.config.as_deref(), &self.data)
+    }
+
+    fn store(&self) -> Result<settings::Store, Failure> {
+        Ok(self.options.store.clone().or(self.settings()?.store))
     }
 
     /// Where the root key is.
     pub(crate) fn provider(&self) -> Result<Provider, Failure> {
-        let file = self.settings()?;
-        let given = self.options.root_key.as_deref();
-        Provider::choose(given, file.root_key.as_deref(), &self.data)
-    }
-
-    /// The settings of the audit log.
-    pub(crate) fn audit(&self) -> Result<audit_options::Settings, Failure> {
-        self.settings()?.audit.choose(&self.data)
+        Provider::choose(self.store()?.root_key.as_ref(), &self.data)
     }
 
     /// Where the records are.
     pub(crate) fn place(&self) -> Result<Place, Failure> {
-        let file = self.settings()?;
-        Place::choose(&self.data, self.options.store.as_deref(), file.store.as_deref())
+        Place::choose(&self.data, self.store()?.store.as_deref())
     }
 }
 
@@ -148,23 +134,6 @@ pub(crate) struct NewData {
     pub(crate) database: Option<String>,
     /// Name of the audit log to verifiers; a random one when absent.
     pub(crate) audit_origin: Option<String>,
-}
-
-/// Names that a server certificate always has.
-pub(crate) fn default_names() -> Vec<String> {
-    let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(String::from).into();
-    let node = rustix::system::uname();
-    let valid = |name: &&str| {
-        !name.is_empty()
-            && name.len() <= 64
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte))
-    };
-    if let Some(name) = node.nodename().to_str().ok().filter(valid)
-        && !names.iter().any(|known| known == name)
-    {
-        names.push(name.to_owned());
-    }
-    names
 }
 
 /// The secret access key that the environment gives for a new access key.
@@ -412,17 +381,6 @@ pub(crate) fn write_settings(
 }
 
 impl Data {
-    /// With these settings of the audit log.
-    pub(crate) fn with_audit(self, audit: audit_options::Settings) -> Self {
-        self.service.publish_log(audit.publish, audit.readers.clone());
-        Self { audit, ..self }
-    }
-
-    /// With backups that the server makes by itself.
-    pub(crate) fn with_backups(self, backups: Option<Schedule>) -> Self {
-        Self { backups, ..self }
-    }
-
     /// The folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
@@ -479,8 +437,7 @@ impl Data {
             }
         }
         let service = Arc::new(Service::new(store, root));
-        let audit = audit_options::Settings::default();
-        Ok(Self { service, folder: place.folder.clone(), audit, backups: None, _lock: lock })
+        Ok(Self { service, folder: place.folder.clone(), _lock: lock })
     }
 
     /// The store.
@@ -597,26 +554,6 @@ pub(crate) fn unlock(store: &dyn Store, provider: &Provider) -> Result<(RootKey,
 /// The audit record of what was done to the store as a whole, which belongs to no account.
 pub(crate) fn store_event(now_ms: i64, name: &str, parameters: &Value) -> Result<Vec<u8>, Failure> {
     Ok(operator_event(now_ms, &ids::event_id(now_ms)?, "outlast", name, "", parameters))
-}
-
-/// The store's errors with what to do about them.
-pub(crate) fn store_failure(error: StoreError) -> Failure {
-    let hint = match &error {
-        StoreError::TooNew { .. } => {
-            Some("use the version of outlast that wrote it, or a newer one")
-        }
-        StoreError::InUse(_) => Some("stop the other process, or use another data folder"),
-        StoreError::Full => Some("make room on the disk and try again"),
-        StoreError::Foreign(_) => Some("check the data folder; the file was left as it is"),
-        StoreError::NotEmpty => Some("choose another place"),
-        StoreError::Uncertain(_) => Some("look whether it was done before you try again"),
-        _ => None,
-    };
-    let failure = Failure::new(error.to_string());
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
 }
 
 /// Brings the profile that `init` wrote up to date with the folder's place, which may have moved, and the

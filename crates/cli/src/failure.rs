@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::path::Path;
 use std::process::ExitCode;
 
+use outlast_store::StoreError;
+
 use crate::shell;
 
 /// Why a command failed.
@@ -13,6 +15,7 @@ pub(crate) struct Failure {
     hint: Option<String>,
     code: u8,
     conflict: bool,
+    setting: Option<&'static str>,
 }
 
 /// The signature of some file was refused.
@@ -23,7 +26,7 @@ pub(crate) const PARTIAL: u8 = 4;
 impl Failure {
     /// Fails with exit code 1.
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, code: 1, conflict: false }
+        Self { message: message.into(), hint: None, code: 1, conflict: false, setting: None }
     }
 
     /// A file that cannot be read or written.
@@ -48,6 +51,17 @@ impl Failure {
     pub(crate) fn prefixed(mut self, what: &str) -> Self {
         self.message = format!("{what}: {}", self.message);
         self
+    }
+
+    /// A value of this setting is refused (`listen`, or `acme.dns` in a section).
+    pub(crate) fn about(mut self, setting: &'static str) -> Self {
+        self.setting = Some(setting);
+        self
+    }
+
+    /// The setting whose value is refused.
+    pub(crate) fn setting(&self) -> Option<&'static str> {
+        self.setting
     }
 
     /// Another exit code.
@@ -80,7 +94,7 @@ impl Failure {
 
 impl From<outlast_domain::Fault> for Failure {
     fn from(fault: outlast_domain::Fault) -> Self {
-        let conflict = fault == outlast_domain::Fault::Store(outlast_store::StoreError::Conflict);
+        let conflict = fault == outlast_domain::Fault::Store(StoreError::Conflict);
         let failure = Self { conflict, ..Self::new(fault.to_string()) };
         match fault {
             outlast_domain::Fault::Forged(_) => {
@@ -100,5 +114,25 @@ impl From<outlast_pki::PkiError> for Failure {
 impl From<outlast_crypto::CryptoError> for Failure {
     fn from(error: outlast_crypto::CryptoError) -> Self {
         Self::new(error.to_string())
+    }
+}
+
+/// The store's errors with what to do about them.
+pub(crate) fn store_failure(error: StoreError) -> Failure {
+    let hint = match &error {
+        StoreError::TooNew { .. } => {
+            Some("use the version of outlast that wrote it, or a newer one")
+        }
+        StoreError::InUse(_) => Some("stop the other process, or use another data folder"),
+        StoreError::Full => Some("make room on the disk and try again"),
+        StoreError::Foreign(_) => Some("check the data folder; the file was left as it is"),
+        StoreError::NotEmpty => Some("choose another place"),
+        StoreError::Uncertain(_) => Some("look whether it was done before you try again"),
+        _ => None,
+    };
+    let failure = Failure::new(error.to_string());
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use crate::failure::Failure;
@@ -103,4 +103,25 @@ pub(crate) fn make_private_folder(path: &Path) -> Result<(), Failure> {
     fs::create_dir_all(path)
         .and_then(|()| fs::set_permissions(path, Permissions::from_mode(0o700)))
         .map_err(|error| io_failure(path, &error))
+}
+
+/// What tells a file from the one that was there before: whether to read it again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    modified: (i64, i64),
+    /// Tells of other permissions, and of files whose time of change was set.
+    changed: (i64, i64),
+    inode: u64,
+    len: u64,
+}
+
+/// That of a file, if it is there.
+pub(crate) fn stamp(path: &Path) -> Option<Stamp> {
+    let found = fs::metadata(path).ok()?;
+    Some(Stamp {
+        modified: (found.mtime(), found.mtime_nsec()),
+        changed: (found.ctime(), found.ctime_nsec()),
+        inode: found.ino(),
+        len: found.len(),
+    })
 }

@@ -6,16 +6,6 @@ use std::str::FromStr;
 
 use crate::failure::Failure;
 
-/// Flags of `server`; the settings file has the same.
-#[derive(clap::Args, Default)]
-// The groups of all `Flags` would have one name, and this one must not be the flag's.
-#[group(skip)]
-pub(crate) struct Flags {
-    /// HTTP/3 at the same port over UDP: on or off [default: on if the port is free].
-    #[arg(long, env = "OUTLAST_HTTP3", value_name = "on|off")]
-    pub(crate) http3: Option<String>,
-}
-
 /// Whether there is HTTP/3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Http3 {
@@ -35,15 +25,9 @@ impl FromStr for Http3 {
             "on" => Ok(Self::On),
             "off" => Ok(Self::Off),
             _ => Err(Failure::new(format!("{text:?} is neither on nor off"))
-                .hint("give --http3 one of them, or leave it away")),
+                .hint("give --http3 one of them, or leave it away")
+                .about("http3")),
         }
-    }
-}
-
-impl Flags {
-    /// What was given here, or else in the file.
-    pub(crate) fn choose(self, file: Option<String>) -> Result<Http3, Failure> {
-        self.http3.or(file).map_or(Ok(Http3::default()), |text| text.parse())
     }
 }
 
@@ -62,14 +46,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_flag_goes_before_the_file_and_both_may_be_absent() {
-        let choose = |flag: Option<&str>, file: Option<&str>| {
-            let flags = Flags { http3: flag.map(str::to_owned) };
-            flags.choose(file.map(str::to_owned)).ok()
-        };
-        assert_eq!(choose(None, None), Some(Http3::IfPossible));
-        assert_eq!(choose(None, Some("off")), Some(Http3::Off));
-        assert_eq!(choose(Some("on"), Some("off")), Some(Http3::On));
-        assert_eq!(choose(Some("yes"), None), None);
+    fn on_and_off_are_read_and_nothing_else() {
+        assert_eq!("on".parse::<Http3>().ok(), Some(Http3::On));
+        assert_eq!("off".parse::<Http3>().ok(), Some(Http3::Off));
+        assert_eq!("yes".parse::<Http3>().ok(), None);
     }
 }

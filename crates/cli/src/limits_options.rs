@@ -13,7 +13,8 @@ pub(crate) fn choose(said: &BTreeMap<String, u64>) -> Result<Quotas, Failure> {
         if !quotas.set(name, *most) {
             let known: Vec<_> = QUOTAS.iter().map(|quota| quota.name).collect();
             return Err(Failure::new(format!("there is no limit that is called limits.{name}"))
-                .hint(format!("there are: {}", known.join(", "))));
+                .hint(format!("there are: {}", known.join(", ")))
+                .about("limits"));
         }
     }
     Ok(quotas)

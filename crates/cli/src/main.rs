@@ -20,6 +20,7 @@ mod heartbeat;
 mod http3;
 mod ledger_options;
 mod limits_options;
+mod listeners;
 mod metrics_options;
 mod output;
 mod place;
@@ -28,6 +29,7 @@ mod proxy_config;
 mod reload;
 mod root_key;
 mod running;
+mod settings;
 mod shell;
 mod signing;
 mod tls;
@@ -61,6 +63,8 @@ enum Command {
     Init(commands::init::Arguments),
     /// Serve the AWS APIs of a data folder over HTTPS.
     Server(Box<commands::server::Arguments>),
+    /// Show what the server would be started with, and where each setting comes from.
+    Settings(Box<commands::server::Arguments>),
     /// Send back what comes, over TLS and QUIC: for measuring handshakes and transport; needs no data folder.
     ServeEcho(commands::serve_echo::Arguments),
     /// Put post-quantum TLS in front of another server: TCP, HTTP or PostgreSQL.
@@ -99,10 +103,18 @@ enum Command {
     Cert(commands::cert::Arguments),
     /// Print a completion script for a shell.
     Completions(commands::completions::Arguments),
+    /// Print or write the manual pages.
+    Man(commands::man::Arguments),
 }
 
 fn main() -> ExitCode {
-    let matches = Arguments::command().get_matches();
+    let matches = match Arguments::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(mut error) => {
+            settings::name_variable(&mut error);
+            error.exit();
+        }
+    };
     let arguments = match Arguments::from_arg_matches(&matches) {
         Ok(arguments) => arguments,
         Err(error) => error.exit(),
@@ -110,7 +122,10 @@ fn main() -> ExitCode {
     let output = arguments.output;
     let outcome = match arguments.command {
         Command::Init(arguments) => commands::init::run(&arguments, output),
-        Command::Server(arguments) => commands::server::run(*arguments),
+        Command::Server(arguments) => commands::server::run(&arguments),
+        Command::Settings(arguments) => {
+            commands::settings::run(&arguments, matches.subcommand().map(|(_, own)| own), output)
+        }
         Command::ServeEcho(arguments) => commands::serve_echo::run(arguments),
         Command::Proxy(arguments) => commands::proxy::run(*arguments),
         Command::Forward(arguments) => commands::forward::run(&arguments),
@@ -130,13 +145,17 @@ fn main() -> ExitCode {
         Command::Inspect(arguments) => commands::inspect::run(&arguments, output),
         Command::Cert(arguments) => commands::cert::run(arguments, output),
         Command::Completions(arguments) => commands::completions::run(&arguments),
+        Command::Man(arguments) => commands::man::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => match data_folder(&matches) {
-            Some(folder) => failure.in_folder(&folder).report(),
-            None => failure.report(),
-        },
+        Err(failure) => {
+            let failure = settings::located(failure, &matches);
+            match data_folder(&matches) {
+                Some(folder) => failure.in_folder(&folder).report(),
+                None => failure.report(),
+            }
+        }
     }
 }
 

@@ -12,20 +12,10 @@ use outlast_net::policy::Policy;
 use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
-use crate::running::listen_at;
-use crate::trust;
+use crate::listeners::listen_at;
+use crate::{settings, trust};
 
-/// Flags of `server`; the settings file has the same.
-#[derive(clap::Args, Default)]
-#[group(id = "metrics")]
-pub(crate) struct Flags {
-    /// Address and port where Prometheus reads /metrics over plain HTTP, such as 127.0.0.1:9464, or off
-    /// [default: off]. Metrics are also pushed by OTLP where OTEL_EXPORTER_OTLP_ENDPOINT says.
-    #[arg(long, env = "OUTLAST_METRICS_LISTEN", value_name = "ADDRESS|off")]
-    pub(crate) metrics_listen: Option<String>,
-}
-
-/// What flags, settings file and environment say together.
+/// What the settings and the environment say together.
 #[derive(Default)]
 pub(crate) struct Settings {
     listen: Option<SocketAddr>,
@@ -57,13 +47,14 @@ pub(crate) struct Going {
 }
 
 impl Settings {
-    /// What flags and file say together, and the environment.
-    pub(crate) fn choose(flags: Flags, file: Option<String>) -> Result<Self, Failure> {
-        let listen = match flags.metrics_listen.or(file).as_deref() {
+    /// What the settings say, and OpenTelemetry's variables.
+    pub(crate) fn choose(settings: settings::Metrics) -> Result<Self, Failure> {
+        let listen = match settings.metrics_listen.as_deref() {
             None | Some("off") => None,
             Some(text) => Some(text.parse().map_err(|_| {
                 Failure::new(format!("{text} is no address with a port"))
                     .hint("give --metrics-listen something like 127.0.0.1:9464, or off")
+                    .about("metrics_listen")
             })?),
         };
         Ok(Self { listen, push: push_settings(|name| std::env::var(name).ok())? })

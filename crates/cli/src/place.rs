@@ -8,8 +8,7 @@ use outlast_store::postgres::PostgresStore;
 use outlast_store::sqlite::SqliteStore;
 use outlast_store::{Store, StoreError};
 
-use crate::data::store_failure;
-use crate::failure::Failure;
+use crate::failure::{Failure, store_failure};
 use crate::files;
 
 /// The place of a store. There is no `Debug`: a URL may hold a password.
@@ -22,22 +21,17 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// From a `--store`, where it is given, or the setting of the folder.
-    pub(crate) fn choose(
-        folder: &Path,
-        given: Option<&str>,
-        setting: Option<&str>,
-    ) -> Result<Self, Failure> {
-        let database = match given.or(setting) {
+    /// As `store` says.
+    pub(crate) fn choose(folder: &Path, store: Option<&str>) -> Result<Self, Failure> {
+        let database = match store {
             None | Some("sqlite") => None,
             Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
                 Some(url.to_owned())
             }
             Some(_) => {
                 return Err(Failure::new("the store is neither sqlite nor a URL of PostgreSQL")
-                    .hint(
-                        "use --store postgres://USER@HOST/DATABASE, or leave it out for SQLite",
-                    ));
+                    .hint("use --store postgres://USER@HOST/DATABASE, or leave it out for SQLite")
+                    .about("store"));
             }
         };
         Ok(Self { folder: folder.to_path_buf(), database })

@@ -19,8 +19,9 @@ use outlast_pki::key_forms::PrivateKey;
 use outlast_pki::{object, pem};
 use serde::Deserialize;
 
-use crate::client_ca::{self, ClientArguments, Clients};
+use crate::client_ca::Clients;
 use crate::failure::Failure;
+use crate::settings::{self, Located};
 use crate::{files, tls, trust};
 
 /// Where systems keep the CAs that they trust.
@@ -38,7 +39,7 @@ pub(crate) struct File {
     pub(crate) log: Option<String>,
     pub(crate) grace: Option<f64>,
     pub(crate) metrics_listen: Option<String>,
-    pub(crate) ledger: Option<String>,
+    pub(crate) ledger: Option<Located>,
     pub(crate) ledger_days: Option<u32>,
     pub(crate) ledger_bytes: Option<u64>,
     /// `[[listener]]`
@@ -234,12 +235,12 @@ impl Listener {
         folder: &Path,
         common: &Common,
     ) -> Result<Door, Failure> {
-        let clients = client_ca::Settings {
+        let clients = settings::Clients {
             client_ca: self.client_ca.clone(),
             client_auth: self.client_auth.clone(),
             client_crls: self.client_crls.clone(),
         };
-        let clients = Clients::choose(ClientArguments::default(), clients, folder)?;
+        let clients = Clients::choose(clients.below(folder))?;
         let clients = clients.as_ref().map(Clients::load).transpose()?;
         let cannot = |error: String| Failure::new(format!("TLS cannot be configured: {error}"));
         let alpn = match protocol {

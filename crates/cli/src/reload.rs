@@ -15,7 +15,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::client_ca::Clients;
 use crate::data::Data;
 use crate::failure::Failure;
-use crate::tls::{Shows, Stamp};
+use crate::files::Stamp;
+use crate::tls::Shows;
 
 /// How often it is looked whether files have changed.
 const FILES: Duration = Duration::from_secs(5);
@@ -191,7 +192,7 @@ mod tests {
     fn what_could_not_be_read_is_tried_again_although_it_has_not_changed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
-        let stamps = || vec![crate::tls::stamp(&path)];
+        let stamps = || vec![crate::files::stamp(&path)];
         let mut followed = Followed::new(stamps());
         let mut tries = |asked: bool, works: bool| {
             let mut tried = false;
@@ -223,9 +224,9 @@ mod tests {
             let file = std::fs::File::options().write(true).open(file).unwrap();
             file.set_times(times).unwrap();
         }
-        let before = crate::tls::stamp(&path);
-        assert_eq!(before, crate::tls::stamp(&path));
+        let before = crate::files::stamp(&path);
+        assert_eq!(before, crate::files::stamp(&path));
         std::fs::rename(&other, &path).unwrap();
-        assert_ne!(before, crate::tls::stamp(&path));
+        assert_ne!(before, crate::files::stamp(&path));
     }
 }

@@ -15,6 +15,7 @@ use outlast_domain::settings::{KEY_STORAGE, KeyStorage};
 use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
+use crate::settings::Located;
 use crate::{files, shell};
 
 /// Shorter ones are refused for new keys.
@@ -85,16 +86,13 @@ impl Provider {
         Self::File(folder.join("root.key"))
     }
 
-    /// What a flag or variable says, or else the settings file of `folder`, or else the default.
-    pub(crate) fn choose(
-        given: Option<&str>,
-        setting: Option<&str>,
-        folder: &Path,
-    ) -> Result<Self, Failure> {
-        match (given, setting) {
-            (Some(text), _) => Self::parse(text, Path::new("")),
-            (None, Some(text)) => Self::parse(text, folder),
-            (None, None) => Ok(Self::default_in(folder)),
+    /// As `root_key` says, or else the default of a data folder.
+    pub(crate) fn choose(root_key: Option<&Located>, folder: &Path) -> Result<Self, Failure> {
+        match root_key {
+            Some(said) => {
+                Self::parse(&said.text, &said.base).map_err(|error| error.about("root_key"))
+            }
+            None => Ok(Self::default_in(folder)),
         }
     }
 
@@ -117,13 +115,15 @@ impl Provider {
             let known: Vec<_> = KEY_STORAGE.iter().map(|row| row.name).collect();
             Failure::new(format!("key_storage_standard: {name} is not a known standard"))
                 .hint(format!("known are {}", known.join(", ")))
+                .about("key_storage_standard")
         })?;
         match self {
             Self::Pkcs11(_) => Ok(Some(standard)),
             Self::File(_) | Self::Passphrase(_) => Err(Failure::new(format!(
                 "key_storage_standard: {name} cannot be claimed, since no token keeps the root key"
             ))
-            .hint("take the setting away, or move the root key with: outlast root-key rotate --to pkcs11:URI")),
+            .hint("take the setting away, or move the root key with: outlast root-key rotate --to pkcs11:URI")
+            .about("key_storage_standard")),
         }
     }
 

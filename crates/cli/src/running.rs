@@ -1,6 +1,6 @@
 //! A server that runs in this process: its listeners, and what it does from time to time.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,18 +15,17 @@ use outlast_net::quic::{self, HTTP3};
 use outlast_net::readiness::reading;
 use outlast_net::server::{PROTOCOLS, Server, system_clock};
 use outlast_net::tickets::Tickets;
-use rustix::process::{Resource, getrlimit, setrlimit};
-use tokio::net::{TcpListener, TcpSocket};
 
-use crate::buckets;
+use crate::backup_schedule::Schedule;
 use crate::client_ca::Clients;
-use crate::data::{self, Data};
+use crate::data::Data;
 use crate::failure::Failure;
 use crate::heartbeat::{self, Heart};
 use crate::http3::Http3;
-use crate::reload;
-use crate::tls::{Shows, Tls};
-use crate::{ledger_options, metrics_options};
+use crate::listeners::{listen_at, listen_both};
+use crate::settings::{self as said, Buckets};
+use crate::tls::{Shows, Tls, default_names};
+use crate::{audit_options, buckets, ledger_options, metrics_options, reload};
 
 /// How often expired keys are erased and the certificate is looked at.
 const CHORES: Duration = Duration::from_secs(3600);
@@ -36,9 +35,6 @@ const CHECKPOINTS: Duration = Duration::from_secs(2);
 
 /// How often it is looked whether CRLs are due, or something is for a bucket.
 const REVOCATION: Duration = Duration::from_secs(2);
-
-/// Connections that wait to be accepted; the kernel may allow fewer.
-const BACKLOG: u32 = 4096;
 
 /// Where plain HTTP listens.
 #[derive(Default)]
@@ -60,6 +56,7 @@ impl Listen {
         text.parse().map(Self::At).map_err(|_| {
             Failure::new(format!("{text} is no address with a port"))
                 .hint("give --revocation-listen something like 0.0.0.0:80, or off")
+                .about("revocation_listen")
         })
     }
 
@@ -81,7 +78,7 @@ pub(crate) struct Revocation {
     pub(crate) url: Option<String>,
     pub(crate) service_url: Option<String>,
     pub(crate) ocsp_validity: i64,
-    pub(crate) buckets: buckets::Settings,
+    pub(crate) buckets: Buckets,
     pub(crate) acme: outlast_net::acme::Settings,
     /// What the token with the root key is certified to, as its operator says.
     pub(crate) key_storage: Option<&'static KeyStorage>,
@@ -94,7 +91,7 @@ impl Default for Revocation {
             url: None,
             service_url: None,
             ocsp_validity: limits::OCSP_VALIDITY_SECONDS,
-            buckets: buckets::Settings::default(),
+            buckets: Buckets::default(),
             acme: outlast_net::acme::Settings::default(),
             key_storage: None,
         }
@@ -107,6 +104,13 @@ pub(crate) struct Network {
     pub(crate) http3: Http3,
     /// Connections that one peer may have at each listener, if not the usual number.
     pub(crate) connections_per_peer: Option<usize>,
+}
+
+/// What the server does by itself for the audit log and for backups.
+#[derive(Default)]
+pub(crate) struct Upkeep {
+    pub(crate) audit: audit_options::Settings,
+    pub(crate) backups: Option<Schedule>,
 }
 
 /// A server that runs in this process.
@@ -128,10 +132,11 @@ impl Running {
     pub(crate) async fn start_here(data: Data) -> Result<Self, Failure> {
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let network = Network { listen, http3: Http3::Off, connections_per_peer: None };
-        let tls = Tls { names: data::default_names(), ..Tls::default() };
+        let tls = Tls { names: default_names(), ..Tls::default() };
         let metrics = metrics_options::Settings::default();
-        let ledger = ledger_options::Flags::default().choose(data.folder());
-        Self::start(data, network, tls, Revocation::default(), metrics, ledger).await
+        let ledger = ledger_options::choose(said::Ledger::default(), data.folder());
+        let revocation = Revocation::default();
+        Self::start(data, network, tls, revocation, metrics, ledger, Upkeep::default()).await
     }
 
     /// Starts a server on a data folder.
@@ -142,7 +147,10 @@ impl Running {
         revocation: Revocation,
         metrics: metrics_options::Settings,
         ledger: ledger_options::Settings,
+        upkeep: Upkeep,
     ) -> Result<Self, Failure> {
+        let Upkeep { audit, backups } = upkeep;
+        data.service.publish_log(audit.publish, audit.readers.clone());
         let Network { listen, http3, connections_per_peer } = network;
         let (listener, address, udp) = listen_both(listen, http3)?;
         let plain = match revocation.listen.address(listen, address) {
@@ -168,7 +176,7 @@ impl Running {
             key_storage: revocation.key_storage,
         });
         data.service.set_ocsp_validity(revocation.ocsp_validity);
-        let sink = revocation.buckets.sink(data.folder())?;
+        let sink = buckets::sink(revocation.buckets, data.folder())?;
         let validator = Validator::new(revocation.acme);
         let Tls { rules, shows, names, clients } = tls;
         let watch = reload::Watch::new(&shows, clients.as_ref());
@@ -187,7 +195,7 @@ impl Running {
             let ledger = ledger.clone();
             kept.metrics.watch_ledger(move || ledger.lost());
         }
-        if let (Some(kept), Some(backups)) = (&metrics, &data.backups) {
+        if let (Some(kept), Some(backups)) = (&metrics, &backups) {
             kept.metrics.watch_backups(backups.failures());
         }
         let settings = door::Settings {
@@ -253,11 +261,9 @@ impl Running {
         let chores =
             tokio::spawn(chores(data.clone(), server.clone(), shows.clone(), names.clone()));
         let checkpoints = tokio::spawn(checkpoints(data.clone()));
-        let cosigning =
-            data.audit.cosigner()?.map(|cosigner| tokio::spawn(cosigner.run(data.clone())));
-        let retention =
-            data.audit.retention.clone().map(|kept| tokio::spawn(kept.run(data.clone())));
-        let backups = data.backups.clone().map(|schedule| tokio::spawn(schedule.run(data.clone())));
+        let cosigning = audit.cosigner()?.map(|cosigner| tokio::spawn(cosigner.run(data.clone())));
+        let retention = audit.retention.map(|kept| tokio::spawn(kept.run(data.clone())));
+        let backups = backups.map(|schedule| tokio::spawn(schedule.run(data.clone())));
         let revocation = tokio::spawn(revocation_chores(data.clone()));
         let publishing = tokio::spawn(publishing(data.clone(), sink, stopped.clone()));
         let watch =
@@ -320,59 +326,6 @@ fn announced(service_url: Option<&str>, port: u16) -> Option<u16> {
     let Some(url) = service_url else { return Some(port) };
     let given = url.parse::<http::Uri>().ok()?.authority()?.port_u16().unwrap_or(443);
     (given == port).then_some(port)
-}
-
-/// Each connection is an open file, and shells and service managers often allow 1024 unless asked for more.
-pub(crate) fn raise_open_files() {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        tracing::warn!(%error, "the limit on open files could not be raised");
-    }
-}
-
-/// Ports that are tried where any will do and it must be free over UDP, too.
-const TRIES: usize = 16;
-
-/// The listener of the APIs, where it is, and the socket of HTTP/3 at the same port.
-pub(crate) fn listen_both(
-    at: SocketAddr,
-    http3: Http3,
-) -> Result<(TcpListener, SocketAddr, Option<UdpSocket>), Failure> {
-    let mut tries = 0;
-    loop {
-        let (listener, address) = listen_at(at, "--listen")?;
-        tries += 1;
-        match http3.bind(address) {
-            Ok(socket) => return Ok((listener, address, socket)),
-            Err(_) if at.port() == 0 && tries < TRIES => {}
-            Err(error) if http3 == Http3::IfPossible => {
-                tracing::warn!(%address, %error, "no HTTP/3: the port cannot be had over UDP");
-                return Ok((listener, address, None));
-            }
-            Err(error) => {
-                return Err(Failure::new(format!("{address} over UDP: {error}"))
-                    .hint("choose another address with --listen, or switch it off: --http3 off"));
-            }
-        }
-    }
-}
-
-/// A listener, and where it is; `flag` says where else it could be.
-pub(crate) fn listen_at(at: SocketAddr, flag: &str) -> Result<(TcpListener, SocketAddr), Failure> {
-    let bound = bind(at).and_then(|listener| Ok((listener.local_addr()?, listener)));
-    let (address, listener) = bound.map_err(|error| {
-        Failure::new(format!("{at}: {error}")).hint(format!("choose another address with {flag}"))
-    })?;
-    Ok((listener, address))
-}
-
-/// Tokio's own `bind` lets 128 connections wait to be accepted; in a burst the others would be late by a second.
-fn bind(listen: SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = if listen.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    socket.set_reuseaddr(true)?;
-    socket.bind(listen)?;
-    socket.listen(BACKLOG)
 }
 
 /// Signs the head of the audit log as it becomes due, and at once the events that a server before left unsigned; goes

@@ -1,8 +1,7 @@
-//! How a server shows itself and what it negotiates: flags, settings file, and what comes of them.
+//! How a server shows itself and what it negotiates: what comes of the settings for it.
 
 use std::net::SocketAddr;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use outlast_crypto::Secret;
 use outlast_negotiate::{Rules, SecurityPolicy};
@@ -11,38 +10,11 @@ use outlast_net::own_certificate::{self, Own};
 
 use crate::client_ca::Clients;
 use crate::failure::Failure;
-use crate::{data, files};
+use crate::files::{self, Stamp, stamp};
+use crate::settings;
 
 /// Largest file with a chain or a key that is read, in bytes.
 const MAX_FILE: usize = 1 << 20;
-
-/// Flags of a listener; the settings file has the same.
-#[derive(clap::Args, Default)]
-// The groups of all `Flags` would have one name.
-#[group(id = "tls")]
-pub(crate) struct Flags {
-    /// Security policy: see `outlast policy list` [default: 2026-11].
-    #[arg(long, env = "OUTLAST_POLICY")]
-    pub(crate) policy: Option<String>,
-    /// How the policy's post-quantum groups are applied: require, prefer, allow or off [default: the policy's
-    /// own, which is prefer for most].
-    #[arg(long, env = "OUTLAST_MODE")]
-    pub(crate) mode: Option<String>,
-    /// Kind of the TLS certificate: ecdsa-p256, ecdsa-p384, ml-dsa-44, ml-dsa-65 or ml-dsa-87 for closed worlds, or dual:
-    /// ML-DSA-65 for clients that offer it, and ECDSA for the others [default: ecdsa-p256].
-    #[arg(long, env = "OUTLAST_TLS_CERT")]
-    pub(crate) tls_cert: Option<String>,
-    /// Certificate chain to show instead of one of the service's own, leaf first; twice for two, the preferred first. Read
-    /// again when the files change, and at SIGHUP.
-    #[arg(long, env = "OUTLAST_TLS_CERT_FILE", value_name = "FILE", value_delimiter = ',')]
-    pub(crate) tls_cert_file: Option<Vec<PathBuf>>,
-    /// Its private key, not encrypted; as often as --tls-cert-file.
-    #[arg(long, env = "OUTLAST_TLS_KEY_FILE", value_name = "FILE", value_delimiter = ',')]
-    pub(crate) tls_key_file: Option<Vec<PathBuf>>,
-    /// Further DNS name or address in the TLS certificate; may be repeated.
-    #[arg(long = "tls-name", env = "OUTLAST_TLS_NAMES", value_delimiter = ',')]
-    pub(crate) tls_names: Option<Vec<String>>,
-}
 
 /// How the server shows itself, what it negotiates, and whom it asks for a certificate.
 pub(crate) struct Tls {
@@ -83,20 +55,27 @@ impl Files {
     /// Reads both.
     pub(crate) fn load(&self) -> Result<Own, Failure> {
         // The key may be in the chain's file, too.
-        let chain = Secret::new(files::read(&self.chain, MAX_FILE)?);
-        let key = Secret::new(files::read(&self.key, MAX_FILE)?);
+        let read = |path, setting| {
+            files::read(path, MAX_FILE).map(Secret::new).map_err(|failure| failure.about(setting))
+        };
+        let chain = read(&self.chain, "tls_cert_file")?;
+        let key = read(&self.key, "tls_key_file")?;
         own_certificate::read(chain.expose(), key.expose()).map_err(|error| {
             use own_certificate::OwnError::{Encrypted, Key, NoKey, OtherKey, Unusable};
             match error {
                 Key(_) | NoKey | Unusable(_) => Failure::file(&self.key, &error)
-                    .hint("--tls-key-file takes the private key of the certificate, in PEM or DER"),
+                    .hint("--tls-key-file takes the private key of the certificate, in PEM or DER")
+                    .about("tls_key_file"),
                 OtherKey => Failure::file(&self.key, &error).hint(
                     "give the key that the certificate was made for; the server's own certificate comes first in its file",
-                ),
+                )
+                .about("tls_key_file"),
                 Encrypted => Failure::file(&self.key, &error)
-                    .hint("decrypt it: there is nobody to ask when the server starts"),
+                    .hint("decrypt it: there is nobody to ask when the server starts")
+                    .about("tls_key_file"),
                 _ => Failure::file(&self.chain, &error)
-                    .hint("--tls-cert-file takes certificates, the server's own first"),
+                    .hint("--tls-cert-file takes certificates, the server's own first")
+                    .about("tls_cert_file"),
             }
         })
     }
@@ -112,27 +91,6 @@ impl Files {
         };
         Some(Failure::file(&self.chain, &wrong))
     }
-}
-
-/// What tells a file from the one that was there before: whether to read it again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    modified: (i64, i64),
-    /// Tells of other permissions, and of files whose time of change was set.
-    changed: (i64, i64),
-    inode: u64,
-    len: u64,
-}
-
-/// That of a file, if it is there.
-pub(crate) fn stamp(path: &Path) -> Option<Stamp> {
-    let found = std::fs::metadata(path).ok()?;
-    Some(Stamp {
-        modified: (found.mtime(), found.mtime_nsec()),
-        changed: (found.ctime(), found.ctime_nsec()),
-        inode: found.ino(),
-        len: found.len(),
-    })
 }
 
 impl Shows {
@@ -152,36 +110,41 @@ impl Shows {
     }
 }
 
-impl Flags {
-    /// What was given here, and for the rest what was given there.
-    pub(crate) fn or(self, other: Self) -> Self {
-        Self {
-            policy: self.policy.or(other.policy),
-            mode: self.mode.or(other.mode),
-            tls_cert: self.tls_cert.or(other.tls_cert),
-            tls_cert_file: self.tls_cert_file.or(other.tls_cert_file),
-            tls_key_file: self.tls_key_file.or(other.tls_key_file),
-            tls_names: self.tls_names.or(other.tls_names),
-        }
-    }
-
+impl Tls {
     /// For a server that listens at this address.
     pub(crate) fn choose(
-        self,
+        settings: settings::Tls,
         listen: SocketAddr,
         clients: Option<Clients>,
-    ) -> Result<Tls, Failure> {
-        let mut names = data::default_names();
+    ) -> Result<Self, Failure> {
+        let mut names = default_names();
         if !listen.ip().is_unspecified() && !listen.ip().is_loopback() {
             names.push(listen.ip().to_string());
         }
-        names.extend(self.tls_names.unwrap_or_default());
-        let rules = rules(self.policy.as_deref(), self.mode.as_deref())?;
-        let chains = self.tls_cert_file.unwrap_or_default();
-        let keys = self.tls_key_file.unwrap_or_default();
-        let shows = shows(self.tls_cert.as_deref(), chains, keys)?;
-        Ok(Tls { rules, shows, names, clients })
+        names.extend(settings.tls_names.unwrap_or_default());
+        let rules = rules(settings.policy.as_deref(), settings.mode.as_deref())?;
+        let chains = settings.tls_cert_file.unwrap_or_default();
+        let keys = settings.tls_key_file.unwrap_or_default();
+        let shows = shows(settings.tls_cert.as_deref(), chains, keys)?;
+        Ok(Self { rules, shows, names, clients })
     }
+}
+
+/// Names that a server certificate always has.
+pub(crate) fn default_names() -> Vec<String> {
+    let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(String::from).into();
+    let node = rustix::system::uname();
+    let valid = |name: &&str| {
+        !name.is_empty()
+            && name.len() <= 64
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte))
+    };
+    if let Some(name) = node.nodename().to_str().ok().filter(valid)
+        && !names.iter().any(|known| known == name)
+    {
+        names.push(name.to_owned());
+    }
+    names
 }
 
 /// The policy and mode of these names; a policy's own mode, where none is given.
@@ -193,6 +156,7 @@ pub(crate) fn rules(policy: Option<&str>, mode: Option<&str>) -> Result<Rules, F
     let mode = mode.map(str::parse).transpose().map_err(|error: String| {
         Failure::new(format!("the mode {error}"))
             .hint("outlast server --help says what each mode is; prefer is usual")
+            .about("mode")
     })?;
     Rules::new(policy, mode).map_err(|error| {
         Failure::new(error.to_string())
@@ -208,7 +172,7 @@ pub(crate) fn policy(name: &str) -> Result<&'static SecurityPolicy, Failure> {
             Some(row) => format!("did you mean {}? {list}", row.name),
             None => list.to_owned(),
         };
-        Failure::new(error.to_string()).hint(hint)
+        Failure::new(error.to_string()).hint(hint).about("policy")
     })
 }
 
@@ -220,7 +184,8 @@ pub(crate) fn shows(
 ) -> Result<Shows, Failure> {
     if chains.len() != keys.len() {
         return Err(Failure::new("each certificate file needs its key file")
-            .hint("give --tls-cert-file and --tls-key-file equally often"));
+            .hint("give --tls-cert-file and --tls-key-file equally often")
+            .about("tls_cert_file"));
     }
     if !chains.is_empty() {
         if kind.is_some() {
@@ -236,5 +201,6 @@ pub(crate) fn shows(
         let known: Vec<_> = KINDS.iter().map(|row| row.name).chain(sets).collect();
         Failure::new(format!("{name} is not a kind of TLS certificate"))
             .hint(format!("known are {}", known.join(", ")))
+            .about("tls_cert")
     })
 }

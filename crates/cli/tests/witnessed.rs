@@ -365,7 +365,7 @@ fn settings_that_cannot_be_meant_are_refused() {
         ("witnesses = [\"x\"]", "has no URL"),
         ("witnesses = [\"x http://a\"]", "verifier key"),
         ("quorum = 1", "1 of 0 witnesses"),
-        ("witness = []", "unknown field"),
+        ("witness = []", "did you mean audit.witnesses?"),
     ] {
         let own = Organisation::new("own.example/w");
         own.is_witnessed_by(lines);

@@ -45,13 +45,9 @@ impl Setting {
         };
         data::create(&folder.path().join("data"), new).unwrap();
         std::fs::create_dir(folder.path().join("backups")).unwrap();
-        let settings = Settings {
-            folder: folder.path().join("backups"),
-            every_hours: None,
-            keep: None,
-            keep_days: Some(1),
-        };
-        let schedule = settings.choose(folder.path()).unwrap();
+        let backups = Some(folder.path().join("backups"));
+        let settings = Backup { folder: backups, keep_days: Some(1), ..Backup::default() };
+        let schedule = choose(settings).unwrap().unwrap();
         Self { folder, schedule, has_new: false }
     }
 

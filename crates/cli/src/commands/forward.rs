@@ -18,9 +18,10 @@ use outlast_store::memory::MemoryStore;
 use super::proxy::{Signals, failure, finish};
 use super::server::start_log;
 use crate::failure::Failure;
+use crate::listeners::raise_open_files;
 use crate::proxy_config::{Place, Upstream, duration, row};
-use crate::running::raise_open_files;
-use crate::{data, files, output};
+use crate::tls::default_names;
+use crate::{files, output};
 
 /// Arguments of `forward`.
 #[derive(clap::Args)]
@@ -201,7 +202,7 @@ fn told(to: &str, negotiated: &Negotiated) -> String {
 fn local_door(protocol: Protocol, ca: &Path) -> Result<Door, Failure> {
     let (store, root) = (MemoryStore::new(), RootKey::generate()?);
     let mut work = Work::new(&store, &root, system_clock());
-    let made = ensure(&mut work, &KINDS[0], &data::default_names())?;
+    let made = ensure(&mut work, &KINDS[0], &default_names())?;
     files::write(ca, made.root_pem.as_bytes(), 0o644)?;
     // What is within is the client's business: HTTP of version 1.1, if it is that.
     let alpn = match protocol {

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::server;
 use crate::data::{self, NewData};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::place::Place;
 use crate::root_key::Provider;
+use crate::settings::PORT;
 use crate::shell;
+use crate::tls::default_names;
 
 /// Arguments of `init`.
 #[derive(clap::Args)]
@@ -29,7 +30,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "us-east-1")]
     region: String,
     /// Port that the AWS profile names.
-    #[arg(long, default_value_t = server::PORT)]
+    #[arg(long, default_value_t = PORT)]
     port: u16,
     /// What shall wrap the store's root key: file:PATH, passphrase:SOURCE (env:NAME, file:PATH, or nothing to
     /// be asked) or pkcs11:URI; a file or a token's key is made unless it exists [default: file:root.key in
@@ -59,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         Some(text) => Some(Provider::parse(text, &here)?),
         None => None,
     };
-    let database = Place::choose(&arguments.data, arguments.store.as_deref(), None)?.database;
+    let database = Place::choose(&arguments.data, arguments.store.as_deref())?.database;
     if let (true, Some(url), Some(provider)) = (arguments.join, &database, &root_key) {
         return join(arguments, url, provider, output);
     }
@@ -78,7 +79,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             secret,
             region: arguments.region.clone(),
             port: arguments.port,
-            names: data::default_names(),
+            names: default_names(),
             root_key,
             database,
             audit_origin: arguments.audit_origin.clone(),
@@ -114,7 +115,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 /// The command that serves the folder at the port of its profile.
 fn start(arguments: &Arguments) -> String {
     let command = format!("outlast server --data {}", shell::quoted(&arguments.data));
-    if arguments.port == server::PORT {
+    if arguments.port == PORT {
         return command;
     }
     format!("{command} --listen 127.0.0.1:{}", arguments.port)

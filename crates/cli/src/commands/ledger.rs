@@ -15,10 +15,10 @@ use outlast_net::server::system_clock;
 use time::format_description::well_known::{Iso8601, Rfc3339};
 use time::{Date, OffsetDateTime};
 
-use crate::commands::server::File;
 use crate::failure::Failure;
 use crate::ledger_options;
 use crate::output::{self, Output};
+use crate::settings::Settings;
 
 /// A command has found what it looks for: clients that are left behind, or that would break.
 pub(crate) const FOUND: u8 = 5;
@@ -88,10 +88,10 @@ impl Source {
             return Err(Failure::new("it is not said which ledger")
                 .hint("give --data with a data folder, or --ledger with a ledger's"));
         };
-        Ok(match File::load(None, data)?.ledger.as_deref() {
-            None | Some("off") => data.join(ledger_options::FOLDER),
-            Some(folder) => folder.into(),
-        })
+        let settings = Settings::load(None, data)?.ledger;
+        // One that is off now may have been written before.
+        let folder = ledger_options::folder(settings.ledger.as_ref(), data);
+        Ok(folder.unwrap_or_else(|| ledger_options::default_folder(data)))
     }
 
     fn filter(&self) -> Result<Filter, Failure> {

@@ -11,8 +11,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::server::start_log;
 use crate::failure::Failure;
+use crate::listeners::raise_open_files;
 use crate::proxy_config::{Common, File, Listener, duration};
-use crate::running::raise_open_files;
+use crate::settings::{self, Located};
 use crate::{ledger_options, metrics_options, output};
 
 /// The flags of one listener. Beside a settings file, which says the same of each, they would mean nothing.
@@ -62,9 +63,9 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     listener: Listener,
     #[command(flatten)]
-    ledger: ledger_options::Flags,
+    ledger: settings::Ledger,
     #[command(flatten)]
-    metrics: metrics_options::Flags,
+    metrics: settings::Metrics,
     /// Seconds that open connections have after the signal to stop [default: 20].
     #[arg(long, value_name = "SECONDS")]
     grace: Option<f64>,
@@ -113,16 +114,17 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     start_log(&arguments.log.or(file.log).unwrap_or_else(|| "info".into()))?;
     raise_open_files();
     let grace = arguments.grace.or(file.grace).map_or(Ok(limits::GRACE), duration)?;
-    let metrics = metrics_options::Settings::choose(arguments.metrics, file.metrics_listen)?;
-    let from_file = ledger_options::Flags {
+    let from_file = settings::Metrics { metrics_listen: file.metrics_listen };
+    let metrics = metrics_options::Settings::choose(arguments.metrics.or(from_file))?;
+    let from_file = settings::Ledger {
         ledger: file.ledger,
         ledger_days: file.ledger_days,
         ledger_bytes: file.ledger_bytes,
     };
     let mut ledger = arguments.ledger.or(from_file);
     // There is no data folder that it could be in.
-    ledger.ledger.get_or_insert_with(|| "off".into());
-    let ledger = ledger.choose(Path::new(""));
+    ledger.ledger.get_or_insert_with(|| Located::from(ledger_options::OFF.to_owned()));
+    let ledger = ledger_options::choose(ledger, Path::new(""));
     let ledger_told = ledger.told();
     let ledger = ledger.open()?;
     let runtime = tokio::runtime::Runtime::new()

@@ -39,6 +39,7 @@ use crate::profile::Connection;
 use crate::root_key::Provider;
 use crate::running::Running;
 use crate::signing::{CERTIFICATE_TAG, SigningIdentity, issued_certificate, verify_file};
+use crate::tls::default_names;
 
 const ROOT_NAME: &str = "Outlast Quickstart Root CA";
 const SUBORDINATE_NAME: &str = "Outlast Quickstart Code Signing CA";
@@ -86,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
                 secret: None,
                 region: "us-east-1".into(),
                 port: 8443,
-                names: data::default_names(),
+                names: default_names(),
                 root_key: None,
                 database: None,
                 audit_origin: None,

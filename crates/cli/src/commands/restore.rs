@@ -15,12 +15,13 @@ use outlast_store::{Store, Transaction};
 use serde_json::{Map, json};
 
 use super::backup::{describe, failure};
-use super::server::PORT;
 use crate::data::{self, Profile, store_failure};
 use crate::failure::Failure;
 use crate::output::{self, Output};
 use crate::place::Place;
 use crate::root_key::Provider;
+use crate::settings::PORT;
+use crate::tls::default_names;
 use crate::{files, shell};
 
 /// Arguments of `restore`.
@@ -76,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         return verify(&input, &mut file, root_key.as_ref(), output);
     };
     let (build, place) = data::begin(folder)?;
-    let target = Place::choose(build.path(), arguments.store.as_deref(), None)?;
+    let target = Place::choose(build.path(), arguments.store.as_deref())?;
     let opened = target.open()?;
     let store = opened.as_ref();
     let restored = input.restore(&mut file, store, "restoring")?;
@@ -248,7 +249,7 @@ fn finish(
     let now_ms = system_clock();
     let mut work = Work::new(store, root, now_ms);
     // Nothing of this work is committed: the server renews what it needs when it starts.
-    let chain = certificate::ensure(&mut work, &KINDS[0], &data::default_names())?;
+    let chain = certificate::ensure(&mut work, &KINDS[0], &default_names())?;
     if let Some(id) = administrator(&work)?
         && let Some(secret) = identity::access_key_secret(&mut work, &id)?
     {

@@ -16,8 +16,8 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::Failure;
-use crate::tls::{Flags, Shows, Tls};
-use crate::{files, output, reload, running};
+use crate::tls::{Shows, Tls};
+use crate::{files, listeners, output, reload, settings};
 
 /// Arguments of `serve-echo`.
 #[derive(clap::Args)]
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = Transport::Both)]
     transport: Transport,
     #[command(flatten)]
-    tls: Flags,
+    tls: settings::Tls,
     /// Where to write the root of the certificate, which is made anew each time, in PEM.
     #[arg(long, value_name = "FILE")]
     ca_out: Option<PathBuf>,
@@ -54,9 +54,9 @@ enum Transport {
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
-    let tls = arguments.tls.choose(arguments.listen, None)?;
+    let tls = Tls::choose(arguments.tls, arguments.listen, None)?;
     let door = Arc::new(door(&tls, arguments.ca_out.as_deref())?);
-    running::raise_open_files();
+    listeners::raise_open_files();
     let threads = arguments.threads.map(usize::from);
     let mut builder = match threads {
         Some(1) => tokio::runtime::Builder::new_current_thread(),
@@ -148,11 +148,11 @@ fn bind(listen: SocketAddr, transport: Transport) -> Result<Bound, Failure> {
     use crate::http3::Http3;
     match transport {
         Transport::Tcp => {
-            let (listener, address, _) = running::listen_both(listen, Http3::Off)?;
+            let (listener, address, _) = listeners::listen_both(listen, Http3::Off)?;
             Ok((Some(listener), None, address))
         }
         Transport::Both => {
-            let (listener, address, socket) = running::listen_both(listen, Http3::On)?;
+            let (listener, address, socket) = listeners::listen_both(listen, Http3::On)?;
             Ok((Some(listener), socket, address))
         }
         Transport::Quic => {

@@ -5,6 +5,7 @@ use outlast_net::server::system_clock;
 use serde_json::json;
 
 use super::open;
+use crate::audit_options;
 use crate::data::{Data, StoreArguments};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -20,7 +21,7 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let data = open(&arguments.store)?;
     let keys = keys(&data)?;
-    let text = arguments.store.audit()?.policy(&keys);
+    let text = audit_options::choose(arguments.store.settings()?.audit)?.policy(&keys);
     let shown: Vec<_> = keys.verifiers().iter().map(ToString::to_string).collect();
     output.result(&text, &json!({ "origin": keys.origin, "verifierKeys": shown, "policy": text }));
     Ok(())

@@ -22,9 +22,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::commands::server::start_log;
 use crate::data::{self, store_failure};
 use crate::failure::Failure;
+use crate::listeners;
 use crate::output::{self, Output};
 use crate::root_key::Provider;
-use crate::running;
 
 /// How often something is tried that another process does at the same time.
 const MAX_TRIES: usize = 5;
@@ -211,7 +211,7 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     drop(work);
     let prefix = &arguments.prefix;
     let server = WitnessServer::new(Arc::new(store), root, signer, prefix, system_clock);
-    running::raise_open_files();
+    listeners::raise_open_files();
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
     runtime.block_on(async {
@@ -221,7 +221,7 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
         };
         let mut terminate = receive(SignalKind::terminate())?;
         let mut interrupt = receive(SignalKind::interrupt())?;
-        let (listener, address) = running::listen_at(arguments.listen, "--listen")?;
+        let (listener, address) = listeners::listen_at(arguments.listen, "--listen")?;
         output::line(&format!("{name} listening on http://{address}{prefix}"));
         let stop = async move {
             tokio::select! {

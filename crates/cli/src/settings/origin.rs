@@ -1,0 +1,81 @@
+//! Where a setting's value came from: its option, its variable, the settings file, or nowhere.
+
+use std::path::{Path, PathBuf};
+
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Error};
+
+use super::file;
+use super::row::Row;
+use super::table::Settings;
+use crate::failure::Failure;
+
+/// Where it came from, if the command line and its variables say.
+fn given(row: &Row, matches: &ArgMatches) -> Option<String> {
+    let (option, variable) = row.given_by?;
+    if !matches.ids().any(|id| id.as_str() == row.key) {
+        return None;
+    }
+    match matches.value_source(row.key)? {
+        ValueSource::CommandLine => Some(format!("--{option}")),
+        ValueSource::EnvVariable => Some(variable.to_owned()),
+        _ => None,
+    }
+}
+
+/// Where the value of a row came from that has one, for whoever asks.
+pub(crate) fn from(row: &Row, matches: &ArgMatches) -> String {
+    let in_file = || settings_file(matches).map(|path| path.display().to_string());
+    given(row, matches).or_else(in_file).unwrap_or_default()
+}
+
+/// The settings file of a command, if it has one.
+fn settings_file(matches: &ArgMatches) -> Option<PathBuf> {
+    let path = |name| matches.try_get_one::<PathBuf>(name).ok().flatten();
+    match (path("config"), path("data")) {
+        (Some(config), _) => Some(config.clone()),
+        (None, Some(data)) => Some(file::path(None, data)),
+        (None, None) => None,
+    }
+}
+
+/// A failure with the place that the refused value came from, unless it is an option, which the message speaks of.
+pub(crate) fn located(failure: Failure, matches: &ArgMatches) -> Failure {
+    let Some(name) = failure.setting() else { return failure };
+    let mut matches = matches;
+    while let Some((_, inner)) = matches.subcommand() {
+        matches = inner;
+    }
+    let row = Settings::rows().find(|row| row.name() == name);
+    match row.and_then(|row| given(row, matches)) {
+        Some(option) if option.starts_with("--") => failure,
+        Some(variable) => failure.prefixed(&variable),
+        None => match settings_file(matches) {
+            Some(path) if failure.message().contains(name) => failure.prefixed(&shown(&path)),
+            Some(path) => failure.prefixed(&format!("{}: {name}", path.display())),
+            None => failure,
+        },
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// Names the variable in an error about a value that a variable gave: `clap` speaks of the option only.
+pub(crate) fn name_variable(error: &mut Error) {
+    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return };
+    let option = argument.split(' ').next().unwrap_or_default().to_owned();
+    let is_given = std::env::args().any(|word| word.split('=').next() == Some(&option));
+    let rows = Settings::rows().filter_map(|row| row.given_by);
+    let variable = rows.into_iter().find(|(long, _)| option.strip_prefix("--") == Some(long));
+    if let Some((_, variable)) = variable
+        && !is_given
+        && std::env::var_os(variable).is_some()
+    {
+        let tip = StyledStr::from(format!("the value is that of the variable {variable}"));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+}

@@ -1,0 +1,302 @@
+//! The settings, one row each. To add one: its row here, and its use where it counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use outlast_domain::limits;
+use outlast_ledger::limits as ledger_limits;
+use outlast_net::acme;
+use serde::Deserialize;
+
+use super::row::{Group, Row, help};
+use super::value::Located;
+
+/// Port of the APIs unless one says otherwise.
+pub(crate) const PORT: u16 = 8443;
+
+settings! {
+    /// Where the records are, and what opens them: for all commands that work on a store.
+    Store in "" {
+        /// Where the records are: sqlite, or a URL such as postgres://USER@HOST/DATABASE, which several servers may
+        /// share [default: sqlite, in the data folder].
+        #[arg(hide_env_values = true)]
+        store: String, "store", "OUTLAST_STORE";
+        /// What wraps the store's root key: file:PATH, passphrase:SOURCE (env:NAME, file:PATH, or nothing to be
+        /// asked) or pkcs11:URI [default: file:root.key in the data folder].
+        #[arg(hide_env_values = true)]
+        root_key: Located, "root-key", "OUTLAST_ROOT_KEY";
+    }
+}
+
+settings! {
+    /// Where the APIs are served.
+    Api in "" {
+        /// Address and port [default: {}]; port 0 takes a free one.
+        listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], PORT)), "listen", "OUTLAST_LISTEN";
+    }
+}
+
+settings! {
+    /// How a server shows itself and what it negotiates.
+    Tls in "" {
+        /// Security policy: see `outlast policy list` [default: 2026-11].
+        policy: String, "policy", "OUTLAST_POLICY";
+        /// How the policy's post-quantum groups are applied: require, prefer, allow or off [default: the policy's
+        /// own, which is prefer for most].
+        mode: String, "mode", "OUTLAST_MODE";
+        /// Kind of the TLS certificate: ecdsa-p256, ecdsa-p384, ml-dsa-44, ml-dsa-65 or ml-dsa-87 for closed worlds, or dual:
+        /// ML-DSA-65 for clients that offer it, and ECDSA for the others [default: ecdsa-p256].
+        tls_cert: String, "tls-cert", "OUTLAST_TLS_CERT";
+        /// Certificate chain to show instead of one of the service's own, leaf first; twice for two, the preferred first. Read
+        /// again when the files change, and at SIGHUP.
+        #[arg(value_name = "FILE", value_delimiter = ',')]
+        tls_cert_file: Vec<PathBuf>, "tls-cert-file", "OUTLAST_TLS_CERT_FILE", reread;
+        /// Its private key, not encrypted; as often as --tls-cert-file.
+        #[arg(value_name = "FILE", value_delimiter = ',')]
+        tls_key_file: Vec<PathBuf>, "tls-key-file", "OUTLAST_TLS_KEY_FILE", reread;
+        /// Further DNS name or address in the TLS certificate; may be repeated.
+        #[arg(value_delimiter = ',')]
+        tls_names: Vec<String>, "tls-name", "OUTLAST_TLS_NAMES";
+    }
+}
+
+settings! {
+    /// What else is served, to how many, and what certificates say of it.
+    Network in "" {
+        /// HTTP/3 at the same port over UDP: on or off [default: on if the port is free].
+        #[arg(value_name = "on|off")]
+        http3: String, "http3", "OUTLAST_HTTP3";
+        /// Connections at a time that one peer may have, an IPv4 address or an IPv6 network of 64 bits, of the 4096 at each
+        /// listener. Say more if all clients come from one, such as a NAT or a load balancer [default: 512].
+        #[arg(value_name = "NUMBER")]
+        connections_per_peer: usize, "connections-per-peer", "OUTLAST_CONNECTIONS_PER_PEER";
+        /// Address and port of plain HTTP for CRLs and OCSP, or off [default: the next port at the same address].
+        #[arg(value_name = "ADDRESS|off")]
+        revocation_listen: String, "revocation-listen", "OUTLAST_REVOCATION_LISTEN";
+        /// What certificates say of where that is, such as http://pki.example.com [default: the address,
+        /// or localhost].
+        revocation_url: String, "revocation-url", "OUTLAST_REVOCATION_URL";
+        /// For how many seconds an OCSP answer is valid [default: {}].
+        #[arg(value_name = "SECONDS")]
+        ocsp_validity: i64 = limits::OCSP_VALIDITY_SECONDS, "ocsp-validity", "OUTLAST_OCSP_VALIDITY";
+        /// What others reach this server by, such as https://outlast.example.com [default: the address].
+        service_url: String, "service-url", "OUTLAST_SERVICE_URL";
+    }
+}
+
+settings! {
+    /// How ACME's targets are looked at.
+    Acme in "acme" {
+        /// DNS server that ACME's challenges and domain validations are asked of [default: the system's].
+        #[arg(value_name = "ADDRESS")]
+        dns: SocketAddr, "acme-dns", "OUTLAST_ACME_DNS";
+        /// Port of http-01 at the hosts that are looked at [default: {}].
+        #[arg(value_name = "PORT")]
+        http_port: u16 = acme::Settings::default().http_port, "acme-http-port", "OUTLAST_ACME_HTTP_PORT";
+        /// Port of tls-alpn-01 at the hosts that are looked at [default: {}].
+        #[arg(value_name = "PORT")]
+        tls_port: u16 = acme::Settings::default().tls_port, "acme-tls-port", "OUTLAST_ACME_TLS_PORT";
+        /// Network that hosts must be in to be looked at, such as 10.0.0.0/8; may be repeated [default: any
+        /// but this machine's own, such as 127.0.0.0/8, which must be named].
+        #[arg(value_name = "ACME_NETWORKS", value_delimiter = ',')]
+        networks: Vec<String>, "acme-network", "OUTLAST_ACME_NETWORKS";
+    }
+}
+
+settings! {
+    /// What is logged.
+    Log in "" {
+        /// What to log to stderr: error, warn, info, debug, or directives such as outlast_net=debug
+        /// [default: {}].
+        log: String = "info".to_owned(), "log", "OUTLAST_LOG";
+    }
+}
+
+settings! {
+    /// Whose client certificates are believed.
+    Clients in "" {
+        /// Ask clients for certificates, and believe those below the CAs in this PEM file or folder.
+        #[arg(value_name = "FILE")]
+        client_ca: PathBuf, "client-ca", "OUTLAST_CLIENT_CA", reread;
+        /// Whether a client must have a certificate: require or request [default: require].
+        #[arg(value_name = "MODE")]
+        client_auth: String, "client-auth", "OUTLAST_CLIENT_AUTH";
+        /// CRL to look clients' certificates up in; may be repeated. Read again when the file changes.
+        #[arg(value_name = "FILE", value_delimiter = ',')]
+        client_crls: Vec<PathBuf>, "client-crl", "OUTLAST_CLIENT_CRLS", reread;
+    }
+}
+
+settings! {
+    /// Where metrics are read.
+    Metrics in "" {
+        /// Address and port where Prometheus reads /metrics over plain HTTP, such as 127.0.0.1:9464, or off
+        /// [default: off]. Metrics are also pushed by OTLP where OTEL_EXPORTER_OTLP_ENDPOINT says.
+        #[arg(value_name = "ADDRESS|off")]
+        metrics_listen: String, "metrics-listen", "OUTLAST_METRICS_LISTEN";
+    }
+}
+
+settings! {
+    /// Where the ledger of connections is written.
+    Ledger in "" {
+        /// Folder for the ledger of connections, or off [default: ledger in the data folder].
+        #[arg(value_name = "DIR|off")]
+        ledger: Located, "ledger", "OUTLAST_LEDGER";
+        /// Days for which the ledger is kept [default: {}].
+        #[arg(value_name = "DAYS")]
+        ledger_days: u32 = ledger_limits::KEEP_DAYS, "ledger-days", "OUTLAST_LEDGER_DAYS";
+        /// Bytes that the ledger may take, after which the oldest goes [default: {}].
+        #[arg(value_name = "BYTES")]
+        ledger_bytes: u64 = ledger_limits::TOTAL_BYTES, "ledger-bytes", "OUTLAST_LEDGER_BYTES";
+    }
+}
+
+settings! {
+    /// What Private CA claims of the keys of authorities.
+    file KeyStorage in "" {
+        /// What the token with the root key is certified to: a KeyStorageSecurityStandard of Private CA, such as
+        /// FIPS_140_2_LEVEL_3_OR_HIGHER [default: nothing is claimed].
+        key_storage_standard: String;
+    }
+}
+
+settings! {
+    /// Witnesses of the audit log, who may read it, and how long events stay.
+    file Audit in "audit" {
+        /// Witnesses that cosign the log's heads, each a verifier key and a URL with a space between.
+        witnesses: Vec<String>;
+        /// How many of them must cosign a head for verifiers to believe it [default: all].
+        quorum: usize;
+        /// PEM file with the roots of witnesses at https://.
+        witness_ca: PathBuf;
+        /// Whether heads and tiles of hashes are served to anybody below /tlog/ [default: {}].
+        publish: bool = false;
+        /// ARNs of the users and roles that may read entries there; each needs the permission outlast:GetAuditEntries, too.
+        readers: Vec<String>;
+        /// Days after which events are exported and pruned; needs archive [default: never].
+        retention_days: u32;
+        /// Folder that they are exported to; it must exist.
+        archive: PathBuf;
+    }
+}
+
+settings! {
+    /// Backups that the server makes by itself.
+    file Backup in "backup" {
+        /// Folder that backups are written to; it must exist.
+        folder: PathBuf;
+        /// Hours between two backups [default: {}].
+        every_hours: u32 = 24;
+        /// How many are kept at most [default: all].
+        keep: usize;
+        /// Days after which a backup is removed [default: never].
+        keep_days: u32;
+    }
+}
+
+settings! {
+    /// Where audit reports and CRLs are written: to folders, or to buckets behind an endpoint that speaks S3.
+    file Buckets in "buckets" {
+        /// Folder that buckets are in [default: buckets in the data folder].
+        folder: PathBuf;
+        /// URL of what speaks S3, such as https://s3.example.com; instead of a folder.
+        endpoint: String;
+        /// Region that requests to it are signed for [default: {}].
+        region: String = "us-east-1".to_owned();
+        /// Access key id that they are signed with.
+        access_key_id: String;
+        /// File with its secret access key [default: what OUTLAST_BUCKETS_SECRET_ACCESS_KEY holds].
+        secret_access_key_file: PathBuf;
+        /// PEM file with the certificates to trust.
+        ca_bundle: PathBuf;
+        /// Whether plain HTTP may leave this machine [default: {}].
+        allow_plain: bool = false;
+        /// Buckets that the authorities of an account may write to, by account: { "123456789012" = ["reports"] }. An account
+        /// that is not there may use none [default: any account, any bucket].
+        allow: BTreeMap<String, BTreeSet<String>>;
+    }
+}
+
+/// Section whose keys are the names of limits (`outlast_domain::quotas`).
+pub(super) const LIMITS: &str = "limits";
+
+macro_rules! groups {
+    ($(#[$before:meta] $first:ident: $one:ident,)+ ; $(#[$after:meta] $second:ident: $two:ident,)+) => {
+        /// All settings, from one source or several.
+        #[derive(clap::Args, Clone, Default)]
+        pub(crate) struct Settings {
+            $(#[$before] pub(crate) $first: $one,)+
+            /// Believe the clock though it is far from the last audit event: after it was wrong and has been set right. Without, a
+            /// server on SQLite erases nothing by a clock that is behind that event, and waits up to a day if it is ahead.
+            // It is said for one start, and so has no key in the settings file.
+            #[arg(long, env = "OUTLAST_TRUST_CLOCK")]
+            pub(crate) trust_clock: bool,
+            $(#[$after] pub(crate) $second: $two,)+
+            /// How many of something an account may have, by the names of limits.
+            #[arg(skip)]
+            pub(crate) limits: BTreeMap<String, u64>,
+        }
+
+        impl Settings {
+            /// What is set here, and for the rest what is set there.
+            pub(crate) fn or(self, other: Self) -> Self {
+                Self {
+                    trust_clock: self.trust_clock || other.trust_clock,
+                    $($first: self.$first.or(other.$first),)+
+                    $($second: self.$second.or(other.$second),)+
+                    limits: if self.limits.is_empty() { other.limits } else { self.limits },
+                }
+            }
+
+            /// Reads the text of the settings file of a data folder. Unknown keys are somebody else's to find.
+            pub(super) fn read(text: &str, folder: &Path) -> Result<Self, toml::de::Error> {
+                #[derive(Deserialize)]
+                struct Limits {
+                    #[serde(default)]
+                    limits: BTreeMap<String, u64>,
+                }
+                Ok(Self {
+                    trust_clock: false,
+                    $($first: $one::read(text)?.below(folder),)+
+                    $($second: $two::read(text)?.below(folder),)+
+                    limits: toml::from_str::<Limits>(text)?.limits,
+                })
+            }
+
+            /// Each row with the value that is set, if one is.
+            pub(crate) fn shown(&self) -> Vec<(&'static Row, Option<String>)> {
+                let values = [$(self.$first.shown(),)+ $(self.$second.shown()),+];
+                Self::rows().zip(values.into_iter().flatten()).collect()
+            }
+
+            /// All groups, in the order of the options.
+            pub(super) fn groups() -> impl Iterator<Item = Group> {
+                [$($one::GROUP,)+ $($two::GROUP),+].into_iter()
+            }
+
+            /// All rows.
+            pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
+                Self::groups().flat_map(|group| group.rows)
+            }
+        }
+    };
+}
+
+groups! {
+    #[command(flatten)] store: Store,
+    #[command(flatten)] api: Api,
+    #[command(flatten)] tls: Tls,
+    #[command(flatten)] network: Network,
+    #[command(flatten)] acme: Acme,
+    ;
+    #[command(flatten)] log: Log,
+    #[command(flatten)] clients: Clients,
+    #[command(flatten)] metrics: Metrics,
+    #[command(flatten)] ledger: Ledger,
+    #[arg(skip)] key_storage: KeyStorage,
+    #[arg(skip)] audit: Audit,
+    #[arg(skip)] backup: Backup,
+    #[arg(skip)] buckets: Buckets,
+}

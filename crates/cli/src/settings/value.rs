@@ -1,0 +1,109 @@
+//! Kinds of values that settings have.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// A kind of value.
+pub(crate) trait Value: Sized {
+    /// Its name in the documentation.
+    const KIND: &'static str;
+
+    /// The value as it stands in a settings file: relative paths are below the data folder.
+    fn below(self, _folder: &Path) -> Self {
+        self
+    }
+
+    /// The value in words.
+    fn shown(&self) -> String;
+}
+
+macro_rules! plain {
+    ($($type:ty: $kind:literal),+) => {
+        $(impl Value for $type {
+            const KIND: &'static str = $kind;
+
+            fn shown(&self) -> String {
+                self.to_string()
+            }
+        })+
+    };
+}
+
+plain!(SocketAddr: "address", String: "text", bool: "true or false");
+plain!(u16: "number", u32: "number", u64: "number", usize: "number", i64: "number");
+
+impl Value for PathBuf {
+    const KIND: &'static str = "path";
+
+    fn below(self, folder: &Path) -> Self {
+        folder.join(self)
+    }
+
+    fn shown(&self) -> String {
+        self.display().to_string()
+    }
+}
+
+impl Value for Vec<PathBuf> {
+    const KIND: &'static str = "list of paths";
+
+    fn below(self, folder: &Path) -> Self {
+        self.into_iter().map(|path| folder.join(path)).collect()
+    }
+
+    fn shown(&self) -> String {
+        self.iter().map(Value::shown).collect::<Vec<_>>().join(",")
+    }
+}
+
+impl Value for Vec<String> {
+    const KIND: &'static str = "list of texts";
+
+    fn shown(&self) -> String {
+        self.join(",")
+    }
+}
+
+/// Names of something by what it belongs to.
+impl Value for BTreeMap<String, BTreeSet<String>> {
+    const KIND: &'static str = "table of lists";
+
+    fn shown(&self) -> String {
+        let rows = self.iter().map(|(key, names)| {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            format!("{key}={}", names.join(","))
+        });
+        rows.collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Text in which a path may stand, and the folder that the path is relative to.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(from = "String")]
+pub(crate) struct Located {
+    /// What was said.
+    pub(crate) text: String,
+    /// Folder that relative paths are below; empty for the working folder.
+    pub(crate) base: PathBuf,
+}
+
+impl From<String> for Located {
+    fn from(text: String) -> Self {
+        Self { text, base: PathBuf::new() }
+    }
+}
+
+impl Value for Located {
+    const KIND: &'static str = "text";
+
+    fn below(self, folder: &Path) -> Self {
+        Self { base: folder.to_path_buf(), ..self }
+    }
+
+    fn shown(&self) -> String {
+        self.text.clone()
+    }
+}

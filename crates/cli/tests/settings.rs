@@ -1,0 +1,340 @@
+//! The settings of the server, row by row: set by option, by variable and by file, and refused with the place that the value
+//! came from. docs/settings.md is written from the rows (`OUTLAST_BLESS=1`), and fails here when it is stale.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+
+use common::{Folder, fail, outlast, run, stderr, succeed};
+use outlast_testing::checkout;
+use serde_json::Value;
+
+/// A row as `outlast settings` tells it.
+struct Row {
+    name: String,
+    option: Option<String>,
+    variable: Option<String>,
+    kind: String,
+    value: Option<String>,
+    from: String,
+}
+
+/// The section and the key of a name.
+fn split(name: &str) -> (&str, &str) {
+    name.split_once('.').unwrap_or(("", name))
+}
+
+fn settings(data: &Path) -> Command {
+    let mut command = outlast();
+    command.args(["settings", "--output", "json", "--data"]).arg(data);
+    command
+}
+
+fn rows(command: &mut Command) -> Vec<Row> {
+    let found: Value = serde_json::from_str(&succeed(command)).unwrap();
+    let text = |row: &Value, member: &str| row[member].as_str().map(str::to_owned);
+    let rows = found["settings"].as_array().unwrap().iter().map(|row| Row {
+        name: text(row, "name").unwrap(),
+        option: text(row, "option"),
+        variable: text(row, "variable"),
+        kind: text(row, "kind").unwrap(),
+        value: text(row, "value"),
+        from: text(row, "from").unwrap(),
+    });
+    rows.collect()
+}
+
+/// A value of a kind: the `n`th, as an option takes it and as it stands in the file.
+fn sample(kind: &str, n: usize) -> (String, String) {
+    let plain = match kind {
+        "address" => format!("127.0.0.{n}:1"),
+        "number" => return (n.to_string(), n.to_string()),
+        "true or false" => return ("true".to_owned(), "true".to_owned()),
+        "table of lists" => return ("1=a,b".to_owned(), "{ 1 = ['b', 'a'] }".to_owned()),
+        "list of paths" | "list of texts" => {
+            return (format!("a{n},b{n}"), format!("['a{n}', 'b{n}']"));
+        }
+        "text" | "path" => format!("a{n}"),
+        other => panic!("there is no sample of {other}"),
+    };
+    (plain.clone(), format!("'{plain}'"))
+}
+
+/// What is shown of the `n`th sample if a settings file of this folder has it.
+fn below(kind: &str, n: usize, folder: &Path) -> String {
+    let (text, _) = sample(kind, n);
+    match kind {
+        "path" | "list of paths" => {
+            let paths = text.split(',').map(|path| folder.join(path).display().to_string());
+            paths.collect::<Vec<_>>().join(",")
+        }
+        _ => text,
+    }
+}
+
+/// A settings file with these keys and values.
+fn file(values: &[(&str, String)]) -> String {
+    let mut text = String::new();
+    let mut sections: Vec<&str> = values.iter().map(|(name, _)| split(name).0).collect();
+    sections.sort_unstable();
+    sections.dedup();
+    for section in sections {
+        if !section.is_empty() {
+            text.push_str(&format!("[{section}]\n"));
+        }
+        for (name, value) in values.iter().filter(|(name, _)| split(name).0 == section) {
+            text.push_str(&format!("{} = {value}\n", split(name).1));
+        }
+    }
+    text
+}
+
+#[test]
+fn every_row_is_set_by_file_before_it_by_variable_and_before_both_by_option() {
+    let temporary = tempfile::tempdir().unwrap();
+    let data = temporary.path();
+    let path = data.join("outlast.toml");
+    let rows_of = |command: &mut Command| rows(command).into_iter();
+    let all = rows(&mut settings(data));
+    assert!(all.len() > 40, "{}", all.len());
+    for row in &all {
+        assert_eq!((&row.value, row.from.as_str()), (&None, "default"), "{}", row.name);
+    }
+    let in_file: Vec<(&str, String)> =
+        all.iter().map(|row| (row.name.as_str(), sample(&row.kind, 1).1)).collect();
+    std::fs::write(&path, file(&in_file)).unwrap();
+    let shown = |row: &Row, value: String| match row.name.as_str() {
+        "store" | "root_key" => "(set; it may hold a secret)".to_owned(),
+        _ => value,
+    };
+    for row in rows_of(&mut settings(data)) {
+        let wanted = shown(&row, below(&row.kind, 1, data));
+        assert_eq!(row.value.as_deref(), Some(wanted.as_str()), "{}", row.name);
+        assert_eq!(row.from, path.display().to_string(), "{}", row.name);
+    }
+    let by_variables = || {
+        let mut command = settings(data);
+        for row in &all {
+            if let Some(variable) = &row.variable {
+                command.env(variable, sample(&row.kind, 2).0);
+            }
+        }
+        command
+    };
+    for row in rows_of(&mut by_variables()).filter(|row| row.variable.is_some()) {
+        assert_eq!(row.value, Some(shown(&row, sample(&row.kind, 2).0)), "{}", row.name);
+        assert_eq!(Some(&row.from), row.variable.as_ref());
+    }
+    let mut by_options = by_variables();
+    for row in &all {
+        if let Some(option) = &row.option {
+            by_options.arg(option).arg(sample(&row.kind, 3).0);
+        }
+    }
+    for row in rows_of(&mut by_options) {
+        let Some(option) = &row.option else {
+            assert_eq!(row.from, path.display().to_string(), "{}", row.name);
+            continue;
+        };
+        assert_eq!(row.value, Some(shown(&row, sample(&row.kind, 3).0)), "{}", row.name);
+        assert_eq!(&row.from, option);
+    }
+}
+
+/// A value of each setting that the server refuses, and in which words; what else must be said for that.
+const REFUSED: &[(&str, &str, &str)] = &[
+    ("store", "mysql://a", ""),
+    ("root_key", "a", ""),
+    ("listen", "a", ""),
+    ("policy", "2027-01", ""),
+    ("mode", "enforce", ""),
+    ("tls_cert", "a", ""),
+    ("tls_cert_file", "/none", ""),
+    ("tls_key_file", "/none", "tls_cert_file = ['{own}']"),
+    ("http3", "a", ""),
+    ("connections_per_peer", "a", ""),
+    ("revocation_listen", "a", ""),
+    ("revocation_url", "a", ""),
+    ("ocsp_validity", "5", ""),
+    ("service_url", "a", ""),
+    ("acme.dns", "a", ""),
+    ("acme.http_port", "a", ""),
+    ("acme.tls_port", "a", ""),
+    ("acme.networks", "a", ""),
+    ("log", "a=loud", ""),
+    ("client_ca", "/none", ""),
+    ("client_auth", "require", ""),
+    ("client_crls", "/none", ""),
+    ("metrics_listen", "a", ""),
+    ("ledger", "{own}", ""),
+    ("ledger_days", "a", ""),
+    ("ledger_bytes", "a", ""),
+    ("key_storage_standard", "a", ""),
+    ("audit.witnesses", "a", ""),
+    ("audit.quorum", "1", ""),
+    ("audit.witness_ca", "/none", "witnesses = ['{witness} https://a.example']"),
+    ("audit.publish", "a", ""),
+    ("audit.retention_days", "1", ""),
+    ("audit.archive", "a", ""),
+    ("backup.every_hours", "0", "folder = 'a'"),
+    ("backup.keep", "0", "folder = 'a'"),
+    ("backup.keep_days", "0", "folder = 'a'"),
+    ("buckets.endpoint", "a", "access_key_id = 'a'\nsecret_access_key_file = '{own}'"),
+    ("buckets.allow_plain", "a", ""),
+];
+
+/// Settings whose every value is taken when the server starts.
+const NEVER_REFUSED: &[&str] = &[
+    "tls_names",
+    "audit.readers",
+    "backup.folder",
+    "buckets.folder",
+    "buckets.region",
+    "buckets.access_key_id",
+    "buckets.secret_access_key_file",
+    "buckets.ca_bundle",
+    "buckets.allow",
+];
+
+#[test]
+fn what_is_refused_is_named_with_the_place_that_it_came_from() {
+    let folder = Folder::new();
+    let path = folder.data.join("outlast.toml");
+    let own = folder.write("own", b"something else\n").display().to_string();
+    let server = || {
+        let mut command = outlast();
+        command.args(["server", "--data"]).arg(&folder.data);
+        command
+    };
+    for row in rows(&mut settings(&folder.data)) {
+        if NEVER_REFUSED.contains(&row.name.as_str()) {
+            continue;
+        }
+        let found = REFUSED.iter().find(|(name, _, _)| *name == row.name);
+        let (_, value, beside) = found.unwrap_or_else(|| panic!("{} has no row here", row.name));
+        let (section, key) = split(&row.name);
+        let value = value.replace("{own}", &own);
+        let beside = beside.replace("{own}", &own).replace("{witness}", WITNESS);
+        let quoted = match row.kind.as_str() {
+            "number" if value.parse::<u64>().is_ok() => value.clone(),
+            kind if kind.starts_with("list") => format!("['{value}']"),
+            _ => format!("'{value}'"),
+        };
+        let head = if section.is_empty() { String::new() } else { format!("[{section}]\n") };
+        let port = if row.name == "listen" { "" } else { "listen = '127.0.0.1:0'\n" };
+        std::fs::write(&path, format!("{port}{head}{beside}\n{key} = {quoted}\n")).unwrap();
+        let said = fail(&mut server(), 1);
+        let place = path.display().to_string();
+        assert!(said.contains(&place) && said.contains(key), "{}: {said}", row.name);
+        let (Some(option), Some(variable)) = (&row.option, &row.variable) else { continue };
+        std::fs::write(&path, format!("{port}{beside}\n")).unwrap();
+        // 1 or 2, by whether the parser of the command line refuses the value.
+        let by = |command: &mut Command| {
+            let output = run(command);
+            assert!(!output.status.success(), "{}", row.name);
+            stderr(&output)
+        };
+        let said = by(server().env(variable, &value));
+        assert!(said.contains(variable.as_str()), "{}: {said}", row.name);
+        let said = by(server().args([option, &value]).env(variable, "x"));
+        assert!(
+            !said.contains(variable.as_str()) && !said.contains(&place),
+            "{}: {said}",
+            row.name
+        );
+    }
+}
+
+/// A verifier key, as C2SP's signed-note prints it.
+const WITNESS: &str = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW";
+
+#[test]
+fn a_key_that_is_not_known_is_refused_with_the_one_that_was_meant() {
+    let folder = Folder::new();
+    let path = folder.data.join("outlast.toml");
+    for (text, line, meant) in [
+        ("polcy = '2026-11'\n", 1, "policy"),
+        ("log = 'info'\n\ntls-names = ['a']\n", 3, "tls_names"),
+        ("[acme]\ndsn = '127.0.0.1:53'\n", 2, "acme.dns"),
+        ("acme_networks = ['10.0.0.0/8']\n", 1, "acme.networks"),
+        ("[buckts]\nfolder = 'a'\n", 1, "buckets"),
+        ("[backup]\nfolder = 'a'\nkeep_day = 1\n", 3, "backup.keep_days"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        for command in [
+            &mut settings(&folder.data),
+            outlast().args(["store", "check", "--data"]).arg(&folder.data),
+        ] {
+            let said = fail(command, 1);
+            let place = format!("{}: line {line}: ", path.display());
+            assert!(said.contains(&place), "{said}");
+            assert!(said.contains(&format!("hint: did you mean {meant}")), "{said}");
+        }
+    }
+    std::fs::write(&path, "zzzzzz = 1\n").unwrap();
+    let said = fail(&mut settings(&folder.data), 1);
+    assert!(!said.contains("did you mean") && said.contains("hint: outlast settings"), "{said}");
+}
+
+#[test]
+fn the_file_of_a_new_folder_has_examples_that_are_settings() {
+    let folder = Folder::new();
+    let path = folder.data.join("outlast.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let examples: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# ").filter(|line| line.contains(" = ")))
+        .collect();
+    assert!(examples.len() > 4, "{text}");
+    std::fs::write(&path, examples.join("\n")).unwrap();
+    let set = rows(&mut settings(&folder.data)).iter().filter(|row| row.value.is_some()).count();
+    assert_eq!(set, examples.len());
+}
+
+#[test]
+fn the_page_of_settings_is_that_of_the_rows() {
+    let text = succeed(outlast().args(["man", "--markdown"]));
+    let place = checkout().join("docs/settings.md");
+    if std::env::var_os("OUTLAST_BLESS").is_some() {
+        std::fs::write(&place, &text).unwrap();
+    }
+    let found = std::fs::read_to_string(&place).unwrap_or_default();
+    assert!(found == text, "docs/settings.md is stale: run the test with OUTLAST_BLESS=1");
+}
+
+#[test]
+fn the_manual_has_every_setting_and_a_page_for_every_command() {
+    let temporary = tempfile::tempdir().unwrap();
+    let page = succeed(outlast().arg("man"));
+    for row in rows(&mut settings(temporary.path())) {
+        for word in
+            [Some(split(&row.name).1.to_owned()), row.option, row.variable].into_iter().flatten()
+        {
+            // As roff writes hyphens.
+            assert!(page.contains(&word.replace('-', "\\-")), "{word}");
+        }
+    }
+    let folder = temporary.path().join("man1");
+    succeed(outlast().args(["man", "--out"]).arg(&folder));
+    assert_eq!(
+        std::fs::read_to_string(folder.join("outlast.1")).unwrap().trim_end(),
+        page.trim_end()
+    );
+    for command in ["server", "settings", "proxy", "audit-verify", "root-key-rotate"] {
+        let text = std::fs::read_to_string(folder.join(format!("outlast-{command}.1"))).unwrap();
+        assert!(text.contains(".TH outlast"), "{command}: {text}");
+    }
+}
+
+#[test]
+fn no_option_takes_a_secret() {
+    let help = succeed(outlast().args(["server", "--help"]));
+    let options = help.split_whitespace().filter(|word| word.starts_with("--"));
+    for option in options {
+        for word in ["secret", "password", "passphrase", "pin"] {
+            assert!(!option.split('-').any(|part| part == word), "{option}");
+        }
+    }
+}
