@@ -117,12 +117,12 @@ impl Tls {
         listen: SocketAddr,
         clients: Option<Clients>,
     ) -> Result<Self, Failure> {
+        let rules = rules(Some(&settings.policy()), settings.mode.as_deref())?;
         let mut names = default_names();
         if !listen.ip().is_unspecified() && !listen.ip().is_loopback() {
             names.push(listen.ip().to_string());
         }
         names.extend(settings.tls_names.unwrap_or_default());
-        let rules = rules(settings.policy.as_deref(), settings.mode.as_deref())?;
         let chains = settings.tls_cert_file.unwrap_or_default();
         let keys = settings.tls_key_file.unwrap_or_default();
         let shows = shows(settings.tls_cert.as_deref(), chains, keys)?;

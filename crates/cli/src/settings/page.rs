@@ -36,7 +36,8 @@ fn heading(group: &Group) -> String {
 pub(crate) fn markdown() -> String {
     let mut text = String::from(
         "# Settings of `outlast server`\n\n\
-         Written by `outlast man --markdown` from the rows in `crates/cli/src/settings/table.rs`; `crates/cli/tests/settings.rs` holds this page against it.\n",
+         Written by `outlast man --markdown` from the rows in `crates/cli/src/settings/table.rs`; `crates/cli/tests/settings.rs` holds \
+         this page against it.\n",
     );
     for paragraph in ABOUT {
         let _ = write!(text, "\n{paragraph}\n");

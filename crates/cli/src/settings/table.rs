@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use outlast_domain::limits;
 use outlast_ledger::limits as ledger_limits;
+use outlast_negotiate::Rules;
 use outlast_net::acme;
 use serde::Deserialize;
 
@@ -40,8 +41,8 @@ settings! {
 settings! {
     /// How a server shows itself and what it negotiates.
     Tls in "" {
-        /// Security policy: see `outlast policy list` [default: 2026-11].
-        policy: String, "policy", "OUTLAST_POLICY";
+        /// Security policy: see `outlast policy list` [default: {}].
+        policy: String = Rules::default().policy.name.to_owned(), "policy", "OUTLAST_POLICY";
         /// How the policy's post-quantum groups are applied: require, prefer, allow or off [default: the policy's
         /// own, which is prefer for most].
         mode: String, "mode", "OUTLAST_MODE";
@@ -299,4 +300,38 @@ groups! {
     #[arg(skip)] audit: Audit,
     #[arg(skip)] backup: Backup,
     #[arg(skip)] buckets: Buckets,
+}
+
+#[cfg(test)]
+mod tests {
+    use outlast_net::certificate::KINDS;
+    use outlast_net::limits::{MAX_CONNECTIONS, PEER_SHARE};
+
+    use super::*;
+
+    #[test]
+    fn defaults_that_rows_tell_in_words_are_those_of_the_code() {
+        let told = |name: &str| {
+            let row = Settings::rows().find(|row| row.name() == name).unwrap();
+            row.meaning_and_default().1
+        };
+        assert_eq!(told("tls_cert"), KINDS[0].name);
+        assert_eq!(told("connections_per_peer"), (MAX_CONNECTIONS / PEER_SHARE).to_string());
+    }
+
+    /// `name()` finds a row, and `clap`'s id of an option is its key.
+    #[test]
+    fn no_two_rows_have_one_name() {
+        let names = |only_options: bool| {
+            let rows = Settings::rows().filter(move |row| !only_options || row.given_by.is_some());
+            rows.map(move |row| if only_options { row.key.to_owned() } else { row.name() })
+        };
+        for only_options in [false, true] {
+            let mut all: Vec<String> = names(only_options).collect();
+            all.sort();
+            let count = all.len();
+            all.dedup();
+            assert_eq!(all.len(), count);
+        }
+    }
 }
