@@ -294,6 +294,21 @@ fn the_file_of_a_new_folder_has_examples_that_are_settings() {
 }
 
 #[test]
+fn a_relative_path_in_the_file_is_below_the_data_folder_and_one_of_an_option_is_not() {
+    let folder = Folder::new();
+    let path = folder.data.join("outlast.toml");
+    std::fs::write(&path, "ledger = 'elsewhere'\nroot_key = 'file:root.key'\n").unwrap();
+    let server = folder.serve();
+    assert!(folder.data.join("elsewhere").is_dir());
+    drop(server);
+    succeed(outlast().args(["ledger", "summary", "--data"]).arg(&folder.data));
+    let mut command = outlast();
+    command.args(["server", "--root-key", "file:root.key", "--data"]).arg(&folder.data);
+    let said = fail(command.current_dir(folder.temporary.path()), 1);
+    assert!(said.contains("error: root.key: "), "{said}");
+}
+
+#[test]
 fn the_page_of_settings_is_that_of_the_rows() {
     let text = succeed(outlast().args(["man", "--markdown"]));
     let place = checkout().join("docs/settings.md");
