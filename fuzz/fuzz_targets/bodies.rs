@@ -13,7 +13,8 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = protocol.decode::<kms::create_key::CreateKey>(bytes);
         let _ = protocol.decode::<kms::encrypt::Encrypt>(bytes);
         let _ = protocol.decode::<acm_pca::issue_certificate::IssueCertificate>(bytes);
-        let _ = protocol.decode::<acm_pca::create_certificate_authority::CreateCertificateAuthority>(bytes);
+        let _ = protocol
+            .decode::<acm_pca::create_certificate_authority::CreateCertificateAuthority>(bytes);
     }
     let _ = outlast_api::wire::query::action(bytes);
     let _ = Protocol::Query.decode::<sts::assume_role::AssumeRole>(bytes);
@@ -24,7 +25,13 @@ fuzz_target!(|bytes: &[u8]| {
         headers.insert("authorization", authorization);
         headers.insert("x-amz-date", date);
     }
-    let parts =
-        Parts { method: "POST", path: "/", query: "", host: "localhost", headers: &headers, body: bytes };
+    let parts = Parts {
+        method: "POST",
+        path: "/",
+        query: "",
+        host: "localhost",
+        headers: &headers,
+        body: bytes,
+    };
     let _ = Claim::parse(&parts, 1_795_219_200);
 });

@@ -29,7 +29,8 @@ fuzz_target!(|text: &str| {
         match Policy::parse(text, kind) {
             Ok(policy) => {
                 let grant = policy.evaluate(&question);
-                let decision = decide(Some(&policy), "111122223333", &[] as &[Policy], false, &question);
+                let decision =
+                    decide(Some(&policy), "111122223333", &[] as &[Policy], false, &question);
                 if grant != (Grant::Allow { delegated: false }) {
                     assert_ne!(decision, Decision::Allow);
                 }

@@ -7,33 +7,46 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use crate::fuzz::Plan;
-use crate::suite::{self, SKIPPED};
+use crate::peers::Which;
+use crate::suite;
 
-/// Runs all checks and tests and prints their counts. The last line is `N passed, N failed, N skipped`; above it are the
-/// names of those that failed or were skipped, and what was not checked.
-pub fn run(root: &Path) -> Result<(), String> {
+/// What one runs while one works: all that needs neither a peer nor another profile, and takes no minutes.
+pub fn check(root: &Path) -> Result<(), String> {
+    look(root)?;
+    step("clippy, warnings denied; tests are built");
+    let programs = suite::build(root)?.without_long();
+    step("tests");
+    let counts = suite::run(root, programs, None)?;
+    step("ended");
+    counts.end(0)
+}
+
+/// Formatting and layout.
+fn look(root: &Path) -> Result<(), String> {
     step("formatting");
     cargo(root, &["fmt", "--all", "--check"])?;
     step("tidy");
     let checks = crate::tidy::check(root)?;
     println!("{checks} checks");
+    Ok(())
+}
+
+/// Runs all checks and tests and prints their counts. The last line is `N passed, N failed, N skipped`; above it are the
+/// names of those that failed or were skipped, and what was not checked.
+pub fn run(root: &Path, which: Which) -> Result<(), String> {
+    look(root)?;
     step("dependencies");
     let advisories = crate::deny::check(root)?;
     println!("{advisories}");
     // Meanwhile: what takes long about them is the network.
-    let peers = Aside::begin(root, "peers", &["peers", "--fresh"])?;
-    step("clippy, warnings denied");
-    command(
-        cargo_once(root)
-            .args(["clippy", "--workspace", "--all-targets", "--features", LEGACY, "--locked"])
-            .args(["--", "--deny", "warnings"]),
-    )?;
-    step("tests are built");
+    let all: &[&str] = if which == Which::All { &["--all"] } else { &[] };
+    let peers = Aside::begin(root, "peers", &[&["peers", "--fresh"], all].concat())?;
+    step("clippy, warnings denied; tests are built");
     let programs = suite::build(root)?;
     step("peers");
     peers.end()?;
     step("tests");
-    let counts = suite::run(root, programs)?;
+    let counts = suite::run(root, programs, Some(which))?;
     step("fuzzing, briefly");
     crate::fuzz::run(root, &fuzzed())?;
     step("quickstart, release build");
@@ -44,17 +57,9 @@ pub fn run(root: &Path) -> Result<(), String> {
     verify_quickstart(root, &out)?;
     step("the lab's accuracy, in short");
     selftest(root)?;
-    println!();
-    for name in &counts.failed_names {
-        println!("failed: {name}");
-    }
-    for (name, reason) in &counts.skipped {
-        println!("{SKIPPED}{name}: {reason}");
-    }
+    step("ended");
     println!("{advisories}");
-    let (passed, skipped) = (counts.passed + 2, counts.skipped.len());
-    println!("{passed} passed, {} failed, {skipped} skipped", counts.failed);
-    if counts.failed > 0 { Err("some tests failed".into()) } else { Ok(()) }
+    counts.end(2)
 }
 
 /// The lab's algorithms of the literature are tested with all else; the release build is without them.
@@ -84,7 +89,12 @@ fn emulates() -> bool {
 /// any target is read again.
 fn fuzzed() -> Plan {
     let targets = ["client_hello", "h3", "ledger", "proxy_protocol"];
-    Plan { seconds: 20, targets: targets.map(str::to_owned).into(), others_read_seeds: true }
+    Plan {
+        seconds: 20,
+        targets: targets.map(str::to_owned).into(),
+        others_read_seeds: true,
+        only_own_crates: true,
+    }
 }
 
 /// Runs cargo in the workspace.

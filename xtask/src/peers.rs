@@ -9,38 +9,51 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-/// What the tests talk to.
-const PEERS: &[&str] = &[
+/// What guards the main paths: every run of the tests talks to these.
+const MAIN: &[&str] = &[
     "openssl",
     "python",
     "java",
     "go",
     "javascript",
-    "rust",
     "postgresql",
     "softhsm",
     "go127",
     "jdk",
     "pkilint",
     "lego",
-    "certbot",
-    "caddy",
-    "moto",
-    "s2n",
     "nginx",
     "chromium",
-    "aioquic",
-    "quicgo",
-    "pqmagic",
     "vectors",
 ];
+
+/// What takes minutes to build, or is one more of a kind: only where all peers are asked for.
+const OTHERS: &[&str] =
+    &["rust", "certbot", "caddy", "moto", "s2n", "aioquic", "quicgo", "pqmagic"];
+
+/// Which peers are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// Those that guard the main paths.
+    Main,
+    /// Every one.
+    All,
+}
+
+impl Which {
+    /// Their names.
+    pub fn names(self) -> Vec<&'static str> {
+        let others = if self == Self::All { OTHERS } else { &[] };
+        MAIN.iter().chain(others).copied().collect()
+    }
+}
 
 /// What the benchmark starts beside the project's own servers.
 const MEASURED: &[&str] = &["openssl", "s2n", "nginx"];
 
-/// Installs all peers, and PostgreSQL where it is missing.
-pub fn install(root: &Path) -> Result<(), String> {
-    install_each(root, PEERS, &Environment::default())
+/// Installs peers, and PostgreSQL where it is missing.
+pub fn install(root: &Path, which: Which) -> Result<(), String> {
+    install_each(root, &which.names(), &Environment::default())
 }
 
 /// Installs what the benchmark needs.
@@ -48,15 +61,16 @@ pub fn install_measured(root: &Path) -> Result<(), String> {
     install_each(root, MEASURED, &Environment::default())
 }
 
-/// Installs all peers with empty caches.
-pub fn install_afresh(root: &Path) -> Result<(), String> {
+/// Installs peers with empty caches.
+pub fn install_afresh(root: &Path, which: Which) -> Result<(), String> {
     let home = root.join("target/ci-home");
     remove(&home)?;
     let user = std::env::home_dir().ok_or("the user has no home directory")?;
     for file in CONFIGURATION {
         link(&user.join(file), &home.join(file))?;
     }
-    install_each(root, PEERS, &Environment::fresh(&home, &user, |name| std::env::var_os(name)))?;
+    let environment = Environment::fresh(&home, &user, |name| std::env::var_os(name));
+    install_each(root, &which.names(), &environment)?;
     remove(&home)
 }
 

@@ -11,6 +11,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::ci::{LEGACY, cargo_once};
+use crate::peers::Which;
 
 /// How a test says that it was skipped; `outlast_testing::skip` writes the line.
 pub const SKIPPED: &str = "skipped: ";
@@ -18,33 +19,117 @@ pub const SKIPPED: &str = "skipped: ";
 /// Programs that run with nothing beside them, at the end: they hold an emulated link to its times.
 const ALONE: &[&str] = &["outlast lab_live"];
 
-/// A program of tests.
+/// Those that take more than ten seconds, the longest first. CI begins them in this order, as all would wait for them in the end; `check`
+/// leaves them out.
+const LONGEST: &[&str] = &[
+    "outlast siege",
+    "outlast pki_peers",
+    "outlast lab",
+    "outlast shared",
+    "outlast-api members",
+    "outlast backup",
+    "outlast steady",
+    "outlast audit",
+    "outlast endpoints",
+    "outlast-api spellings",
+    "outlast-store postgres",
+    "outlast-net plain",
+    "outlast-lab sizes",
+    "outlast crash",
+    "outlast-store postgres_silent",
+    "outlast revocation",
+    "outlast certificates",
+    "outlast acme_clients",
+    "outlast-api kms_import",
+    "outlast-lab handshakes",
+    "outlast kms_sdks",
+    "outlast crowd",
+    "outlast root_key",
+    "outlast witnessed",
+    "outlast-api kms_use",
+    "outlast-api revocation_strangers",
+    "outlast lab_cpu",
+    "outlast-crypto vectors",
+    "outlast-api kms_grants",
+    "outlast cert",
+    "outlast witness",
+    "outlast-net hostile",
+    "outlast-net fetch",
+    "outlast-api private_ca",
+    "outlast-api kms_model",
+    "outlast-pki cms",
+    "outlast-pki hierarchies",
+    "outlast mutual_tls",
+];
+
+/// A program of tests, or one module of it: what the tests of a file share, such as the limit on open files, they share with nobody
+/// else, and a file that hangs or is killed takes no other with it.
+#[derive(Clone)]
 struct Program {
-    /// Its package and target.
+    /// Its package, and its target or module.
     name: String,
     package: String,
     /// The package's folder, in which it runs.
     folder: PathBuf,
     executable: PathBuf,
+    /// The names of its tests; all if there are none.
+    tests: Vec<String>,
 }
+
+/// The target in which each file of tests is a module.
+const ALL: &str = "all";
 
 /// The programs of the workspace's tests.
 pub struct Programs(Vec<Program>);
 
-/// Builds them.
+impl Programs {
+    /// Without those that take longest, and what would have to run with nothing beside it.
+    pub fn without_long(mut self) -> Self {
+        let is_long = |name: &str| LONGEST.contains(&name) || ALONE.contains(&name);
+        let left = self.0.extract_if(.., |program| is_long(&program.name));
+        let names: Vec<_> = left.map(|program| program.name).collect();
+        println!(
+            "left to `cargo xtask ci`, as each takes more than ten seconds: {}",
+            names.join(", ")
+        );
+        self
+    }
+}
+
+/// Builds all that there is, tests too. Clippy is the compiler: code that is built has been checked, and nothing is read twice.
 pub fn build(root: &Path) -> Result<Programs, String> {
-    let output = cargo_once(root)
-        .args(["test", "--workspace", "--features", LEGACY, "--locked", "--no-run"])
-        .arg("--message-format=json-render-diagnostics")
+    let output = linted(root)
+        .args(["test", "--workspace", "--exclude", "outlast-fuzz", "--all-targets"])
+        .args(["--features", LEGACY, "--locked"])
+        .args(["--no-run", "--message-format=json-render-diagnostics"])
         .stderr(Stdio::inherit())
         .output()
         .map_err(|error| format!("cargo test: {error}"))?;
     if !output.status.success() {
-        return Err("the tests could not be built".into());
+        return Err("not all could be built, or clippy has found something".into());
     }
     let text = String::from_utf8_lossy(&output.stdout);
-    let found: Vec<Program> = text.lines().filter_map(program).collect();
+    let mut found = Vec::new();
+    for program in text.lines().filter_map(program) {
+        found.extend(program.by_module()?);
+    }
+    // The last one is begun first.
+    found.sort_by_key(|program| {
+        std::cmp::Reverse(
+            LONGEST.iter().position(|name| *name == program.name).unwrap_or(LONGEST.len()),
+        )
+    });
     if found.is_empty() { Err("there are no tests".into()) } else { Ok(Programs(found)) }
+}
+
+/// cargo with clippy in the place of the compiler for the workspace's own crates, as `cargo clippy` has it; warnings are errors.
+fn linted(root: &Path) -> Command {
+    let mut cargo = cargo_once(root);
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver").env(
+        "CLIPPY_ARGS",
+        ["--deny", "warnings"].map(|word| format!("{word}__CLIPPY_HACKERY__")).concat(),
+    );
+    cargo
 }
 
 /// The program that a line of cargo's messages is about, if it is one of tests.
@@ -65,19 +150,31 @@ fn program(line: &str) -> Option<Program> {
         package: package.to_owned(),
         folder,
         executable: executable.into(),
+        tests: Vec::new(),
     })
 }
 
-/// Runs them, and the examples in the documentation. Each program's output is shown in one piece once it has ended.
-pub fn run(root: &Path, programs: Programs) -> Result<Counts, String> {
+/// The tests of each module, from what the harness lists: `MODULE::NAME: test`.
+fn modules(list: &str) -> BTreeMap<&str, Vec<String>> {
+    let mut modules: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for test in list.lines().filter_map(|line| line.strip_suffix(": test")) {
+        let module = test.split_once("::").map_or("", |(module, _)| module);
+        modules.entry(module).or_default().push(test.to_owned());
+    }
+    modules
+}
+
+/// Runs them, and the examples in the documentation. Each program's output is shown in one piece once it has ended. Those that talk to
+/// peers must find these; with none, all of them are skipped.
+pub fn run(root: &Path, programs: Programs, peers: Option<Which>) -> Result<Counts, String> {
     let logs = root.join("target/ci-tests");
     let _ = std::fs::remove_dir_all(&logs);
     std::fs::create_dir_all(&logs).map_err(|error| format!("{}: {error}", logs.display()))?;
     let at_once = std::thread::available_parallelism().map_or(1, usize::from) + 1;
     let (alone, together): (Vec<_>, Vec<_>) =
         programs.0.into_iter().partition(|program| ALONE.contains(&&*program.name));
-    let mut texts = run_each(together, at_once, &logs)?;
-    texts.extend(run_each(alone, 1, &logs)?);
+    let mut texts = run_each(together, at_once, &logs, peers)?;
+    texts.extend(run_each(alone, 1, &logs, peers)?);
     texts.push(documentation(root)?);
     let mut counts = Counts::default();
     texts.iter().for_each(|text| counts.add(text));
@@ -85,7 +182,12 @@ pub fn run(root: &Path, programs: Programs) -> Result<Counts, String> {
 }
 
 /// Runs programs, so many at once; gives what they said.
-fn run_each(programs: Vec<Program>, at_once: usize, logs: &Path) -> Result<Vec<String>, String> {
+fn run_each(
+    programs: Vec<Program>,
+    at_once: usize,
+    logs: &Path,
+    peers: Option<Which>,
+) -> Result<Vec<String>, String> {
     // From the end.
     let queue = Mutex::new(programs);
     let texts = Mutex::new(Vec::new());
@@ -93,7 +195,7 @@ fn run_each(programs: Vec<Program>, at_once: usize, logs: &Path) -> Result<Vec<S
         loop {
             let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let Some(program) = next else { return Ok(()) };
-            let text = program.run(logs)?;
+            let text = program.run(logs, peers)?;
             texts.lock().unwrap_or_else(PoisonError::into_inner).push(text);
         }
     };
@@ -105,18 +207,44 @@ fn run_each(programs: Vec<Program>, at_once: usize, logs: &Path) -> Result<Vec<S
 }
 
 impl Program {
+    /// One for each module where each file of tests is one.
+    fn by_module(self) -> Result<Vec<Self>, String> {
+        if !self.name.ends_with(&format!(" {ALL}")) {
+            return Ok(vec![self]);
+        }
+        let failed = |error: std::io::Error| format!("{}: {error}", self.name);
+        let output = Command::new(&self.executable)
+            .args(["--list", "--format", "terse"])
+            .current_dir(&self.folder)
+            .output()
+            .map_err(failed)?;
+        let list = String::from_utf8_lossy(&output.stdout).into_owned();
+        let named = |(module, tests): (&str, _)| Self {
+            name: format!("{} {module}", self.package),
+            tests,
+            ..self.clone()
+        };
+        Ok(modules(&list).into_iter().map(named).collect())
+    }
+
     /// Runs it, and gives what it said.
-    fn run(&self, logs: &Path) -> Result<String, String> {
+    fn run(&self, logs: &Path, peers: Option<Which>) -> Result<String, String> {
         let log = logs.join(format!("{}.log", self.name.replace(' ', "-")));
         let failed = |error: std::io::Error| format!("{}: {error}", self.name);
         let file = File::create(&log).map_err(failed)?;
         let errors = file.try_clone().map_err(failed)?;
         println!("begun: {}", self.name);
         let begun = Instant::now();
-        let status = Command::new(&self.executable)
+        let mut command = Command::new(&self.executable);
+        match peers {
+            Some(which) => command.env("OUTLAST_REQUIRE_PEERS", which.names().join(",")),
+            None => command.env("OUTLAST_PEERS", logs.join("none")),
+        };
+        let status = command
             .arg("--nocapture")
+            .args(self.tests.first().map(|_| "--exact"))
+            .args(&self.tests)
             .current_dir(&self.folder)
-            .env("OUTLAST_REQUIRE_PEERS", "1")
             // What cargo sets and a test reads when it runs.
             .env("CARGO_PKG_NAME", &self.package)
             .env("CARGO_MANIFEST_DIR", &self.folder)
@@ -146,7 +274,7 @@ fn died(name: &str, status: &str) -> String {
 
 /// Runs the examples in the documentation.
 fn documentation(root: &Path) -> Result<String, String> {
-    let output = cargo_once(root)
+    let output = linted(root)
         .args(["test", "--workspace", "--doc", "--features", LEGACY, "--locked", "--no-fail-fast"])
         .stderr(Stdio::inherit())
         .output()
@@ -173,6 +301,19 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Says them, with so many more that have passed; fails if one has failed.
+    pub fn end(&self, more: usize) -> Result<(), String> {
+        for name in &self.failed_names {
+            println!("failed: {name}");
+        }
+        for (name, reason) in &self.skipped {
+            println!("{SKIPPED}{name}: {reason}");
+        }
+        let (passed, skipped) = (self.passed + more, self.skipped.len());
+        println!("{passed} passed, {} failed, {skipped} skipped", self.failed);
+        if self.failed > 0 { Err("some tests failed".into()) } else { Ok(()) }
+    }
+
     /// Counts what another program has said, too.
     fn add(&mut self, text: &str) {
         let more = Self::read(text);
@@ -279,6 +420,24 @@ test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; 
         assert_eq!((counts.passed, counts.failed), (2, 2));
         let names: Vec<_> = counts.failed_names.into_iter().collect();
         assert_eq!(names, ["outlast-net plain: signal: 9", "three"]);
+    }
+
+    #[test]
+    fn tests_are_told_apart_by_the_files_they_are_in() {
+        let found = modules(
+            "kms::one: test\nkms_use::two: test\nkms::inner::three: test\nbench: benchmark\n",
+        );
+        let expected =
+            [("kms", vec!["kms::one", "kms::inner::three"]), ("kms_use", vec!["kms_use::two"])];
+        assert!(
+            found.iter().map(|(name, tests)| (*name, tests)).eq(expected
+                .map(|(name, tests)| (
+                    name,
+                    tests.into_iter().map(str::to_owned).collect::<Vec<_>>()
+                ))
+                .iter()
+                .map(|(name, tests)| (*name, tests)))
+        );
     }
 
     #[test]

@@ -8,6 +8,25 @@ use crate::rooms;
 /// Longest source file, in lines: past that it holds two rooms.
 const MAX_LINES: usize = 700;
 
+/// Files of tests that the crate's one program of tests does not name, and that nobody would run.
+fn unheard_tests(folder: &Path) -> Result<Vec<String>, String> {
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let main = folder.join("main.rs");
+    let text = read(&main)?;
+    let mut unheard = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(|error| error.to_string())? {
+        let path = entry.map_err(|error| error.to_string())?.path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let is_tests = path.extension().is_some_and(|extension| extension == "rs");
+        if is_tests && name != "main" && !text.lines().any(|line| line == format!("mod {name};")) {
+            unheard.push(format!("{} is not run: {} must name it", path.display(), main.display()));
+        }
+    }
+    Ok(unheard)
+}
+
 /// Runs all checks; gives their number.
 pub fn check(root: &Path) -> Result<usize, String> {
     let mut problems = Vec::new();
@@ -35,6 +54,7 @@ pub fn check(root: &Path) -> Result<usize, String> {
                 ));
             }
         }
+        problems.extend(unheard_tests(&root.join(format!("crates/{name}/tests")))?);
         let source = root.join(format!("crates/{name}/src"));
         let mut paths = Vec::new();
         collect(&source, &mut paths)?;
@@ -170,6 +190,19 @@ fn read(path: &Path) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_of_tests_that_nobody_runs_is_found() {
+        let folder = std::env::temp_dir().join(format!("xtask-tidy-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("main.rs"), "mod kms;\n").unwrap();
+        std::fs::write(folder.join("kms.rs"), "").unwrap();
+        assert_eq!(unheard_tests(&folder).unwrap(), [""; 0]);
+        std::fs::write(folder.join("kms_use.rs"), "").unwrap();
+        let found = unheard_tests(&folder).unwrap();
+        assert!(found.len() == 1 && found[0].contains("kms_use.rs"), "{found:?}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn a_permit_that_is_ignored_is_found() {

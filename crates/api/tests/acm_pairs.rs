@@ -8,10 +8,8 @@
     reason = "a test may fail and print"
 )]
 
-#[path = "common/certificates.rs"]
-#[allow(dead_code, reason = "each test file uses its own part")]
-mod certificates;
-mod common;
+use crate::certificates;
+use crate::common;
 
 use certificates::*;
 use common::{ACCOUNT, Fixture, NOW, allow, b64, code, policy, says, text, with};

@@ -1,8 +1,8 @@
 //! ACME without sockets: accounts, orders, challenges, certificates, renewal and revocation.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail and print")]
 
-mod acme_support;
-mod common;
+use crate::acme_support;
+use crate::common;
 
 use std::sync::Mutex;
 

@@ -1,8 +1,8 @@
 //! ACME: what policies can ask where endpoints are made, certificates are ordered and revoked.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail and print")]
 
-mod acme_support;
-mod common;
+use crate::acme_support;
+use crate::common;
 
 use acme_support::world::{self, World, call, json_of, problem};
 use acme_support::{Signer, b64, binding, request};

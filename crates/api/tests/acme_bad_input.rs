@@ -1,8 +1,8 @@
 //! ACME with what is wrong: each is refused by its type of problem, and changes nothing.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail and print")]
 
-mod acme_support;
-mod common;
+use crate::acme_support;
+use crate::common;
 
 use acme_support::world::{World, json_of, problem};
 use acme_support::{Signer, b64, binding, request, request_for, request_of};

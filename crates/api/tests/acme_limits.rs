@@ -1,8 +1,8 @@
 //! ACME under load and in bad hands: nobody takes what others need, and nobody unknown leaves anything behind.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail and print")]
 
-mod acme_support;
-mod common;
+use crate::acme_support;
+use crate::common;
 
 use std::sync::Mutex;
 

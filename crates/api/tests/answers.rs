@@ -10,10 +10,7 @@
     reason = "a test may fail and print"
 )]
 
-#[path = "common/certificates.rs"]
-#[allow(dead_code, reason = "each test file uses its own part")]
-mod certificates;
-mod common;
+use crate::common;
 
 use common::{ACCOUNT, Fixture, b64};
 use outlast_api::aws::acm_pca::IssueCertificate;

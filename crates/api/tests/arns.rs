@@ -8,8 +8,8 @@
     reason = "a test may fail and print"
 )]
 
-mod acme_support;
-mod common;
+use crate::acme_support;
+use crate::common;
 
 use acme_support::world::{World, call};
 use common::{ACCOUNT, Fixture, OTHER_ACCOUNT, Who, code, element, key_policy, policy, text};

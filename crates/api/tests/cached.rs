@@ -8,7 +8,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use common::{ACCOUNT, Fixture, REGION, b64, code, policy};
 use outlast_domain::identity::{Entry, User};

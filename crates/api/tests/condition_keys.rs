@@ -11,9 +11,9 @@
     reason = "a test may fail and print"
 )]
 
-mod acme_support;
-mod common;
-mod condition_support;
+use crate::acme_support;
+use crate::common;
+use crate::condition_support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -8,8 +8,8 @@
     reason = "a test may fail and print"
 )]
 
-mod acme_support;
-mod common;
+use crate::acme_support;
+use crate::common;
 
 use acme_support::world::{World, call};
 use common::{ACCOUNT, Answer, Fixture, REGION, Who, allow, b64, code, key_policy, policy, says};

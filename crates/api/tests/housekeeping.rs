@@ -8,7 +8,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use common::{ACCOUNT, Fixture, OTHER_ACCOUNT, REGION, Who, text, with};
 use outlast_domain::Fault;

@@ -9,7 +9,7 @@
     reason = "a measurement looks at the clock and prints"
 )]
 
-mod common;
+use crate::common;
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
 }
 
 #[test]
-#[ignore = "a measurement for optimised builds: cargo test --release --test issue_cost -- --ignored --nocapture"]
+#[ignore = "a measurement for optimised builds: cargo test --release --test all issue_cost:: -- --ignored --nocapture"]
 fn issuing_against_bare_signing() {
     let fixture = Fixture::new();
     let root = root(&fixture, ML_DSA);

@@ -8,7 +8,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use common::{Fixture, NOW};
 use outlast_api::ops::kms::{

@@ -1,5 +1,4 @@
 //! Who may use a KMS key: key policies, identity policies, conditions.
-#![recursion_limit = "512"]
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -9,7 +8,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use common::{
     ACCOUNT, Fixture, OTHER_ACCOUNT, REGION, Who, allow, b64, code, key_arn, key_policy, policy,

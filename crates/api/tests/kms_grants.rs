@@ -8,7 +8,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use common::{
     ACCOUNT, Answer, Fixture, OTHER_ACCOUNT, REGION, Who, allow, b64, code, key_arn, key_policy,

@@ -8,7 +8,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use common::{Fixture, b64, text, unb64, with};
 use outlast_crypto::wrap::WrappingAlgorithm;

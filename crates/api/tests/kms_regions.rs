@@ -8,7 +8,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use common::{
     ACCOUNT, Answer, Fixture, REGION, Who, b64, code, key_arn, key_policy, text, unb64, with,

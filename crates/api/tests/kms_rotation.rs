@@ -8,7 +8,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use common::{Fixture, NOW, Who, code, text, unb64, with};
 use outlast_store::Store;

@@ -8,7 +8,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use common::{Answer, Fixture, Who, b64, code, text, unb64, with};
 use outlast_crypto::digests::Digest;

@@ -3,8 +3,8 @@
 //! documentation of `Permit`.)
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-mod acme_support;
-mod common;
+use crate::acme_support;
+use crate::common;
 
 use acme_support::world::World;
 use common::{ACCESS_KEY, ACCOUNT, Fixture, NOW, REGION, text};

@@ -2,10 +2,8 @@
 //! the same name has nothing of what the old one had.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-#[path = "common/certificates.rs"]
-#[allow(dead_code, reason = "each test file uses its own part")]
-mod certificates;
-mod common;
+use crate::certificates;
+use crate::common;
 
 use certificates::{ca, pca};
 use common::{ACCOUNT, Fixture, OTHER_ACCOUNT, Who, code, element, key_policy, policy, text, with};

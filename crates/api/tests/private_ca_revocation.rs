@@ -8,7 +8,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use common::authorities::*;
 use common::{Fixture, OTHER_ACCOUNT, b64, code, policy, text, with};

@@ -8,7 +8,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use common::authorities::*;
 use common::{ACCOUNT, Answer, Fixture, OTHER_ACCOUNT, Who, code, policy, with};

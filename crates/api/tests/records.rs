@@ -11,8 +11,8 @@
     reason = "a test may fail and print"
 )]
 
-mod acme_support;
-mod common;
+use crate::acme_support;
+use crate::common;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

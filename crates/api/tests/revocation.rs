@@ -8,9 +8,8 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
-#[path = "common/pki.rs"]
-mod pki;
+use crate::common;
+use crate::pki;
 
 use std::sync::atomic::Ordering;
 

@@ -8,9 +8,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
-#[path = "common/pki.rs"]
-mod pki;
+use crate::pki;
 
 use std::net::IpAddr;
 

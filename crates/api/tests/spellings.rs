@@ -11,9 +11,8 @@
     reason = "a test may fail and print"
 )]
 
-mod acme_support;
-mod common;
-mod spellings_support;
+use crate::common;
+use crate::spellings_support;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -8,7 +8,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use common::{ACCOUNT, Fixture, OTHER_ACCOUNT, Who, allow, code, element, policy};
 use http::HeaderMap;

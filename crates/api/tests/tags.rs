@@ -8,11 +8,9 @@
     reason = "a test may fail and print"
 )]
 
-mod acme_support;
-#[path = "common/certificates.rs"]
-#[allow(dead_code, reason = "each test file uses its own part")]
-mod certificates;
-mod common;
+use crate::acme_support;
+use crate::certificates;
+use crate::common;
 
 use acme_support::world::{World, call};
 use certificates::{PASSPHRASE, described, requested};

@@ -9,7 +9,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use common::{Folder, Server, fail, outlast, runtime, succeed};
 use outlast_api::ops::kms::create_key;

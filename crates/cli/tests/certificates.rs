@@ -1,7 +1,7 @@
 //! Certificates and requests of every algorithm, and every kind of name, before OpenSSL.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-mod common;
+use crate::common;
 
 use common::peers::{openssl, peer};
 use common::succeed;

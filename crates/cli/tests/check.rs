@@ -8,7 +8,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use common::{Folder, outlast, run, runtime, stderr, stdout, succeed};
 use outlast_api::ops::kms::{

@@ -8,7 +8,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,7 +1,7 @@
 //! The real peers: OpenSSL 3.5, BouncyCastle, boto3 and the AWS SDK for Java.
 //!
 //! `cargo xtask peers` installs them below `target/peers` (`OUTLAST_PEERS` names another place). Without them
-//! the tests say that they were skipped; with `OUTLAST_REQUIRE_PEERS=1` that is a failure.
+//! the tests say that they were skipped; in `cargo xtask ci`, which installs them, that is a failure.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -11,7 +11,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

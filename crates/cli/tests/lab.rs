@@ -7,7 +7,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! The ledger of a server: what real clients leave in it, and what is made of that.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-mod common;
+use crate::common;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

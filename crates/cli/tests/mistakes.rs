@@ -8,7 +8,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read};
@@ -425,7 +425,7 @@ const HEAD: &str = "# What goes wrong, and what the program says
 Each command below is wrong in one way. It was run, and this is its answer: the exit code, the error, and what to do next. Words
 in capitals stand for places: DATA is a data folder, SERVED one that a server serves, NONE a place where there is nothing, FILE
 a file with something else in it. `crates/cli/tests/mistakes.rs` runs them all and fails if an answer is not the one below;
-`OUTLAST_BLESS=1 cargo test -p outlast --test mistakes` writes this page.
+`OUTLAST_BLESS=1 cargo test -p outlast --test all mistakes::` writes this page.
 ";
 
 #[test]

@@ -9,7 +9,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use common::peers::{openssl, peer};
 use common::pki::{New, issue, new_key, request};
-use common::{Folder, Server, Session, fail, outlast, runtime, stderr, stdout, succeed};
+use common::{Folder, Log, Server, Session, fail, outlast, runtime, stderr, stdout, succeed};
 use outlast_api::ops::{acm_pca, kms};
 use outlast_api::wire::Blob;
 use outlast_net::client::{ClientIdentity, Connector};
@@ -177,8 +177,12 @@ impl Walk {
     }
 
     fn serve(&self, more: &[&str]) -> Server {
+        self.serve_logged(more).0
+    }
+
+    fn serve_logged(&self, more: &[&str]) -> (Server, Log) {
         let at = format!("127.0.0.1:{}", self.revocation_port);
-        Server::start(&self.folder.data, &[&["--revocation-listen", &at][..], more].concat())
+        Server::start_logged(&self.folder.data, &[&["--revocation-listen", &at][..], more].concat())
     }
 
     fn path(&self, name: &str) -> String {
@@ -506,7 +510,7 @@ fn a_newer_crl_is_taken_over_and_a_broken_one_is_not() {
     );
     std::fs::copy(walk.folder.path("before.crl"), &live).unwrap();
     std::fs::write(&settings, more + &text).unwrap();
-    let server = walk.serve(&[]);
+    let (server, log) = walk.serve_logged(&[]);
     let roots = walk.folder.data.join("client/ca.pem").display().to_string();
     let files = |name: &str| (walk.path(&format!("{name}.pem")), walk.path(&format!("{name}.key")));
     for name in ["robot-1", "robot-2"] {
@@ -522,7 +526,7 @@ fn a_newer_crl_is_taken_over_and_a_broken_one_is_not() {
     rust_client(server.port, &roots, Some(&files("robot-1"))).unwrap();
     // Without any CRL in the file it cannot be used, and the one before stays.
     std::fs::write(&live, b"nothing").unwrap();
-    std::thread::sleep(Duration::from_secs(7));
+    log.until("the client CAs and CRLs cannot be used: those before stay", 0);
     rust_client(server.port, &roots, Some(&files("robot-1"))).unwrap();
     rust_client(server.port, &roots, Some(&files("robot-2"))).unwrap_err();
     drop(server);

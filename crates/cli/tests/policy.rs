@@ -7,7 +7,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use common::{outlast, run, stderr, succeed};
 use outlast_negotiate::catalogue::POLICIES;

@@ -7,11 +7,8 @@
     reason = "a test may fail and print"
 )]
 
-#[path = "../../pki/tests/common/authority.rs"]
-mod authority;
-#[path = "common/peers.rs"]
-#[allow(dead_code, reason = "only OpenSSL is wanted here")]
-mod peers;
+use crate::authority;
+use crate::common::peers;
 
 use std::path::{Path, PathBuf};
 use std::process::Output;

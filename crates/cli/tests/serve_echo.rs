@@ -1,7 +1,7 @@
 //! `outlast serve-echo`, and whether a server has HTTP/3, as processes.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail and print")]
 
-mod common;
+use crate::common;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};

@@ -2,7 +2,7 @@
 //! came from. docs/settings.md is written from the rows (`OUTLAST_BLESS=1`), and fails here when it is stale.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-mod common;
+use crate::common;
 
 use std::path::Path;
 use std::process::Command;

@@ -7,7 +7,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use common::{Folder, fail, outlast, run, stderr, stdout, succeed};
 use serde_json::Value;

@@ -9,7 +9,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

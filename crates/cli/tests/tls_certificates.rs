@@ -1,13 +1,12 @@
 //! The certificates that a server shows: two at once, those in files, their reload, and sessions that outlive a server.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-mod common;
+use crate::common;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use common::{Folder, Server, fail, outlast};
 use outlast_crypto::keys::KeySpec;
@@ -109,11 +108,14 @@ fn hang_up(server: &Server) {
     rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
 }
 
+/// What the log says of files that change nothing.
+const REFUSED: &str = "the TLS certificates cannot be used: those before stay";
+
 #[test]
 fn files_are_shown_and_read_again_without_dropping_connections() {
     let files = Files::new();
     let first = files.write(&made(&["ECC_NIST_P384", "ECC_NIST_P256"]));
-    let server = Server::start(&files.folder.data, &files.flags());
+    let (server, log) = Server::start_logged(&files.folder.data, &files.flags());
     let mut open = Open::new(server.port, &config(std::slice::from_ref(&first)));
     open.is_well().unwrap();
     // By SIGHUP.
@@ -126,7 +128,7 @@ fn files_are_shown_and_read_again_without_dropping_connections() {
     let broken = made(&["RSA_2048", "RSA_2048"]);
     std::fs::write(&files.key, broken.leaf_key.expose()).unwrap();
     hang_up(&server);
-    std::thread::sleep(Duration::from_secs(1));
+    log.until(REFUSED, 0);
     assert!(shown_below(server.port, &second));
     // By itself.
     let third = files.write(&broken);
@@ -138,7 +140,7 @@ fn files_are_shown_and_read_again_without_dropping_connections() {
 fn what_is_not_valid_now_replaces_nothing() {
     let files = Files::new();
     let good = files.write(&made(&["ECC_NIST_P256", "ECC_NIST_P256"]));
-    let server = Server::start(&files.folder.data, &files.flags());
+    let (server, log) = Server::start_logged(&files.folder.data, &files.flags());
     let ca = files.folder.data.join("client/ca.pem");
     let before = std::fs::read(&ca).unwrap();
     let rows = [KeySpec::by_name("ECC_NIST_P256").unwrap(); 2];
@@ -147,9 +149,10 @@ fn what_is_not_valid_now_replaces_nothing() {
         files.write(&other);
         // With its root, which clients are not to be given.
         let all = pem::chain(other.certificates.iter().map(Vec::as_slice));
+        let before_all = log.count(REFUSED);
         std::fs::write(&files.chain, all).unwrap();
         hang_up(&server);
-        std::thread::sleep(Duration::from_secs(1));
+        log.until(REFUSED, before_all);
         assert!(shown_below(server.port, &good), "{what}");
         assert_eq!(std::fs::read(&ca).unwrap(), before, "{what}");
     }
@@ -160,9 +163,8 @@ fn a_hangup_ends_no_server() {
     let folder = Folder::new();
     let mut server = folder.serve();
     hang_up(&server);
-    std::thread::sleep(Duration::from_millis(500));
-    assert!(server.child.try_wait().unwrap().is_none());
     Open::new(server.port, &config(&server.roots())).is_well().unwrap();
+    assert!(server.child.try_wait().unwrap().is_none());
 }
 
 #[test]

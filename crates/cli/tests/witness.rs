@@ -7,7 +7,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;

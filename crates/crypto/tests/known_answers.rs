@@ -6,7 +6,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use common::{
     array, both_form, bytes, der, expanded_form, import, parameter_set, pkcs8, seed_form, spki,

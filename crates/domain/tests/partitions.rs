@@ -7,7 +7,6 @@
 )]
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::Command;
 
 use outlast_domain::partition::{PARTITIONS, Partition};
@@ -27,16 +26,8 @@ print(json.dumps({'ids': [p['id'] for p in data['partitions']], 'found': {r: fin
 
 #[test]
 fn regions_are_in_the_partitions_that_botocore_finds() {
-    let peers = std::env::var_os("OUTLAST_PEERS").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/peers"),
-        PathBuf::from,
-    );
-    let python = peers.join("python/bin/python");
-    if !python.exists() {
-        assert!(std::env::var_os("OUTLAST_REQUIRE_PEERS").is_none(), "python is missing");
-        eprintln!("skipped: python is not installed; run cargo xtask peers");
-        return;
-    }
+    let Some(python) = outlast_testing::peer("python") else { return };
+    let python = python.join("bin/python");
     let heads = [
         "us", "eu", "ap", "sa", "ca", "me", "af", "il", "mx", "cn", "us-gov", "us-iso", "us-isob",
         "us-isof", "eu-isoe", "eusc", "eusc-de", "eusc-fr", "cn-x", "us-isox", "zz", "aws",

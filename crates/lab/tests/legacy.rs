@@ -237,7 +237,7 @@ fn two_libraries_agree() {
     let library = match pqmagic::library() {
         Ok(library) => library,
         Err(missing) => {
-            outlast_testing::skip_for_want_of(missing);
+            outlast_testing::skip_for_want_of("pqmagic", missing);
             return;
         }
     };

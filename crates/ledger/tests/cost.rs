@@ -1,8 +1,8 @@
 //! What the ledger costs a connection. Run by hand, in the profile that counts:
-//! `cargo test --release -p outlast-ledger --test cost -- --ignored --nocapture`
+//! `cargo test --release -p outlast-ledger --test all cost:: -- --ignored --nocapture`
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-mod common;
+use crate::common;
 
 use std::time::Duration;
 

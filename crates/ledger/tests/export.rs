@@ -1,7 +1,7 @@
 //! Records for other programs.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-mod common;
+use crate::common;
 
 use common::{begun, end, handshake, offer, open, served};
 use outlast_ledger::export::{Exporter, FIELDS, csv};

@@ -1,7 +1,7 @@
 //! Verdicts, laggards and dry runs of clients that are known.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-mod common;
+use crate::common;
 
 use common::{NOW, begun, end, handshake, offer, old_offer, open, served};
 use outlast_crypto::groups::Group;

@@ -1,7 +1,7 @@
 //! A ledger on disk: segments, retention, several writers, torn lines.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::io::Write;

@@ -19,7 +19,7 @@ fn library() -> Option<PqMagic> {
     match PqMagic::load(&[place]) {
         Ok(library) => Some(library),
         Err(missing) => {
-            outlast_testing::skip_for_want_of(missing);
+            outlast_testing::skip_for_want_of("pqmagic", missing);
             None
         }
     }

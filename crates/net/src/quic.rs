@@ -7,7 +7,7 @@ mod frames;
 mod h3;
 mod keys;
 mod load;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod scripted;
 mod server;
 mod tls;

@@ -7,10 +7,8 @@
     reason = "a test may fail and print"
 )]
 
-#[path = "../../api/tests/acme_support/mod.rs"]
-mod acme_support;
-#[path = "../../api/tests/common/mod.rs"]
-mod common;
+use crate::acme_support;
+use crate::common;
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};

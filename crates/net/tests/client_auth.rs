@@ -1,8 +1,7 @@
 //! Whom the door lets in: every kind of client certificate that there can be, over the real door.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail and print")]
 
-#[path = "../../cli/tests/common/pki.rs"]
-mod pki;
+use crate::pki;
 
 use std::sync::Arc;
 

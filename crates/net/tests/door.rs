@@ -1,7 +1,7 @@
 //! How ClientHellos arrive, and what those get that are none: over the real door, by a client that writes bytes itself.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::type_complexity, reason = "a test may fail")]
 
-mod raw;
+use crate::raw;
 
 use std::time::Duration;
 

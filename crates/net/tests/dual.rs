@@ -1,7 +1,7 @@
 //! Two certificates at once: who gets which, and certificates that the operator brings along.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-mod raw;
+use crate::raw;
 
 use std::sync::Arc;
 

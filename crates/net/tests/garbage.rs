@@ -9,7 +9,7 @@
 )]
 #![allow(clippy::disallowed_methods, reason = "a test may read its environment")]
 
-mod quic_support;
+use crate::quic_support;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;

@@ -7,9 +7,8 @@
     reason = "a test may fail and print"
 )]
 
-#[path = "../../api/tests/common/mod.rs"]
-mod common;
-mod quic_support;
+use crate::common;
+use crate::quic_support;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Bytes through the proxy: ends of each kind, back-pressure, PROXY protocol, client certificates, and changes while it runs.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail and print")]
 
-mod proxied;
+use crate::proxied;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;

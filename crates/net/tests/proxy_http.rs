@@ -1,7 +1,7 @@
 //! HTTP through the proxy: both versions in front, kept connections behind, and what goes wrong.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail and print")]
 
-mod proxied;
+use crate::proxied;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

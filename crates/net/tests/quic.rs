@@ -6,7 +6,7 @@
     reason = "a test may fail and print"
 )]
 
-mod quic_support;
+use crate::quic_support;
 
 use std::time::Duration;
 

@@ -1,9 +1,8 @@
 //! Mutual TLS over QUIC: the same clients come in as over TCP, and HTTP/3 knows who they are.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail and print")]
 
-#[path = "../../cli/tests/common/pki.rs"]
-mod pki;
-mod quic_support;
+use crate::pki;
+use crate::quic_support;
 
 use std::net::UdpSocket;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The ClientHello after a HelloRetryRequest: what it may change, and what becomes of it if it lies.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::type_complexity, reason = "a test may fail")]
 
-mod raw;
+use crate::raw;
 
 use outlast_ledger::Outcome;
 use raw::*;

@@ -1,7 +1,7 @@
 //! Resumption by tickets: over servers, over time, and where it must not be.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-mod raw;
+use crate::raw;
 
 use std::io::Write;
 use std::sync::Arc;

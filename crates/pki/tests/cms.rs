@@ -8,7 +8,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use common::{Hierarchy, START, YEAR, hierarchy, issue};
 use outlast_crypto::digests::{DIGESTS, Digest};

@@ -1,8 +1,7 @@
 //! CRLs: what is built is read again, by us and by x509-cert; what is broken is refused or never believed.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-#[path = "common/authority.rs"]
-mod authority;
+use crate::authority;
 
 use std::collections::HashSet;
 

@@ -1,7 +1,7 @@
 //! Certificates of every algorithm: issued, signed by, and validated as a path.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-mod common;
+use crate::common;
 
 use common::{START, issue_with};
 use outlast_crypto::keys::KEY_SPECS;

@@ -6,7 +6,7 @@
     reason = "a test may fail and print"
 )]
 
-mod common;
+use crate::common;
 
 use common::raw::{GENERALIZED, Raw, UTC, dn, ext, oid, seq, tlv};
 use common::{START, YEAR, issue, template};

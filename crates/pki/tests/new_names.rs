@@ -7,7 +7,7 @@
     reason = "a test may fail, and shares helpers with others"
 )]
 
-mod common;
+use crate::common;
 
 use common::issue;
 use common::raw::{Raw, dn, seq, tlv};

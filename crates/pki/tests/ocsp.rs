@@ -1,8 +1,7 @@
 //! OCSP: requests and responses both ways, and everything that makes a response one not to believe.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-#[path = "common/authority.rs"]
-mod authority;
+use crate::authority;
 
 use authority::{Authority, DAY, START, plan};
 use outlast_pki::crl::reason::UNSPECIFIED;

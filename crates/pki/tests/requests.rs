@@ -1,7 +1,7 @@
 //! Certificate requests: what is copied into certificates must be well-formed, keys strong, possession proved.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-mod common;
+use crate::common;
 
 use common::{Party, issue};
 use outlast_crypto::keys::{KEY_SPECS, Key, KeySpec};

@@ -2,11 +2,9 @@
 //! name, CRLs by keys that may not sign any; and how long a path may be.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test may fail")]
 
-#[path = "common/authority.rs"]
-mod authority;
+use crate::authority;
 #[allow(dead_code, reason = "each test file uses its own part")]
-#[path = "common/raw.rs"]
-mod raw;
+use crate::common::raw;
 
 use authority::{Authority, DAY, START, plan};
 use outlast_pki::certificate::Certificate;

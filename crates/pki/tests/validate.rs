@@ -8,8 +8,7 @@
     reason = "a test may fail"
 )]
 
-#[path = "common/authority.rs"]
-mod authority;
+use crate::authority;
 
 use std::time::Instant;
 

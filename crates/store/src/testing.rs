@@ -36,10 +36,10 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Starts a new server. `None` when PostgreSQL is not installed, unless OUTLAST_REQUIRE_PEERS is set.
+    /// Starts a new server. `None` when PostgreSQL is not installed, unless OUTLAST_REQUIRE_PEERS has `postgresql`.
     pub fn start() -> Option<Self> {
         let Some(programs) = find_programs() else {
-            outlast_testing::skip_for_want_of("PostgreSQL");
+            outlast_testing::skip_for_want_of("postgresql", "PostgreSQL");
             return None;
         };
         // The path of a unix socket is 107 bytes long at most.

@@ -1,5 +1,5 @@
 //! How many commits a second each durable engine does. A measurement, not a test:
-//! `cargo test --release -p outlast-store --test throughput -- --ignored --nocapture`.
+//! `cargo test --release -p outlast-store --test all throughput:: -- --ignored --nocapture`.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a measurement prints")]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

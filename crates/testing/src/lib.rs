@@ -48,14 +48,23 @@ pub fn skip(reason: impl Display) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("?");
     // The test harness may have begun a line.
-    println!("\n{SKIPPED}{package} {file} {test}: {reason}");
+    // Where each file of tests is a module, the test's name says which it is in.
+    let place = if file == "all" { String::new() } else { format!("{file} ") };
+    println!("\n{SKIPPED}{package} {place}{test}: {reason}");
 }
 
-/// Skips the running test for want of something that `cargo xtask ci` installs: there, that is a failure.
-pub fn skip_for_want_of(what: impl Display) {
-    let is_required = std::env::var_os("OUTLAST_REQUIRE_PEERS").is_some();
-    assert!(!is_required, "{what} is missing; run cargo xtask peers");
-    skip(format_args!("{what} is missing; run cargo xtask peers"));
+/// Skips the running test for want of a peer, the name of whose script in `tests/interop/peers` is `peer`. Where `cargo xtask ci` has
+/// installed it, that is a failure.
+pub fn skip_for_want_of(peer: &str, what: impl Display) {
+    let text = format!("{what} is missing; run cargo xtask peers --all");
+    assert!(!is_required(peer), "{text}");
+    skip(text);
+}
+
+/// Whether `OUTLAST_REQUIRE_PEERS`, names with commas between them, has this peer: a test must not be skipped for want of it.
+pub fn is_required(peer: &str) -> bool {
+    let required = std::env::var("OUTLAST_REQUIRE_PEERS").unwrap_or_default();
+    required.split(',').any(|name| name == peer)
 }
 
 /// The folder of the checkout.
@@ -71,7 +80,7 @@ pub fn peer(name: &str) -> Option<PathBuf> {
     if folder.join(".stamp").exists() {
         return Some(folder);
     }
-    skip_for_want_of(format_args!("the peer {name}"));
+    skip_for_want_of(name, format_args!("the peer {name}"));
     None
 }
 

@@ -133,9 +133,32 @@ pub struct Server {
     data: PathBuf,
 }
 
+/// What a server writes to standard error.
+pub struct Log(PathBuf);
+
+impl Log {
+    /// How often it says this by now.
+    pub fn count(&self, what: &str) -> usize {
+        std::fs::read_to_string(&self.0).unwrap().matches(what).count()
+    }
+
+    /// Waits until it has said this more than `before` times.
+    pub fn until(&self, what: &str, before: usize) {
+        outlast_testing::until(what, || self.count(what) > before);
+    }
+}
+
 impl Server {
     pub fn start(data: &Path, arguments: &[&str]) -> Self {
         Self::start_by(outlast(), data, arguments)
+    }
+
+    /// With its log, which is beside the data.
+    pub fn start_logged(data: &Path, arguments: &[&str]) -> (Self, Log) {
+        let place = data.with_extension("log");
+        let mut command = outlast();
+        command.stderr(std::fs::File::create(&place).unwrap());
+        (Self::start_by(command, data, arguments), Log(place))
     }
 
     /// With what `command` has in its environment.

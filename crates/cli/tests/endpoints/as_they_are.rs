@@ -10,14 +10,14 @@ use rustls::ClientConfig;
 use rustls::crypto::aws_lc_rs;
 use serde_json::json;
 
-use crate::clients::{Program, said_on};
 use crate::common::peers::{checkout, peer};
 use crate::common::succeed;
-use crate::in_process::{quinn_as_it_is, rustls};
-use crate::matrix::Report;
-use crate::s2n::s2n;
-use crate::world::{DOMAIN, Listener, World};
-use crate::{in_thread, scenes};
+use crate::endpoints::clients::{Program, said_on};
+use crate::endpoints::in_process::{quinn_as_it_is, rustls};
+use crate::endpoints::matrix::Report;
+use crate::endpoints::s2n::s2n;
+use crate::endpoints::world::{DOMAIN, Listener, World};
+use crate::endpoints::{in_thread, scenes};
 
 const POLICIES: &[&str] =
     &["2026-11", "2026-11-require-pq", "fips-2026-11", "bsi-2026-11", "cnsa2-2026-11"];
@@ -166,7 +166,7 @@ async fn cell(listener: &Listener, name: &str, report: &Report) -> String {
         Outcome::Refused(refusal) => {
             assert!(!report.ok, "{name}: {report:?}");
             if let Some(alert) = &report.alert {
-                assert_eq!(*alert, crate::matrix::alert(refusal), "{name}");
+                assert_eq!(*alert, crate::endpoints::matrix::alert(refusal), "{name}");
             }
             "refused".into()
         }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::common::peers::openssl;
 use crate::common::{run, stderr, stdout};
-use crate::matrix::{Report, Stack};
+use crate::endpoints::matrix::{Report, Stack};
 
 pub const TLS13_SUITES: &[&str] =
     &["TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"];

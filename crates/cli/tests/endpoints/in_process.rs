@@ -23,9 +23,9 @@ use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::clients::{ALL_SCHEMES, ALL_SUITES, TLS13_SUITES};
-use crate::matrix::{Report, Stack, group};
-use crate::world::{PROTOCOL, World};
+use crate::endpoints::clients::{ALL_SCHEMES, ALL_SUITES, TLS13_SUITES};
+use crate::endpoints::matrix::{Report, Stack, group};
+use crate::endpoints::world::{PROTOCOL, World};
 
 pub const RUSTLS: Stack = Stack {
     name: "rustls, TCP",

@@ -10,7 +10,7 @@ use outlast_ledger::{Handshake, Outcome};
 use outlast_negotiate::{Decision, Mode, Offer, Refusal, Transport, decide};
 use serde::Deserialize;
 
-use crate::world::Listener;
+use crate::endpoints::world::Listener;
 
 /// What a client says of its connection; see `tests/interop/endpoints/PROTOCOL.md`.
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -6,11 +6,11 @@ use outlast_crypto::versions::Version;
 use outlast_negotiate::Transport;
 use serde_json::json;
 
-use crate::clients::{ALL_SUITES, CLASSICAL_SCHEMES, Program, TLS13_SUITES};
 use crate::common::peers::peer;
-use crate::matrix::{Stack, Tally};
-use crate::world::World;
-use crate::{BOTH, Case, listeners};
+use crate::endpoints::clients::{ALL_SUITES, CLASSICAL_SCHEMES, Program, TLS13_SUITES};
+use crate::endpoints::matrix::{Stack, Tally};
+use crate::endpoints::world::World;
+use crate::endpoints::{BOTH, Case, listeners};
 
 const NAME: &str = "s2n-tls 0.3.47, TCP";
 

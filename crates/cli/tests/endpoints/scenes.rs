@@ -10,13 +10,15 @@ use outlast_negotiate::{Decision, Mode, Rules, Transport};
 use outlast_net::client_auth::{self, ClientAuth};
 use serde_json::{Value, json};
 
-use crate::clients::{GO, OPENSSL, Program, s_client};
 use crate::common::peers::peer;
-use crate::in_process::{RUSTLS, quinn, rustls, rustls_config, rustls_shares, traced_config};
-use crate::matrix::{Report, Tally, agree};
-use crate::s2n::s2n;
-use crate::world::{DOMAIN, KINDS, Listener, World};
-use crate::{BOTH, in_thread};
+use crate::endpoints::clients::{GO, OPENSSL, Program, s_client};
+use crate::endpoints::in_process::{
+    RUSTLS, quinn, rustls, rustls_config, rustls_shares, traced_config,
+};
+use crate::endpoints::matrix::{Report, Tally, agree};
+use crate::endpoints::s2n::s2n;
+use crate::endpoints::world::{DOMAIN, KINDS, Listener, World};
+use crate::endpoints::{BOTH, in_thread};
 
 const CLASSICAL: &[&str] = &["x25519", "secp256r1", "secp384r1"];
 

@@ -2,8 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-#[path = "../../../cli/tests/common/pki.rs"]
-pub mod pki;
+pub(crate) use crate::pki;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

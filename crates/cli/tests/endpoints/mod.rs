@@ -11,8 +11,7 @@
     reason = "a test may fail and print"
 )]
 
-#[path = "../common/mod.rs"]
-mod common;
+use crate::common;
 
 mod as_they_are;
 mod clients;

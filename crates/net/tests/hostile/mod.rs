@@ -8,12 +8,8 @@
     reason = "a test may fail and print"
 )]
 
-#[path = "../../../api/tests/common/mod.rs"]
-mod common;
-#[path = "../proxied/mod.rs"]
-mod proxied;
-#[path = "../quic_support/mod.rs"]
-mod quic_support;
+use crate::common;
+use crate::proxied;
 
 mod bodies;
 mod connections;

@@ -1,0 +1,71 @@
+//! The tests of `outlast-api`: one program, as each that is linked costs seconds.
+//! `cargo test -p outlast-api --test all NAME::` runs those of one file.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
+#![recursion_limit = "512"]
+
+mod acme_support;
+#[path = "common/certificates.rs"]
+mod certificates;
+mod common;
+mod condition_support;
+#[path = "common/pki.rs"]
+mod pki;
+mod spellings_support;
+
+mod acm;
+mod acm_access;
+mod acm_conditions;
+mod acm_import;
+mod acm_pairs;
+mod acm_renewal;
+mod acm_rounds;
+mod acm_search;
+mod acme;
+mod acme_access;
+mod acme_bad_input;
+mod acme_limits;
+mod answers;
+mod arns;
+mod cached;
+mod clock;
+mod condition_keys;
+mod elsewhere;
+mod forged;
+mod haste;
+mod housekeeping;
+mod issue_cost;
+mod kms;
+mod kms_access;
+mod kms_grants;
+mod kms_import;
+mod kms_model;
+mod kms_regions;
+mod kms_rotation;
+mod kms_use;
+mod members;
+mod parity;
+mod permits;
+mod principals;
+mod private_ca;
+mod private_ca_access;
+mod private_ca_check;
+mod private_ca_issue;
+mod private_ca_passthrough;
+mod private_ca_revocation;
+mod private_ca_sharing;
+mod quotas;
+mod records;
+mod requests;
+mod revocation;
+mod revocation_ocsp;
+mod revocation_strangers;
+mod spellings;
+mod sts;
+mod tags;

@@ -1,0 +1,58 @@
+//! The tests of `outlast`: one program, as each that is linked costs seconds.
+//! `cargo test -p outlast --test all NAME::` runs those of one file.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
+
+#[path = "../../pki/tests/common/authority.rs"]
+mod authority;
+mod common;
+
+mod account_limits;
+mod acm;
+mod acme_clients;
+mod audit;
+mod backup;
+mod cert;
+mod certificates;
+mod check;
+mod crash;
+mod crowd;
+mod endpoints;
+mod folder;
+mod forged;
+mod http3;
+mod interop;
+mod kms_sdks;
+mod lab;
+mod lab_cpu;
+mod lab_live;
+mod lab_quic;
+mod lab_report;
+mod lab_requests;
+mod ledger;
+mod limits;
+mod metrics;
+mod mistakes;
+mod mutual_tls;
+mod pki_peers;
+mod policy;
+mod principal;
+mod proxy;
+mod revocation;
+mod revocation_objects;
+mod root_key;
+mod serve_echo;
+mod settings;
+mod shared;
+mod siege;
+mod signing;
+mod steady;
+mod tls_certificates;
+mod witness;
+mod witnessed;

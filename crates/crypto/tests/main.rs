@@ -1,0 +1,15 @@
+//! The tests of `outlast-crypto`: one program, as each that is linked costs seconds.
+//! `cargo test -p outlast-crypto --test all NAME::` runs those of one file.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
+
+mod common;
+
+mod known_answers;
+mod vectors;

@@ -1,0 +1,15 @@
+//! The tests of `outlast-domain`: one program, as each that is linked costs seconds.
+//! `cargo test -p outlast-domain --test all NAME::` runs those of one file.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
+
+mod partitions;
+mod policy;
+mod policy_findings;
+mod policy_steps;

@@ -1,0 +1,20 @@
+//! The tests of `outlast-lab`: one program, as each that is linked costs seconds.
+//! `cargo test -p outlast-lab --test all NAME::` runs those of one file.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
+
+mod common;
+
+mod compare;
+mod handshakes;
+mod legacy;
+mod plots;
+mod report;
+mod run;
+mod sizes;

@@ -1,0 +1,29 @@
+//! The tests of `outlast-pki`: one program, as each that is linked costs seconds.
+//! `cargo test -p outlast-pki --test all NAME::` runs those of one file.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
+
+#[path = "common/authority.rs"]
+mod authority;
+mod common;
+
+mod cms;
+mod crl;
+mod extensions;
+mod hierarchies;
+mod lint;
+mod new_names;
+mod ocsp;
+mod pkits;
+mod private_keys;
+mod requests;
+mod strict;
+mod validate;
+mod vectors;
+mod whatif;

@@ -1,0 +1,16 @@
+//! The tests of `outlast-tlog`: one program, as each that is linked costs seconds.
+//! `cargo test -p outlast-tlog --test all NAME::` runs those of one file.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
+
+mod go;
+mod notes;
+mod policies;
+mod tree;
+mod witness;
