@@ -17,14 +17,14 @@ use crate::peers::Which;
 pub const SKIPPED: &str = "skipped: ";
 
 /// Programs that run with nothing beside them, at the end: they hold an emulated link to its times.
-const ALONE: &[&str] = &["outlast lab_live"];
+const ALONE: &[&str] = &["outlast-lab live"];
 
 /// Those that take more than ten seconds, the longest first. CI begins them in this order, as all would wait for them in the end; `check`
 /// leaves them out.
 const LONGEST: &[&str] = &[
-    "outlast siege",
+    "outlast-lab siege",
     "outlast pki_peers",
-    "outlast lab",
+    "outlast-lab program",
     "outlast shared",
     "outlast-api members",
     "outlast backup",
@@ -48,7 +48,7 @@ const LONGEST: &[&str] = &[
     "outlast witnessed",
     "outlast-api kms_use",
     "outlast-api revocation_strangers",
-    "outlast lab_cpu",
+    "outlast-lab cpu",
     "outlast-crypto vectors",
     "outlast-api kms_grants",
     "outlast cert",

@@ -38,7 +38,8 @@ pub fn check(root: &Path) -> Result<usize, String> {
     let architecture = read(&root.join("ARCHITECTURE.md"))?;
     for (name, allowed) in rooms::may_use(&architecture)? {
         count += 1;
-        let manifest = read(&root.join(format!("crates/{name}/Cargo.toml")))?;
+        let folder = rooms::folder(root, &name);
+        let manifest = read(&folder.join("Cargo.toml"))?;
         // Tests may use what they like.
         let dependencies = manifest.split("[dev-dependencies]").next().unwrap_or_default();
         for line in dependencies.lines() {
@@ -54,8 +55,8 @@ pub fn check(root: &Path) -> Result<usize, String> {
                 ));
             }
         }
-        problems.extend(unheard_tests(&root.join(format!("crates/{name}/tests")))?);
-        let source = root.join(format!("crates/{name}/src"));
+        problems.extend(unheard_tests(&folder.join("tests"))?);
+        let source = folder.join("src");
         let mut paths = Vec::new();
         collect(&source, &mut paths)?;
         let texts = paths.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
@@ -64,7 +65,7 @@ pub fn check(root: &Path) -> Result<usize, String> {
         problems.extend(rooms::circles(&name, &source, &files));
     }
     let mut sources = Vec::new();
-    for folder in ["crates", "xtask", "fuzz"] {
+    for folder in ["crates", "lab", "xtask", "fuzz"] {
         collect(&root.join(folder), &mut sources)?;
     }
     for path in &sources {
@@ -159,7 +160,7 @@ fn paths_in(text: &str) -> Vec<String> {
         .skip(1)
         .step_by(2)
         .filter(|word| {
-            ["crates/", "docs/", "tests/", "xtask/", "fuzz/", ".ci/"]
+            ["crates/", "lab/", "docs/", "tests/", "xtask/", "fuzz/", ".ci/"]
                 .iter()
                 .any(|folder| word.starts_with(folder))
                 && !word.contains(['<', '*', ' ', '{'])

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use outlast_api::ops::kms::create_key;
-use outlast_lab::server::{Folder, Server};
+use outlast_harness::server::{Folder, Server};
 use outlast_net::policy::Policy;
 use serde_json::{Value, json};
 

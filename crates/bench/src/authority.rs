@@ -11,9 +11,9 @@ use outlast_api::ops::acm_pca::{
 use outlast_api::wire::Blob;
 use outlast_crypto::keys::KeySpec;
 use outlast_crypto::signatures::{ML_DSA_65, Message};
-use outlast_lab::server::{Server, Session, cpu_time, status_kib};
-use outlast_lab::statistics::quantile_of;
-use outlast_lab::trace::thread_cpu;
+use outlast_harness::server::{Server, Session, cpu_time, status_kib};
+use outlast_harness::statistics::quantile_of;
+use outlast_harness::time::thread_cpu;
 use outlast_net::policy::Policy;
 use outlast_net::server::system_clock;
 use outlast_pki::certificate::Certificate;

@@ -8,14 +8,14 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_lab::pinned::{Pinned, SERVER_CORE, free_address, has_two_cores, in_turns, peer};
+use outlast_harness::pinned::{Pinned, SERVER_CORE, free_address, has_two_cores, in_turns, peer};
 use outlast_net::certificate::{KINDS, Kind};
 use outlast_net::policy::Policy;
 use rustls::ClientConfig;
 
 use crate::identity::Identity;
 use crate::load::{client, handshakes};
-use crate::process::outlast_binary;
+use crate::process::this_program;
 use crate::statistics::ratio;
 use crate::{Figure, serve};
 
@@ -61,7 +61,7 @@ fn compare(case: &Case, folder: &Path, quick: bool) -> Result<Vec<Figure>, Strin
     let identity = Identity::make(folder, case.kind, case.key_spec)?;
     let start = |command: &dyn Fn(SocketAddr) -> Result<Command, String>| {
         let address = free_address()?;
-        let started = Pinned::start(&outlast_binary()?, &command(address)?, SERVER_CORE, address);
+        let started = Pinned::start(&this_program()?, &command(address)?, SERVER_CORE, address);
         started.map_err(String::from)
     };
     let door = start(&|address| serve::command("door", address, &identity))?;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use outlast_lab::pinned::peer;
-use outlast_lab::server::status_kib;
+use outlast_harness::pinned::peer;
+use outlast_harness::server::status_kib;
 
 use crate::Figure;
 use crate::process::outlast;

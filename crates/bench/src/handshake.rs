@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use outlast_domain::seal::RootKey;
 use outlast_domain::work::Work;
-use outlast_lab::trace::thread_cpu;
+use outlast_harness::time::thread_cpu;
 use outlast_ledger::Observe;
 use outlast_net::certificate::{KINDS, ensure};
 use outlast_net::door::{Door, Settings};

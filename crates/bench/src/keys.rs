@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outlast_api::ops::kms::{create_key, describe_key, generate_data_key, list_keys};
-use outlast_lab::server::{Server, status_kib};
+use outlast_harness::server::{Server, status_kib};
 use outlast_net::policy::Policy;
 use serde_json::{Value, json};
 

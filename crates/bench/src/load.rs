@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use outlast_lab::pinned::{CLIENT_CORE, stay_on};
+use outlast_harness::pinned::{CLIENT_CORE, stay_on};
 use outlast_net::policy::Policy;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};

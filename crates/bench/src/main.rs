@@ -25,6 +25,8 @@ mod trail;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use outlast_harness::pinned;
+
 /// One line of the table.
 struct Figure {
     name: &'static str,
@@ -56,6 +58,9 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.as_slice() {
         [first, rest @ ..] if first == "serve" => serve::run(rest).map(|()| true),
+        [first, name, argument] if first == "agent" && *name == pinned::AGENT.name => {
+            (pinned::AGENT.run)(argument).map(|()| true).map_err(String::from)
+        }
         _ => Plan::parse(arguments).and_then(|plan| plan.run()),
     };
     match outcome {

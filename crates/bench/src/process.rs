@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use outlast_lab::server::{Folder, status_kib};
+use outlast_harness::agent::Programs;
+use outlast_harness::server::{Folder, status_kib};
 use outlast_net::policy::Policy;
 use serde_json::json;
 
@@ -59,9 +60,14 @@ pub(crate) fn outlast_binary() -> Result<PathBuf, String> {
     Err(format!("{} is missing: use cargo xtask bench", binary.display()))
 }
 
+/// This program, whose agent other processes are started by.
+pub(crate) fn this_program() -> Result<PathBuf, String> {
+    std::env::current_exe().map_err(|error| error.to_string())
+}
+
 /// The command with nothing of the user's own configuration.
 pub(crate) fn outlast() -> Result<Command, String> {
-    Ok(outlast_lab::server::outlast(&outlast_binary()?))
+    Ok(outlast_harness::server::outlast(&outlast_binary()?))
 }
 
 /// A data folder in a temporary place.
@@ -73,5 +79,6 @@ pub(crate) fn folder() -> Result<Folder, String> {
 pub(crate) fn folder_of(program: &Path) -> Result<Folder, String> {
     // Beside this program, so that it is on a real disk: /tmp may be memory.
     let here = std::env::current_exe().map_err(|error| error.to_string())?;
-    Ok(Folder::new(program, here.parent().unwrap_or(Path::new(".")))?)
+    let programs = Programs { service: program.to_path_buf(), agent: here.clone() };
+    Ok(Folder::new(&programs, here.parent().unwrap_or(Path::new(".")))?)
 }

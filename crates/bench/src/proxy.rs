@@ -10,8 +10,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use outlast_lab::pinned::{CLIENT_CORE, Pinned, SERVER_CORE, free_address, peer, stay_on};
-use outlast_lab::server::status_kib;
+use outlast_harness::pinned::{CLIENT_CORE, Pinned, SERVER_CORE, free_address, peer, stay_on};
+use outlast_harness::server::status_kib;
 use outlast_net::certificate::KINDS;
 use outlast_net::policy::Policy;
 use rustix::process::{Resource, getrlimit};
@@ -19,7 +19,7 @@ use rustls::ClientConfig;
 
 use crate::identity::Identity;
 use crate::load::{client, connect};
-use crate::process::outlast_binary;
+use crate::process::this_program;
 use crate::statistics::quantile;
 use crate::{Figure, serve};
 
@@ -33,14 +33,14 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
     let identity = Identity::make(folder.path(), &KINDS[0], "ECC_NIST_P256")?;
     let behind = free_address()?;
     let _backend = Pinned::start(
-        &outlast_binary()?,
+        &this_program()?,
         &serve::command("backend", behind, &identity)?,
         CLIENT_CORE,
         behind,
     )?;
     let start = |command: &dyn Fn(SocketAddr) -> Result<Command, String>| {
         let address = free_address()?;
-        let started = Pinned::start(&outlast_binary()?, &command(address)?, SERVER_CORE, address);
+        let started = Pinned::start(&this_program()?, &command(address)?, SERVER_CORE, address);
         started.map_err(String::from)
     };
     // Its default is slower in bulk, and leaner when idle: each is compared with what does better.

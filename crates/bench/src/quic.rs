@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use outlast_lab::pinned::{CLIENT_CORE, Pinned, SERVER_CORE, free_address, in_turns, stay_on};
+use outlast_harness::pinned::{CLIENT_CORE, Pinned, SERVER_CORE, free_address, in_turns, stay_on};
 use outlast_net::certificate::KINDS;
 use outlast_net::echo;
 use outlast_net::policy::Policy;
@@ -14,7 +14,7 @@ use quinn::{ClientConfig, Endpoint, VarInt};
 
 use crate::identity::Identity;
 use crate::load::client_of_quic;
-use crate::process::outlast_binary;
+use crate::process::this_program;
 use crate::statistics::ratio;
 use crate::{Figure, serve};
 
@@ -29,7 +29,7 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
     let address = free_address()?;
     let command = serve::command("quic", address, &identity)?;
     let alive = || connections(address, &hybrid, 1, Duration::ZERO).is_ok();
-    let server = Pinned::start_when(&outlast_binary()?, &command, SERVER_CORE, address, alive)?;
+    let server = Pinned::start_when(&this_program()?, &command, SERVER_CORE, address, alive)?;
     let (rounds, time) = if quick { (3, 200) } else { (20, 600) };
     let load = |config: &ClientConfig, at_once| {
         let config = config.clone();

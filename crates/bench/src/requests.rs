@@ -7,7 +7,7 @@ use outlast_api::ops::kms::{create_key, generate_data_key, sign};
 use outlast_api::wire::Blob;
 use outlast_crypto::keys::KeySpec;
 use outlast_crypto::signatures::{ML_DSA_65, Message};
-use outlast_lab::server::Server;
+use outlast_harness::server::Server;
 use outlast_net::policy::Policy;
 use serde_json::json;
 

@@ -12,7 +12,7 @@ use outlast_api::wire::Blob;
 use outlast_crypto::digests::sha256;
 use outlast_domain::seal::{self, RootKey, SoftwareKek};
 use outlast_domain::work::Work;
-use outlast_lab::server::{Folder, Session};
+use outlast_harness::server::{Folder, Session};
 use outlast_net::policy::Policy;
 use outlast_pki::certificate::Certificate;
 use outlast_pki::ocsp::{CertId, Request, cert_id};

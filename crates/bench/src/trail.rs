@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use outlast_domain::ids;
-use outlast_lab::server::Folder;
+use outlast_harness::server::Folder;
 use outlast_store::sqlite::SqliteStore;
 use outlast_store::{NewEvent, Store, Transaction};
 

@@ -19,7 +19,6 @@ pub(crate) mod root_key;
 pub(crate) mod serve_echo;
 pub(crate) mod server;
 pub(crate) mod settings;
-pub(crate) mod siege;
 pub(crate) mod sign;
 pub(crate) mod store;
 pub(crate) mod verify;

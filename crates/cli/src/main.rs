@@ -14,29 +14,26 @@ mod cosigner;
 mod data;
 mod digest;
 mod endpoint;
-mod failure;
-mod files;
 mod heartbeat;
 mod http3;
 mod ledger_options;
 mod limits_options;
 mod listeners;
 mod metrics_options;
-mod output;
 mod place;
-mod profile;
 mod proxy_config;
 mod reload;
 mod root_key;
 mod running;
 mod settings;
-mod shell;
 mod signing;
 mod tls;
 mod trust;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+use outlast_terminal::{failure, files, output, profile, shell};
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -87,10 +84,12 @@ enum Command {
     Policy(commands::policy::Arguments),
     /// Who connects how, who is left behind, and what another policy would break.
     Ledger(commands::ledger::Arguments),
-    /// Measure what post-quantum costs: handshakes, bytes, requests, over links of your choice.
+    /// Measure what post-quantum costs: handshakes, bytes, requests, over links of your choice; starts outlast-lab.
+    #[command(disable_help_flag = true, disable_version_flag = true)]
     Lab(commands::lab::Arguments),
-    /// Attack a server on this machine in every way that is known here, beside a client that must not notice.
-    Siege(commands::siege::Arguments),
+    /// Attack a server on this machine in every way that is known here, beside a client that must not notice; starts outlast-lab.
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Siege(commands::lab::Arguments),
     /// Manage users, roles, their policies and access keys.
     Principal(commands::principal::Arguments),
     /// Sign files with a KMS key: detached CMS signatures beside them.
@@ -137,8 +136,8 @@ fn main() -> ExitCode {
         Command::Audit(arguments) => commands::audit::run(&arguments, output),
         Command::Policy(arguments) => commands::policy::run(&arguments, output),
         Command::Ledger(arguments) => commands::ledger::run(&arguments, output),
-        Command::Lab(arguments) => commands::lab::run(&arguments, output),
-        Command::Siege(arguments) => commands::siege::run(&arguments, output),
+        Command::Lab(arguments) => commands::lab::run(&[], &arguments, output),
+        Command::Siege(arguments) => commands::lab::run(&["siege"], &arguments, output),
         Command::Principal(arguments) => commands::principal::run(&arguments, output),
         Command::Sign(arguments) => commands::sign::run(&arguments, output),
         Command::Verify(arguments) => commands::verify::run(&arguments, output),

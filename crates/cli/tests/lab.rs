@@ -1,159 +1,66 @@
-//! `outlast lab`: what it lists and refuses; that runs go on after Ctrl-C, kill -9 and a full disk.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a test may fail and print"
-)]
+//! `outlast lab` and `outlast siege` become another program.
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
 
-use crate::common;
-
-use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use common::{fail, outlast, run, stderr, stdout, succeed};
-use outlast_lab::experiment::EXPERIMENTS;
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use crate::common::{fail, outlast, run, stdout};
 
-fn lab(arguments: &[&str]) -> Command {
-    let mut command = outlast();
-    command.arg("lab").args(arguments);
+/// The program at a place with nothing beside it.
+fn alone(folder: &Path) -> Command {
+    let place = folder.join("outlast");
+    std::fs::copy(outlast().get_program(), &place).unwrap();
+    let mut command = Command::new(place);
+    command.env_remove("OUTLAST_OUTPUT").env("PATH", "/usr/bin:/bin");
     command
 }
 
-/// The lines of an experiment's points.
-fn points(results: &Path, experiment: &str) -> Vec<String> {
-    let text = fs::read_to_string(results.join(experiment).join("points.ndjson"));
-    text.unwrap_or_default().lines().map(str::to_owned).collect()
-}
-
-/// Starts a run and waits until it has some points.
-fn begin(results: &Path, experiment: &str, count: usize) -> Child {
-    let mut child = lab(&["run", experiment, "--quick", "--out"])
-        .arg(results)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let begun = Instant::now();
-    while points(results, experiment).len() < count {
-        assert!(child.try_wait().unwrap().is_none(), "it ended before it had {count} points");
-        assert!(begun.elapsed() < Duration::from_secs(180), "no points came");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    child
+/// A lab that says what it was asked, and ends with 42.
+fn lab(folder: &Path, name: &str) {
+    std::fs::create_dir_all(folder).unwrap();
+    let place = folder.join("outlast-lab");
+    std::fs::write(&place, format!("#!/bin/sh\necho {name} \"$@\"\nexit 42\n")).unwrap();
+    std::fs::set_permissions(place, PermissionsExt::from_mode(0o755)).unwrap();
 }
 
 #[test]
-fn experiments_are_listed() {
-    let text = succeed(&mut lab(&["list"]));
-    let json = succeed(outlast().args(["--output", "json", "lab", "list"]));
-    let json: Value = serde_json::from_str(&json).unwrap();
-    let rows = json.as_array().unwrap();
-    assert_eq!(rows.len(), EXPERIMENTS.len());
-    for (row, experiment) in rows.iter().zip(EXPERIMENTS) {
-        assert!(text.contains(experiment.name));
-        assert_eq!(row["name"], experiment.name);
-        for field in ["title", "question", "source"] {
-            assert!(!row[field].as_str().unwrap().is_empty(), "{} has no {field}", experiment.name);
-        }
-        assert!(row["quick_seconds"].as_u64().unwrap() > 0, "{}", experiment.name);
-        assert!(row["seconds"].as_u64() >= row["quick_seconds"].as_u64(), "{}", experiment.name);
-    }
-    let quick: u64 = rows.iter().map(|row| row["quick_seconds"].as_u64().unwrap()).sum();
-    assert!(quick < 600, "all of it with --quick is to take less than 10 minutes, not {quick} s");
-}
-
-#[test]
-fn unknown_names_and_missing_files_are_refused() {
-    let error = fail(&mut lab(&["run", "tls-matrx"]), 2);
-    assert!(error.contains("no experiment is named tls-matrx") && error.contains("tls-matrix"));
-    fail(&mut lab(&["run"]), 2);
-    fail(&mut lab(&["run", "--plan", "/nonexistent/plan.toml"]), 2);
-    fail(&mut lab(&["selftest", "--only", "no such check"]), 2);
-    fail(&mut lab(&["agent", "nobody", "{}"]), 1);
-}
-
-/// Everything that an experiment without sockets leaves; a second run measures nothing again.
-#[test]
-fn a_run_leaves_points_tables_pictures_and_a_page() {
+fn the_lab_beside_it_is_started_and_else_that_of_the_path() {
     let folder = tempfile::tempdir().unwrap();
-    let results = folder.path().join("results");
-    let measure = || {
-        let mut command = outlast();
-        command.args(["--output", "json", "lab", "run", "sizes", "--quick", "--out"]).arg(&results);
-        serde_json::from_str::<Value>(&succeed(&mut command)).unwrap()
+    let (beside, elsewhere) = (folder.path().join("bin"), folder.path().join("other"));
+    std::fs::create_dir(&beside).unwrap();
+    lab(&elsewhere, "elsewhere");
+    let mut command = alone(&beside);
+    let path = format!("{}:/usr/bin:/bin", elsewhere.display());
+    let said = |command: &mut Command| {
+        let output = run(command.env("PATH", &path));
+        assert_eq!(output.status.code(), Some(42));
+        stdout(&output)
     };
-    let told = measure();
-    assert_eq!(told["measured"], serde_json::json!(["sizes"]));
-    let page = fs::read_to_string(told["report"].as_str().unwrap()).unwrap();
-    assert!(page.contains("<html") && page.contains("<svg"));
-    let before = points(&results, "sizes");
-    assert!(!before.is_empty());
-    for line in &before {
-        let point: Value = serde_json::from_str(line).unwrap();
-        assert!(point["key"].is_string() && point["at_ms"].is_u64(), "{line}");
-    }
-    let ends = |ending: &str| {
-        fs::read_dir(results.join("sizes"))
-            .unwrap()
-            .filter(|entry| {
-                entry.as_ref().unwrap().path().extension().is_some_and(|is| is == ending)
-            })
-            .count()
+    assert_eq!(
+        said(command.args(["lab", "list", "--all", "--help"])),
+        "elsewhere list --all --help\n"
+    );
+    lab(&beside, "beside");
+    let again = || {
+        let mut command = Command::new(beside.join("outlast"));
+        command.env_remove("OUTLAST_OUTPUT");
+        command
     };
-    assert!(ends("csv") > 0 && ends("svg") > 0 && ends("svg") == ends("png"));
-    measure();
-    assert_eq!(points(&results, "sizes"), before);
-    // Another seed would be another run.
-    let error = fail(lab(&["run", "sizes", "--quick", "--seed", "2", "--out"]).arg(&results), 1);
-    assert!(error.contains("seed 1") && error.contains("--fresh"), "{error}");
-    succeed(lab(&["run", "sizes", "--quick", "--seed", "2", "--fresh", "--out"]).arg(&results));
-    assert!(folder.path().join("results.1/run.json").exists());
-    assert_eq!(run(lab(&["report"]).arg(&results)).status.code(), Some(0));
+    assert_eq!(
+        said(again().args(["--output", "json", "siege", "-x"])),
+        "beside --output json siege -x\n"
+    );
+    assert_eq!(said(again().args(["lab", "--output", "json"])), "beside --output json\n");
+    assert_eq!(said(again().args(["lab", "--version"])), "beside --version\n");
 }
 
 #[test]
-fn ctrl_c_and_kill_lose_no_point() {
+fn without_a_lab_it_is_told_how_to_get_one() {
     let folder = tempfile::tempdir().unwrap();
-    let results = folder.path().join("results");
-    for (signal, code) in [(Signal::INT, Some(130)), (Signal::KILL, None)] {
-        let count = points(&results, "tls-matrix").len();
-        let child = begin(&results, "tls-matrix", count + 1);
-        let kept = points(&results, "tls-matrix");
-        kill_process(Pid::from_child(&child), signal).unwrap();
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), code, "{}", stderr(&output));
-        let now = points(&results, "tls-matrix");
-        assert!(now.starts_with(&kept));
-        if signal == Signal::INT {
-            assert!(stderr(&output).contains("kept"), "{}", stderr(&output));
-        }
+    for command in ["lab", "siege"] {
+        let said = fail(alone(folder.path()).args([command, "--list"]), 1);
+        assert!(said.starts_with("error: outlast-lab is not installed"), "{said}");
+        assert!(said.contains("hint: ") && said.contains("--package outlast-lab"), "{said}");
     }
-}
-
-/// A file system of 200 KiB in a mount namespace of its own.
-#[test]
-fn a_full_disk_is_told_and_what_was_measured_is_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let script = r#"
-        mount -t tmpfs -o size=200k lab "$1" || exit 77
-        "$2" lab run sizes --quick --out "$1/results"; code=$?
-        echo "points: $(wc -l < "$1/results/sizes/points.ndjson")"
-        exit $code
-    "#;
-    let output = run(Command::new("unshare")
-        .args(["--mount", "sh", "-c", script, "sh"])
-        .args([folder.path().to_str().unwrap(), env!("CARGO_BIN_EXE_outlast")]));
-    if !rustix::process::geteuid().is_root() || output.status.code() == Some(77) {
-        eprintln!("not tried: mounting a file system needs root");
-        return;
-    }
-    assert_eq!(output.status.code(), Some(1), "{} {}", stdout(&output), stderr(&output));
-    let said = stderr(&output);
-    assert!(said.contains("No space left") && said.contains("hint: "), "{said}");
 }

@@ -92,7 +92,7 @@ impl Between {
                 let answers = (server.try_clone().unwrap(), client.try_clone().unwrap());
                 let (one, other) = (shared.clone(), shared.clone());
                 std::thread::spawn(move || one.carry(client, server));
-                std::thread::spawn(move || other.carry(answers.0, answers.1));
+                std::thread::spawn(move || other.answer(answers.0, answers.1));
             }
         });
         (between, own)
@@ -116,6 +116,18 @@ impl Between {
         let _ = from.shutdown(Shutdown::Both);
         // What was written is read there before the end is.
         let _ = to.shutdown(Shutdown::Write);
+    }
+
+    /// The way back. The server's answers are read to their end whoever is gone: one that is not read would reset the connection, and
+    /// take a COMMIT with it that the server has not read yet.
+    fn answer(&self, mut from: TcpStream, mut to: TcpStream) {
+        let mut buffer = [0; 65536];
+        while let Ok(len @ 1..) = from.read(&mut buffer) {
+            if !self.gone.load(Ordering::SeqCst) {
+                let _ = to.write_all(&buffer[..len]);
+            }
+        }
+        let _ = to.shutdown(Shutdown::Both);
     }
 }
 

@@ -7,6 +7,8 @@
     reason = "a test may fail, and says on stdout what CI collects"
 )]
 
+pub mod program;
+
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

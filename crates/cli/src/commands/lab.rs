@@ -1,142 +1,46 @@
-//! `outlast lab`: what post-quantum costs, measured.
+//! `outlast lab` and `outlast siege`: both are `outlast-lab`, a program of its own, which is started in place of this one.
 
-mod agent;
-mod compare;
-mod list;
-mod progress;
-mod report;
-mod run;
-mod selftest;
-
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use clap::Subcommand;
-use outlast_lab::error::LabError;
-use outlast_lab::plan::Plan;
-use outlast_lab::run::Settings;
+use std::process::Command;
 
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Arguments of `lab`.
+/// Arguments of `lab` and `siege`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    #[command(subcommand)]
-    action: Action,
+    /// What the lab is to do: `outlast lab --help` tells.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+    arguments: Vec<OsString>,
 }
 
-#[derive(Subcommand)]
-enum Action {
-    /// Measure: one experiment, several, or all; an interrupted run goes on where it was.
-    Run(run::Arguments),
-    /// List the experiments, what they reproduce and how long they take.
-    List(list::Arguments),
-    /// Make the page of a results folder again: report.html, CSV, SVG and PNG.
-    Report(report::Arguments),
-    /// Compare two results folders: the machines, then what came out differently.
-    Compare(compare::Arguments),
-    /// Check on this machine the accuracy that is promised; exits with 1 if a promise is not kept.
-    Selftest(selftest::Arguments),
-    /// A helper process of the lab itself.
-    #[command(hide = true)]
-    Agent(agent::Arguments),
-}
+/// File name of the program.
+const PROGRAM: &str = "outlast-lab";
 
-pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    #[cfg(feature = "lab-legacy")]
-    look_for_pqmagic();
-    match &arguments.action {
-        Action::Run(arguments) => run::run(arguments, output),
-        Action::List(arguments) => list::run(arguments, output),
-        Action::Report(arguments) => report::run(arguments, output),
-        Action::Compare(arguments) => compare::run(arguments, output),
-        Action::Selftest(arguments) => selftest::run(arguments, output),
-        Action::Agent(arguments) => agent::run(arguments),
+/// Becomes the lab, whose exit code is this program's. It is the one beside this program, as builds and archives have it, or else the one
+/// in `PATH`.
+pub(crate) fn run(first: &[&str], arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    let program = beside().unwrap_or_else(|| PathBuf::from(PROGRAM));
+    let mut command = Command::new(&program);
+    if output == Output::Json {
+        command.args(["--output", "json"]);
     }
+    Err(failure(&program, &command.args(first).args(&arguments.arguments).exec()))
 }
 
-/// PQMagic's library is where `OUTLAST_PQMAGIC` says, where pip puts it, or where `cargo xtask peers` does; `none` does without.
-#[cfg(feature = "lab-legacy")]
-fn look_for_pqmagic() {
-    use outlast_lab::legacy::pqmagic::{look_in, look_nowhere, usual_places};
-    let from = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    if from("OUTLAST_PQMAGIC").is_some_and(|place| place.as_os_str() == "none") {
-        return look_nowhere();
+fn beside() -> Option<PathBuf> {
+    let place = std::env::current_exe().ok()?.with_file_name(PROGRAM);
+    place.is_file().then_some(place)
+}
+
+fn failure(program: &Path, error: &std::io::Error) -> Failure {
+    if error.kind() != ErrorKind::NotFound {
+        return Failure::file(program, error);
     }
-    let of_pip: Vec<PathBuf> = from("VIRTUAL_ENV")
-        .into_iter()
-        .chain(from("HOME").map(|home| home.join(".local")))
-        .collect();
-    let mut places: Vec<PathBuf> = from("OUTLAST_PQMAGIC").into_iter().collect();
-    places.extend(outlast_lab::trusted::own_peers().map(|peers| peers.join("pqmagic/lib")));
-    places.extend(usual_places(&of_pip));
-    look_in(places);
-}
-
-/// Exit code of what Ctrl-C ended, as shells know it.
-const INTERRUPTED: u8 = 130;
-
-/// Settings of this program.
-fn settings(quick: bool, seed: u64, plan: Option<Plan>) -> Result<Settings, Failure> {
-    let executable = std::env::current_exe()
-        .map_err(|error| Failure::new(format!("the program does not know where it is: {error}")))?;
-    // With the algorithms of the literature, an experiment has other points.
-    let feature = if cfg!(feature = "lab-legacy") { "+legacy" } else { "" };
-    let version = format!("{}{feature}", env!("CARGO_PKG_VERSION"));
-    Ok(Settings { quick, seed, plan, version, executable })
-}
-
-/// A flag that Ctrl-C raises. The second Ctrl-C ends the program at once; the next start takes down what it leaves.
-fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let raised = stop.clone();
-    ctrlc::set_handler(move || {
-        if raised.swap(true, Ordering::Relaxed) {
-            std::process::exit(i32::from(INTERRUPTED));
-        }
-    })
-    .map_err(|error| Failure::new(format!("Ctrl-C cannot be caught: {error}")))?;
-    Ok(stop)
-}
-
-/// How many results and what they lack is for everybody; what to do about an error is for people.
-fn failure(error: &LabError) -> Failure {
-    let failure = Failure::new(error.to_string());
-    match error {
-        LabError::Interrupted => failure.code(INTERRUPTED),
-        LabError::Unavailable { .. } => {
-            failure.hint("the other experiments run without it: outlast lab list")
-        }
-        LabError::File { error, .. } if error.kind() == std::io::ErrorKind::StorageFull => failure
-            .hint("what was measured is kept: make room, and the same command goes on from there"),
-        LabError::File { error, .. } if error.kind() == std::io::ErrorKind::InvalidData => {
-            failure.hint(RESULTS_HINT)
-        }
-        LabError::Peer { .. } => {
-            failure.hint("what was measured is kept, and the same command goes on from there")
-        }
-        _ => failure,
-    }
-}
-
-/// Where results go unless one says otherwise.
-fn default_folder() -> PathBuf {
-    PathBuf::from("lab-results")
-}
-
-const RESULTS_HINT: &str = "name the folder that \"outlast lab run --out DIR\" wrote";
-
-/// The folder, if a run left it.
-fn results_folder(folder: &Path) -> Result<&Path, Failure> {
-    if !folder.is_dir() {
-        let what = if folder.exists() { "not a folder" } else { "no such folder" };
-        return Err(Failure::new(format!("{}: {what}", folder.display())).hint(RESULTS_HINT));
-    }
-    if !folder.join("run.json").is_file() {
-        let what = "has no run.json, so it is not a results folder";
-        return Err(Failure::new(format!("{} {what}", folder.display())).hint(RESULTS_HINT));
-    }
-    Ok(folder)
+    Failure::new("outlast-lab is not installed: it is a program of its own").hint(
+        "put it beside outlast or into PATH; from the sources: cargo build --release --package outlast-lab",
+    )
 }

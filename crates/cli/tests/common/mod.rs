@@ -22,7 +22,7 @@ pub mod pki;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -39,42 +39,16 @@ use serde_json::json;
 pub const ACCESS_KEY: &str = "TESTKEY01";
 pub const SECRET: &str = "a-secret-of-the-tests-0123456789";
 
+pub use outlast_testing::program::{run, stderr, stdout, succeed};
+
 /// The command, with nothing of AWS or Outlast in its environment.
 pub fn outlast() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
-    for (name, _) in std::env::vars_os() {
-        let name = name.to_string_lossy();
-        if name.starts_with("AWS_") || name.starts_with("OUTLAST_") {
-            command.env_remove(&*name);
-        }
-    }
-    command
-}
-
-pub fn run(command: &mut Command) -> Output {
-    command.output().expect("the program starts")
-}
-
-pub fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-pub fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// Runs a command that must succeed, and gives its stdout.
-pub fn succeed(command: &mut Command) -> String {
-    let output = run(command);
-    assert!(output.status.success(), "{command:?}\n{}{}", stdout(&output), stderr(&output));
-    stdout(&output)
+    outlast_testing::program::command(env!("CARGO_BIN_EXE_outlast"))
 }
 
 /// Runs a command that must fail with this exit code, and gives its stderr.
 pub fn fail(command: &mut Command, code: i32) -> String {
-    let output = run(command);
-    let text = stderr(&output);
-    assert_eq!(output.status.code(), Some(code), "{command:?}\n{}{text}", stdout(&output));
+    let text = outlast_testing::program::fail(command, code);
     assert!(!text.contains(SECRET), "the secret is in the message: {text}");
     text
 }

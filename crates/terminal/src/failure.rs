@@ -1,0 +1,138 @@
+//! How commands fail: an `error:` line, perhaps a `hint:` line, and an exit code.
+
+use std::fmt::Display;
+use std::path::Path;
+use std::process::ExitCode;
+
+use outlast_store::StoreError;
+
+use crate::shell;
+
+/// Why a command failed.
+#[derive(Debug)]
+pub struct Failure {
+    message: String,
+    hint: Option<String>,
+    code: u8,
+    conflict: bool,
+    setting: Option<&'static str>,
+}
+
+/// The signature of some file was refused.
+pub const REFUSED: u8 = 3;
+/// Some of several files failed; the others are done.
+pub const PARTIAL: u8 = 4;
+
+impl Failure {
+    /// Fails with exit code 1.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, code: 1, conflict: false, setting: None }
+    }
+
+    /// A file that cannot be read or written.
+    pub fn file(path: &Path, error: &dyn Display) -> Self {
+        Self::new(format!("{}: {error}", path.display()))
+    }
+
+    /// What to do about it.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// With the data folder in the commands that the hint tells, as a shell takes it.
+    pub fn in_folder(mut self, data: &Path) -> Self {
+        let folder = format!("--data {}", shell::quoted(data));
+        self.hint = self.hint.map(|hint| hint.replace("--data DIR", &folder));
+        self
+    }
+
+    /// The same with what it is about in front.
+    pub fn prefixed(mut self, what: &str) -> Self {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+
+    /// A value of this setting is refused (`listen`, or `acme.dns` in a section).
+    pub fn about(mut self, setting: &'static str) -> Self {
+        self.setting = Some(setting);
+        self
+    }
+
+    /// The setting whose value is refused.
+    pub fn setting(&self) -> Option<&'static str> {
+        self.setting
+    }
+
+    /// Another exit code.
+    pub fn code(mut self, code: u8) -> Self {
+        self.code = code;
+        self
+    }
+
+    /// The text of the `error:` line.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Whether the same may well succeed when it is tried again at once.
+    pub fn is_conflict(&self) -> bool {
+        self.conflict
+    }
+
+    /// The exit code.
+    pub fn exit_code(&self) -> u8 {
+        self.code
+    }
+
+    /// Prints what there is to say and gives the exit code.
+    pub fn report(&self) -> ExitCode {
+        crate::output::error(&self.message, self.hint.as_deref());
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<outlast_domain::Fault> for Failure {
+    fn from(fault: outlast_domain::Fault) -> Self {
+        let conflict = fault == outlast_domain::Fault::Store(StoreError::Conflict);
+        let failure = Self { conflict, ..Self::new(fault.to_string()) };
+        match fault {
+            outlast_domain::Fault::Forged(_) => {
+                failure.hint("see what else was changed with: outlast store check --data DIR")
+            }
+            _ => failure,
+        }
+    }
+}
+
+impl From<outlast_pki::PkiError> for Failure {
+    fn from(error: outlast_pki::PkiError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl From<outlast_crypto::CryptoError> for Failure {
+    fn from(error: outlast_crypto::CryptoError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+/// The store's errors with what to do about them.
+pub fn store_failure(error: StoreError) -> Failure {
+    let hint = match &error {
+        StoreError::TooNew { .. } => {
+            Some("use the version of outlast that wrote it, or a newer one")
+        }
+        StoreError::InUse(_) => Some("stop the other process, or use another data folder"),
+        StoreError::Full => Some("make room on the disk and try again"),
+        StoreError::Foreign(_) => Some("check the data folder; the file was left as it is"),
+        StoreError::NotEmpty => Some("choose another place"),
+        StoreError::Uncertain(_) => Some("look whether it was done before you try again"),
+        _ => None,
+    };
+    let failure = Failure::new(error.to_string());
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}

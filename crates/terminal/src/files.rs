@@ -1,0 +1,127 @@
+//! Files: written whole or not at all.
+
+use std::fs::{self, File, Permissions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use crate::failure::Failure;
+
+/// Writes `bytes` to `path` by way of a temporary file beside it, synced, with these permissions.
+pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
+    let attempt = || -> std::io::Result<()> {
+        let folder = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
+        temporary.write_all(bytes)?;
+        temporary.as_file().set_permissions(Permissions::from_mode(mode))?;
+        temporary.as_file().sync_all()?;
+        temporary.persist(path).map_err(|error| error.error)?;
+        File::open(folder)?.sync_all()
+    };
+    attempt().map_err(|error| io_failure(path, &error))
+}
+
+/// Has `fill` write a new file, which appears whole or not at all; an existing one is not replaced. For its
+/// owner only.
+pub fn write_new<T>(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let failed = |error: &std::io::Error| match error.kind() {
+        ErrorKind::AlreadyExists => Failure::file(path, &"the file exists already")
+            .hint("choose another name; nothing is overwritten"),
+        _ => io_failure(path, error),
+    };
+    if path.exists() {
+        return Err(failed(&ErrorKind::AlreadyExists.into()));
+    }
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    // Temporary files are for their owner only.
+    let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
+    let result = fill(temporary.as_file_mut())?;
+    temporary.as_file().sync_all().map_err(|error| failed(&error))?;
+    temporary.persist_noclobber(path).map_err(|error| failed(&error.error))?;
+    if let Ok(folder) = File::open(folder) {
+        let _ = folder.sync_all();
+    }
+    Ok(result)
+}
+
+/// What to do where the system says that it is not permitted.
+pub const NOT_PERMITTED: &str =
+    "run the command as the user that the file or folder belongs to, or change its owner or mode";
+
+/// Whether there is something at a path. That it may not be looked for is an error, and not that there is nothing.
+pub fn exists(path: &Path) -> Result<bool, Failure> {
+    path.try_exists().map_err(|error| io_failure(path, &error))
+}
+
+/// A file that cannot be read or written, with what to do about it.
+pub fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
+    let failure = Failure::file(path, error);
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            failure.hint("make room on the disk and try again; nothing was changed")
+        }
+        ErrorKind::PermissionDenied => failure.hint(NOT_PERMITTED),
+        ErrorKind::NotFound => failure.hint("check the path: there is nothing there"),
+        ErrorKind::NotADirectory => {
+            failure.hint("check the path: a file is where a folder is wanted")
+        }
+        ErrorKind::IsADirectory => {
+            failure.hint("check the path: a folder is where a file is wanted")
+        }
+        _ => failure,
+    }
+}
+
+/// Reads a file of at most `max` bytes.
+pub fn read(path: &Path, max: usize) -> Result<Vec<u8>, Failure> {
+    let attempt = || -> std::io::Result<Vec<u8>> {
+        let file = File::open(path)?;
+        // As large as it becomes: a buffer that grows leaves copies of secrets behind.
+        let len = usize::try_from(file.metadata()?.len()).unwrap_or(max).min(max);
+        let mut bytes = Vec::with_capacity(len + 1);
+        file.take(max as u64 + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = attempt().map_err(|error| io_failure(path, &error))?;
+    if bytes.len() > max {
+        return Err(Failure::file(path, &format!("the file is longer than {max} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// Makes a folder that only its owner can enter, with its parents.
+pub fn make_private_folder(path: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(path)
+        .and_then(|()| fs::set_permissions(path, Permissions::from_mode(0o700)))
+        .map_err(|error| io_failure(path, &error))
+}
+
+/// What tells a file from the one that was there before: whether to read it again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    modified: (i64, i64),
+    /// Tells of other permissions, and of files whose time of change was set.
+    changed: (i64, i64),
+    inode: u64,
+    len: u64,
+}
+
+/// That of a file, if it is there.
+pub fn stamp(path: &Path) -> Option<Stamp> {
+    let found = fs::metadata(path).ok()?;
+    Some(Stamp {
+        modified: (found.mtime(), found.mtime_nsec()),
+        changed: (found.ctime(), found.ctime_nsec()),
+        inode: found.ino(),
+        len: found.len(),
+    })
+}

@@ -1,0 +1,79 @@
+//! The only place that prints: results to stdout, everything else to stderr.
+#![expect(clippy::print_stderr, reason = "the command line prints, here only")]
+
+use std::io::{IsTerminal, Write};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Output {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+impl Output {
+    /// Prints a result: `text` for people, or `value` as JSON.
+    pub fn result<T: Serialize>(self, text: &str, value: &T) {
+        match self {
+            Self::Text => line(text.trim_end_matches('\n')),
+            Self::Json => match serde_json::to_string_pretty(value) {
+                Ok(json) => line(&json),
+                Err(failure) => error(&failure.to_string(), None),
+            },
+        }
+    }
+}
+
+/// A line of data. A closed pipe is nobody's error.
+pub fn line(text: &str) {
+    try_line(text);
+}
+
+/// A line of data; whether anybody still reads it.
+pub fn try_line(text: &str) -> bool {
+    writeln!(std::io::stdout(), "{text}").is_ok()
+}
+
+/// An `error:` line and perhaps a `hint:` line.
+pub fn error(message: &str, hint: Option<&str>) {
+    eprintln!("error: {message}");
+    if let Some(hint) = hint {
+        eprintln!("hint: {hint}");
+    }
+}
+
+/// Something that is worth knowing and stops nothing.
+pub fn warning(message: &str) {
+    eprintln!("warning: {message}");
+}
+
+/// What goes on, for whoever watches; never a result.
+pub fn notice(text: &str) {
+    eprintln!("{text}");
+}
+
+/// A progress bar over `bytes`, shown on a terminal only.
+pub fn byte_bar(bytes: u64) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template(
+        "{msg:24!} {bar:30} {bytes:>11} of {total_bytes:<11} {bytes_per_sec}",
+    );
+    let bar = ProgressBar::new(bytes);
+    style.map_or(bar.clone(), |style| bar.with_style(style))
+}
+
+/// A spinner with a message, shown on a terminal only.
+pub fn spinner(message: &str) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let spinner = ProgressBar::new_spinner().with_message(message.to_owned());
+    spinner.enable_steady_tick(std::time::Duration::from_millis(80));
+    spinner
+}

@@ -1,0 +1,202 @@
+//! AWS profiles: the one that `init` writes, and the ones that commands read.
+
+use std::path::{Path, PathBuf};
+
+use ini::Ini;
+use outlast_crypto::Secret;
+
+use crate::failure::Failure;
+
+/// Name of the profile that `init` writes.
+pub const NAME: &str = "outlast";
+
+/// `config` of the profile.
+pub fn config_text(region: &str, host: &str, ca_bundle: &Path) -> String {
+    format!(
+        // Some SDKs ask STS for a role without looking at the profile's endpoint_url.
+        "[profile {NAME}]\nregion = {region}\nendpoint_url = https://{host}\n\
+         ca_bundle = {}\nservices = {NAME}\n\n\
+         [services {NAME}]\nsts =\n  endpoint_url = https://{host}\n",
+        ca_bundle.display()
+    )
+}
+
+/// `credentials` of the profile.
+pub fn credentials_text(id: &str, secret: &Secret) -> Secret {
+    let head = format!("[{NAME}]\naws_access_key_id = {id}\naws_secret_access_key = ");
+    Secret::new([head.as_bytes(), secret.expose(), b"\n"].concat())
+}
+
+/// The region in a `config` that is just as `init` or the server wrote it; `None` if it was edited.
+pub fn region_of_own(path: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let mut lines = text.lines();
+    let own = lines.next()? == format!("[profile {NAME}]");
+    let region = lines.next()?.strip_prefix("region = ")?.to_owned();
+    lines.next()?.strip_prefix("endpoint_url = https://")?;
+    lines.next()?.strip_prefix("ca_bundle = ")?;
+    let rest: Vec<_> = lines.collect();
+    // Earlier builds wrote nothing more.
+    let services = [&format!("services = {NAME}"), "", &format!("[services {NAME}]"), "sts ="];
+    let known = rest.is_empty()
+        || (rest.len() == services.len() + 1
+            && rest.starts_with(&services)
+            && rest[services.len()].starts_with("  endpoint_url = https://"));
+    (own && known).then_some(region)
+}
+
+/// How to reach and trust the service, and who asks. Flags go before variables, variables before files, as
+/// in AWS's own tools.
+#[derive(clap::Args, Debug, Clone, Default)]
+pub struct Connection {
+    /// AWS profile to use.
+    #[arg(long, env = "AWS_PROFILE")]
+    profile: Option<String>,
+    /// Endpoint, such as https://localhost:8443.
+    #[arg(long, env = "AWS_ENDPOINT_URL")]
+    endpoint_url: Option<String>,
+    /// Region.
+    #[arg(long, env = "AWS_REGION")]
+    region: Option<String>,
+    /// PEM file with the certificates to trust.
+    #[arg(long, env = "AWS_CA_BUNDLE")]
+    ca_bundle: Option<PathBuf>,
+    /// PEM file with the certificate, and those above it, to show to a server that asks for one
+    /// [default: the profile's outlast_client_cert].
+    #[arg(long, env = "OUTLAST_CLIENT_CERT", value_name = "FILE")]
+    client_cert: Option<PathBuf>,
+    /// Its private key, unencrypted [default: the profile's outlast_client_key].
+    #[arg(long, env = "OUTLAST_CLIENT_KEY", value_name = "FILE")]
+    client_key: Option<PathBuf>,
+    /// AWS config file [default: ~/.aws/config].
+    #[arg(long, env = "AWS_CONFIG_FILE", hide = true)]
+    config_file: Option<PathBuf>,
+    /// AWS credentials file [default: ~/.aws/credentials].
+    #[arg(long, env = "AWS_SHARED_CREDENTIALS_FILE", hide = true)]
+    credentials_file: Option<PathBuf>,
+}
+
+/// A connection's settings, complete.
+pub struct Settings {
+    /// `https://host:port`
+    pub endpoint_url: String,
+    /// Region.
+    pub region: String,
+    /// PEM file with the certificates to trust.
+    pub ca_bundle: PathBuf,
+    /// Files with the client's certificate and its key.
+    pub client: Option<(PathBuf, PathBuf)>,
+    /// Access key id.
+    pub access_key_id: String,
+    /// Secret access key.
+    pub secret: Secret,
+    /// Session token, with temporary credentials.
+    pub token: Option<Secret>,
+}
+
+impl Connection {
+    /// For a data folder's own profile, whatever the environment says.
+    pub fn of_folder(folder: &Path, endpoint_url: String) -> Self {
+        Self {
+            profile: Some(NAME.to_owned()),
+            endpoint_url: Some(endpoint_url),
+            region: None,
+            ca_bundle: Some(folder.join("client/ca.pem")),
+            client_cert: None,
+            client_key: None,
+            config_file: Some(folder.join("client/config")),
+            credentials_file: Some(folder.join("client/credentials")),
+        }
+    }
+
+    /// Looks everything up.
+    pub fn settings(&self) -> Result<Settings, Failure> {
+        let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+        let load = |given: &Option<PathBuf>, default: &str| {
+            let path = given.clone().unwrap_or_else(|| home.join(default));
+            match Ini::load_from_file_noescape(&path) {
+                Ok(ini) => Ok(ini),
+                Err(ini::Error::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {
+                    Ok(Ini::new())
+                }
+                Err(error) => Err(Failure::file(&path, &error)),
+            }
+        };
+        let config = load(&self.config_file, ".aws/config")?;
+        let credentials = load(&self.credentials_file, ".aws/credentials")?;
+        let profile = self.profile.as_deref().unwrap_or("default");
+        let section = match profile {
+            "default" => "default".to_owned(),
+            name => format!("profile {name}"),
+        };
+        let configured =
+            |key: &str| config.get_from(Some(section.as_str()), key).map(str::to_owned);
+        let missing = |what: &str, flag: &str| {
+            Failure::new(format!("no {what} is configured")).hint(format!(
+                "give {flag}, or a profile: AWS_CONFIG_FILE=DATA/client/config \
+                 AWS_SHARED_CREDENTIALS_FILE=DATA/client/credentials AWS_PROFILE={NAME}"
+            ))
+        };
+        let from_environment = || {
+            // A profile that was asked for goes before keys in the environment.
+            if self.profile.is_some() {
+                return None;
+            }
+            let id = std::env::var("AWS_ACCESS_KEY_ID").ok()?;
+            let secret = std::env::var("AWS_SECRET_ACCESS_KEY").ok()?;
+            let token = std::env::var("AWS_SESSION_TOKEN").ok();
+            let secret_of = |text: String| Secret::new(text.into_bytes());
+            Some((id, secret_of(secret), token.map(secret_of)))
+        };
+        let from_file = || {
+            let get = |key: &str| {
+                credentials
+                    .get_from(Some(profile), key)
+                    .or_else(|| config.get_from(Some(section.as_str()), key))
+            };
+            let secret = get("aws_secret_access_key")?;
+            let secret = Secret::new(secret.as_bytes().to_vec());
+            let token = get("aws_session_token").map(|text| Secret::new(text.as_bytes().to_vec()));
+            Some((get("aws_access_key_id")?.to_owned(), secret, token))
+        };
+        let (access_key_id, secret, token) = from_environment()
+            .or_else(from_file)
+            .ok_or_else(|| missing("access key", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"))?;
+        let path = |given: &Option<PathBuf>, key: &str| {
+            given.clone().or_else(|| configured(key).map(PathBuf::from))
+        };
+        let client = match (
+            path(&self.client_cert, "outlast_client_cert"),
+            path(&self.client_key, "outlast_client_key"),
+        ) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            _ => {
+                return Err(Failure::new("a client certificate and its key belong together")
+                    .hint("give both --client-cert and --client-key"));
+            }
+        };
+        Ok(Settings {
+            client,
+            endpoint_url: self
+                .endpoint_url
+                .clone()
+                .or_else(|| configured("endpoint_url"))
+                .ok_or_else(|| missing("endpoint", "--endpoint-url"))?,
+            region: self
+                .region
+                .clone()
+                .or_else(|| std::env::var("AWS_DEFAULT_REGION").ok())
+                .or_else(|| configured("region"))
+                .ok_or_else(|| missing("region", "--region"))?,
+            ca_bundle: self
+                .ca_bundle
+                .clone()
+                .or_else(|| configured("ca_bundle").map(PathBuf::from))
+                .ok_or_else(|| missing("CA bundle", "--ca-bundle"))?,
+            access_key_id,
+            secret,
+            token,
+        })
+    }
+}

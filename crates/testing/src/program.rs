@@ -1,0 +1,48 @@
+//! Programs as a user has them: run to their end, with what they said.
+
+use std::process::{Command, Output};
+
+/// A program with nothing of AWS or Outlast in its environment.
+pub fn command(program: &str) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("AWS_") || name.starts_with("OUTLAST_") {
+            command.env_remove(&*name);
+        }
+    }
+    command
+}
+
+/// Runs a command to its end.
+pub fn run(command: &mut Command) -> Output {
+    match command.output() {
+        Ok(output) => output,
+        Err(error) => panic!("{command:?} does not start: {error}"),
+    }
+}
+
+/// What it wrote to stdout.
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What it wrote to stderr.
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Runs a command that must succeed, and gives its stdout.
+pub fn succeed(command: &mut Command) -> String {
+    let output = run(command);
+    assert!(output.status.success(), "{command:?}\n{}{}", stdout(&output), stderr(&output));
+    stdout(&output)
+}
+
+/// Runs a command that must fail with this exit code, and gives its stderr.
+pub fn fail(command: &mut Command, code: i32) -> String {
+    let output = run(command);
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(code), "{command:?}\n{}{text}", stdout(&output));
+    text
+}

@@ -1,0 +1,98 @@
+//! What the model promises, as checks.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use sha3::{Digest, Sha3_256};
+
+use super::validation::{Comparison, against_live, against_paquin, paquin_trace};
+use super::{PROFILES, connections};
+use crate::error::LabError;
+use crate::link::{Link, Outcome, Transfer};
+use crate::run::Settings;
+use crate::selftest::{Check, Checked};
+use crate::time::thread_cpu;
+
+/// Handshakes a second on one core, at least.
+const LEAST_RATE: f64 = 100_000.0;
+const NOTHING: Transfer = Transfer { request: 0, body: 0 };
+
+/// The checks.
+pub const CHECKS: &[Check] = &[
+    Check {
+        name: "model: handshakes a second on one core",
+        estimate: |_| Duration::from_secs(2),
+        timed: true,
+        run: rate,
+    },
+    Check {
+        name: "model: the same seed gives the same bytes",
+        estimate: |_| Duration::from_secs(2),
+        timed: false,
+        run: repeats,
+    },
+    Check {
+        name: "model: against the percentiles of Paquin et al.",
+        estimate: |short| Duration::from_secs(if short { 8 } else { 75 }),
+        timed: false,
+        run: |_, short, stop| Ok(compared(&against_paquin(short, stop)?)),
+    },
+    Check {
+        name: "model: against real TCP over the emulated link",
+        estimate: |short| Duration::from_secs(if short { 150 } else { 1200 }),
+        timed: true,
+        run: |settings, short, stop| Ok(compared(&against_live(settings, stop, short)?)),
+    },
+];
+
+/// A handshake of a hybrid with a chain of two packets, at 5 % loss: neither the easiest nor the hardest.
+fn some(seed: u64, count: u64) -> Vec<Outcome> {
+    let link = Link::new(Duration::from_millis(30), 0.05);
+    let trace = paquin_trace("kex", "p256_kyber512_90s", 1_000_000);
+    let Some(profile) = PROFILES.first() else { return Vec::new() };
+    connections(profile, &link, &trace, NOTHING, seed, count)
+}
+
+fn rate(_: &Settings, _: bool, _: &AtomicBool) -> Result<Vec<Checked>, LabError> {
+    // Fewer than are spread over two threads.
+    const AT_ONCE: u64 = 1_000;
+    some(0, AT_ONCE);
+    let (cpu, begun) = (thread_cpu(), Instant::now());
+    let mut count = 0_u32;
+    while begun.elapsed() < Duration::from_secs(1) {
+        some(u64::from(count), AT_ONCE);
+        count += 1_000;
+    }
+    let seconds = thread_cpu().saturating_sub(cpu).as_secs_f64();
+    let rate = f64::from(count) / seconds.max(1e-9);
+    Ok(vec![Checked {
+        measured: format!("{rate:.0} handshakes a CPU second at RTT 30 ms and 5 % loss"),
+        limit: format!("at least {LEAST_RATE:.0}"),
+        met: rate >= LEAST_RATE,
+    }])
+}
+
+fn repeats(settings: &Settings, _: bool, _: &AtomicBool) -> Result<Vec<Checked>, LabError> {
+    let digest = |seed: u64| -> Result<String, LabError> {
+        let bytes = serde_json::to_vec(&some(seed, 20_000)).map_err(LabError::failed)?;
+        Ok(hex::encode(&Sha3_256::digest(&bytes)[..8]))
+    };
+    let (first, second) = (digest(settings.seed)?, digest(settings.seed)?);
+    let other = digest(settings.seed.wrapping_add(1))?;
+    Ok(vec![Checked {
+        measured: format!("20,000 connections twice: {first}, {second}; another seed: {other}"),
+        limit: "equal, and another for another seed".into(),
+        met: first == second && first != other,
+    }])
+}
+
+fn compared(comparison: &Comparison) -> Vec<Checked> {
+    let result = Checked {
+        measured: comparison.sentence(),
+        limit: comparison.limits.clone(),
+        met: comparison.met(),
+    };
+    let told =
+        |text: &String| Checked { measured: text.clone(), limit: "told only".into(), met: true };
+    std::iter::once(result).chain(comparison.beside.iter().map(told)).collect()
+}

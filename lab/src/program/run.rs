@@ -1,0 +1,134 @@
+//! `outlast lab run`: measures, and writes the report.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use outlast_lab::error::LabError;
+use outlast_lab::experiment::{EXPERIMENTS, Experiment};
+use outlast_lab::plan::Plan;
+use outlast_lab::run::all::{self, Outcomes};
+use outlast_lab::run::folder::Folder;
+use outlast_lab::state;
+use serde_json::json;
+
+use super::progress::{Shown, length};
+use outlast_terminal::failure::{Failure, PARTIAL};
+use outlast_terminal::output::{self, Output};
+
+/// Arguments of `lab run`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Experiments by name, or `all`; `outlast lab list` has them.
+    #[arg(value_name = "EXPERIMENT", required_unless_present = "plan")]
+    experiments: Vec<String>,
+    /// Fewer and smaller points: minutes instead of hours.
+    #[arg(long)]
+    quick: bool,
+    /// Folder for the results; one with results of the same settings goes on where it was.
+    #[arg(long, value_name = "DIR", default_value_os_t = super::default_folder())]
+    out: PathBuf,
+    /// Where all randomness of the lab's own comes from: the same seed loses the same packets.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// A grid and an endpoint of one's own, in TOML.
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+    /// Measure anew: results that are in the folder move aside, to DIR.1 and so on.
+    #[arg(long)]
+    fresh: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    let plan =
+        arguments.plan.as_deref().map(|path| read_plan(path, arguments.quick)).transpose()?;
+    let experiments = choose(&arguments.experiments, plan.is_some())?;
+    let settings = super::settings(arguments.quick, arguments.seed, plan)?;
+    if state::is_debug_build() {
+        output::warning("this is a build without optimisation: its CPU times mean nothing");
+    }
+    if arguments.fresh
+        && let Some(aside) =
+            Folder::set_aside(&arguments.out).map_err(|error| super::failure(&error))?
+    {
+        output::notice(&format!("earlier results are in {}", aside.display()));
+    }
+    let total: Duration = experiments.iter().map(|row| (row.estimate)(&settings)).sum();
+    output::notice(&format!(
+        "{} into {}: about {}",
+        experiments.iter().map(|row| row.name).collect::<Vec<_>>().join(", "),
+        arguments.out.display(),
+        length(total),
+    ));
+    let stop = super::stop_flag()?;
+    let progress = Shown::new(total);
+    let outcomes = all::run(&arguments.out, &settings, &experiments, &progress, &stop);
+    progress.finish();
+    let outcomes = outcomes.map_err(|error| super::failure(&error))?;
+    tell(&outcomes, output);
+    judge(&outcomes, experiments.len())
+}
+
+/// The experiments of these names, each once, in the table's order.
+fn choose(names: &[String], planned: bool) -> Result<Vec<&'static Experiment>, Failure> {
+    for name in names {
+        if name != "all" && Experiment::by_name(name).is_none() {
+            let known: Vec<&str> = EXPERIMENTS.iter().map(|row| row.name).collect();
+            return Err(Failure::new(format!("no experiment is named {name}"))
+                .hint(format!("all, {}", known.join(", ")))
+                .code(2));
+        }
+    }
+    let all = names.iter().any(|name| name == "all");
+    let mut chosen: Vec<&'static Experiment> =
+        EXPERIMENTS.iter().filter(|row| all || names.iter().any(|name| name == row.name)).collect();
+    if planned {
+        chosen.push(&outlast_lab::experiments::plan::EXPERIMENT);
+    }
+    Ok(chosen)
+}
+
+fn read_plan(path: &std::path::Path, quick: bool) -> Result<Plan, Failure> {
+    Plan::load(path, quick).map_err(|error| super::failure(&error).code(2))
+}
+
+/// Where the page is, and what there is not.
+fn tell(outcomes: &Outcomes, output: Output) {
+    let report = outcomes.report.as_deref().map(|path| path.display().to_string());
+    let mut text = String::new();
+    if let Some(report) = &report {
+        text = format!("report: {report}");
+    }
+    let reasons = |of: &[(&str, LabError)]| {
+        of.iter()
+            .map(|(name, error)| json!({"experiment": name, "reason": error.to_string()}))
+            .collect::<Vec<_>>()
+    };
+    output.result(
+        &text,
+        &json!({
+            "report": report,
+            "measured": outcomes.measured,
+            "skipped": reasons(&outcomes.skipped),
+            "failed": reasons(&outcomes.failed),
+            "interrupted": outcomes.interrupted,
+        }),
+    );
+}
+
+/// The exit code.
+fn judge(outcomes: &Outcomes, asked: usize) -> Result<(), Failure> {
+    if outcomes.interrupted {
+        return Err(super::failure(&LabError::Interrupted));
+    }
+    if let Some((name, error)) = outcomes.failed.first() {
+        let failure = super::failure(error).prefixed(name);
+        return Err(if outcomes.failed.len() < asked { failure.code(PARTIAL) } else { failure });
+    }
+    // Who asked for one by name wants to know; who asked for all has read it.
+    match outcomes.skipped.first() {
+        Some((name, error)) if outcomes.skipped.len() == asked => {
+            Err(super::failure(error).prefixed(name))
+        }
+        _ => Ok(()),
+    }
+}

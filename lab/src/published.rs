@@ -1,0 +1,202 @@
+//! Published figures, as data with their sources: what the experiments are checked against.
+//!
+//! `lab/published/README.md` says what each data file is and how it was measured.
+
+use crate::error::LabError;
+
+/// A published figure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Figure {
+    /// The value.
+    pub value: f64,
+    /// Its unit.
+    pub unit: &'static str,
+    /// Where it was published.
+    pub source: &'static str,
+}
+
+/// The article on ML-KEM in KMS, ACM and Secrets Manager with its measurements of GenerateDataKey.
+pub const KMS_ARTICLE: &str = "AWS Security Blog, \"ML-KEM post-quantum TLS now supported in AWS KMS, ACM, and Secrets Manager\" (2025)";
+/// The article on tuning clients for hybrid key exchange, with client, server and network apart, pools and idle timeouts.
+pub const TUNING_ARTICLE: &str =
+    "AWS Security Blog, \"How to tune TLS for hybrid post-quantum cryptography with Kyber\" (2022)";
+/// The article on post-quantum TLS 1.2 in KMS with BIKE and SIKE, and its measurements by perf.
+pub const ROUND_2_ARTICLE: &str =
+    "AWS Security Blog, \"Round 2 post-quantum TLS is now supported in AWS KMS\" (2020)";
+/// Kampanakis and Childs-Klein.
+pub const LAST_BYTE_PAPER: &str = "Panos Kampanakis, Will Childs-Klein: \"The impact of data-heavy, post-quantum TLS 1.3 on the Time-To-Last-Byte of \
+     real-world connections\" (MADweb 2024)";
+/// Paquin, Stebila, Tamvada.
+pub const PAQUIN_PAPER: &str = "Christian Paquin, Douglas Stebila, Goutam Tamvada: \"Benchmarking Post-Quantum Cryptography in TLS\" (PQCrypto 2020)";
+/// The study of 2022.
+pub const FUDAN_STUDY: &str = "Fudan University's study of TLS 1.3 with post-quantum algorithms (2022), data in gudengxia/TestOfPQFizz";
+
+/// GenerateDataKey requests a second, a new connection each, P-256.
+pub const KMS_CLASSICAL: Figure = Figure { value: 108.7, unit: "requests/s", source: KMS_ARTICLE };
+/// The same with X25519MLKEM768.
+pub const KMS_HYBRID: Figure = Figure { value: 106.2, unit: "requests/s", source: KMS_ARTICLE };
+/// GenerateDataKey requests a second, connection kept, P-256.
+pub const KMS_REUSE_CLASSICAL: Figure =
+    Figure { value: 216.1, unit: "requests/s", source: KMS_ARTICLE };
+/// The same, connection kept, with X25519MLKEM768.
+pub const KMS_REUSE_HYBRID: Figure =
+    Figure { value: 216.0, unit: "requests/s", source: KMS_ARTICLE };
+/// What the Kyber hybrid adds at the client.
+pub const CLIENT_COST: Figure = Figure { value: 0.25, unit: "ms", source: TUNING_ARTICLE };
+/// What the Kyber hybrid adds at the server.
+pub const SERVER_COST: Figure = Figure { value: 0.23, unit: "ms", source: TUNING_ARTICLE };
+/// Requests a second of the pool sweep, about.
+pub const POOL_RATE: Figure = Figure { value: 200.0, unit: "requests/s", source: TUNING_ARTICLE };
+/// Connections with an idle timeout of 1 s, 10 threads with a burst every 5 s for a minute.
+pub const IDLE_SHORT_CONNECTIONS: Figure =
+    Figure { value: 100.0, unit: "connections", source: TUNING_ARTICLE };
+/// Median latency of these.
+pub const IDLE_SHORT_MEDIAN: Figure = Figure { value: 20.3, unit: "ms", source: TUNING_ARTICLE };
+/// Connections with an idle timeout of 10 s.
+pub const IDLE_LONG_CONNECTIONS: Figure =
+    Figure { value: 10.0, unit: "connections", source: TUNING_ARTICLE };
+/// Median latency of these.
+pub const IDLE_LONG_MEDIAN: Figure = Figure { value: 5.9, unit: "ms", source: TUNING_ARTICLE };
+/// Cycles of a TLS 1.2 handshake.
+pub const CYCLES_CLASSICAL: Figure =
+    Figure { value: 75_069_418.0, unit: "cycles", source: ROUND_2_ARTICLE };
+/// Cycles that the hybrid adds.
+pub const CYCLES_HYBRID: Figure =
+    Figure { value: 554_059.0, unit: "cycles", source: ROUND_2_ARTICLE };
+/// What post-quantum algorithms add to the time of the handshake.
+pub const LAST_BYTE_HANDSHAKE: Figure = Figure { value: 32.0, unit: "%", source: LAST_BYTE_PAPER };
+/// What they add to the time to the last byte of 50 KiB: less than.
+pub const LAST_BYTE_50K: Figure = Figure { value: 15.0, unit: "%", source: LAST_BYTE_PAPER };
+
+/// A point of Paquin, Stebila, Tamvada: times from before TCP's connect, in milliseconds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PaquinPoint {
+    /// `kex` or `sig`.
+    pub experiment: String,
+    /// Their name of the algorithm.
+    pub algorithm: String,
+    /// Round-trip time by `ping`.
+    pub rtt_ms: f64,
+    /// Loss in each direction.
+    pub loss_percent: f64,
+    /// Median.
+    pub p50_ms: f64,
+    /// 75th percentile.
+    pub p75_ms: f64,
+    /// 85th percentile.
+    pub p85_ms: f64,
+    /// 95th percentile.
+    pub p95_ms: f64,
+}
+
+/// Handshakes behind each of their points.
+pub const PAQUIN_HANDSHAKES: u32 = 5000;
+
+/// All points of theirs that are kept here.
+pub fn paquin() -> Result<Vec<PaquinPoint>, LabError> {
+    rows(include_str!("../published/paquin2019.csv"), |row| {
+        Some(PaquinPoint {
+            experiment: row.text(0)?,
+            algorithm: row.text(1)?,
+            rtt_ms: row.number(2)?,
+            loss_percent: row.number(3)?,
+            p50_ms: row.number(4)?,
+            p75_ms: row.number(5)?,
+            p85_ms: row.number(6)?,
+            p95_ms: row.number(7)?,
+        })
+    })
+}
+
+/// A quoted point of the 2022 study: times from after TCP's connect, in milliseconds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FudanPoint {
+    /// `near` or `medium`.
+    pub network: String,
+    /// Their name of the key exchange.
+    pub kem: String,
+    /// Their name of the signature algorithm.
+    pub signature: String,
+    /// Loss in each direction.
+    pub loss_percent: f64,
+    /// Median.
+    pub p50_ms: f64,
+    /// 95th percentile.
+    pub p95_ms: f64,
+    /// Mean.
+    pub mean_ms: f64,
+}
+
+/// The points of the 2022 study that are quoted here.
+pub fn fudan() -> Result<Vec<FudanPoint>, LabError> {
+    rows(include_str!("../published/fudan2022.csv"), |row| {
+        Some(FudanPoint {
+            network: row.text(0)?,
+            kem: row.text(1)?,
+            signature: row.text(2)?,
+            loss_percent: row.number(3)?,
+            p50_ms: row.number(4)?,
+            p95_ms: row.number(5)?,
+            mean_ms: row.number(6)?,
+        })
+    })
+}
+
+struct Row(csv::StringRecord);
+
+impl Row {
+    fn text(&self, index: usize) -> Option<String> {
+        self.0.get(index).map(str::to_owned)
+    }
+
+    fn number(&self, index: usize) -> Option<f64> {
+        self.0.get(index)?.parse().ok()
+    }
+}
+
+fn rows<T>(data: &str, parse: impl Fn(&Row) -> Option<T>) -> Result<Vec<T>, LabError> {
+    csv::Reader::from_reader(data.as_bytes())
+        .into_records()
+        .map(|record| {
+            let row = Row(record.map_err(LabError::failed)?);
+            parse(&row).ok_or_else(|| LabError::failed(format!("no such row: {:?}", row.0)))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_are_whole_and_in_order() {
+        let points = paquin().unwrap();
+        assert_eq!(points.len(), 4 * 4 * 25);
+        for point in &points {
+            let percentiles = [point.p50_ms, point.p75_ms, point.p85_ms, point.p95_ms];
+            assert!(percentiles.is_sorted(), "{point:?}");
+            assert!(point.p50_ms > 2.0 * point.rtt_ms, "{point:?}");
+        }
+        let points = fudan().unwrap();
+        // Two signatures over two networks at six loss rates, and two more KEMs without loss.
+        assert_eq!(points.len(), 2 * 2 * 6 + 2);
+        for point in &points {
+            assert!(point.p50_ms <= point.p95_ms && point.mean_ms < point.p95_ms, "{point:?}");
+        }
+    }
+
+    #[test]
+    fn the_study_s_points_are_found_by_their_names() {
+        let median = |signature: &str, network: &str| {
+            let found = fudan().unwrap().into_iter().find(|point| {
+                point.network == network
+                    && point.kem == "p256_kyber512"
+                    && point.signature == signature
+                    && point.loss_percent == 0.0
+            });
+            found.map(|point| point.p50_ms).unwrap()
+        };
+        assert_eq!(median("p256_dilithium2", "near"), 23.041);
+        assert_eq!(median("p256_falcon512", "medium"), 57.106);
+    }
+}

@@ -1,0 +1,122 @@
+//! `outlast lab report` and `outlast lab compare`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
+
+use crate::common;
+
+use std::path::{Path, PathBuf};
+
+use common::lab;
+use outlast_testing::program::{fail, succeed};
+use serde_json::{Value, json};
+
+/// A results folder as a run leaves it.
+fn results(root: &Path, name: &str, median_ms: f64, kernel: &str) -> PathBuf {
+    let folder = root.join(name);
+    std::fs::create_dir_all(folder.join("sizes")).unwrap();
+    let write =
+        |file: &str, value: Value| std::fs::write(folder.join(file), value.to_string()).unwrap();
+    let state = json!({
+        "at_ms": 1_795_275_420_000_u64, "facts": [["kernel", kernel]],
+        "cpu_pressure": 3.5, "steal_seconds": null, "load": 0.7
+    });
+    write(
+        "run.json",
+        json!({ "begun_ms": 1, "settings": { "quick": true, "seed": 7, "plan": null, "version": "0.1.0" } }),
+    );
+    write("state.json", state.clone());
+    write(
+        "sizes/result.json",
+        json!({
+            "experiment": "sizes", "title": "Sizes", "question": "How large?", "source": "FIPS 203",
+            "state": state, "seconds": 2.5, "skipped": null,
+            "findings": {
+                "summary": ["ML-KEM-768 has a public key of 1,184 bytes."],
+                "findings": [], "notes": [], "pictures": [],
+                "controls": [{ "what": "itself", "ratio": 1.0, "low": 0.99, "high": 1.01 }],
+                "charts": [{
+                    "name": "keys", "title": "Public keys", "caption": "", "rules": [],
+                    "x": { "label": "algorithm", "log": false }, "y": { "label": "bytes", "log": true },
+                    "marks": {
+                        "kind": "bars", "categories": ["ML-KEM-512", "ML-KEM-768"],
+                        "parts": [["public key", [800.0, 1184.0]]], "grouped": false
+                    }
+                }],
+                "tables": [{
+                    "name": "times", "title": "Times", "columns": ["name", "median (ms)"],
+                    "rows": [["ML-KEM-768", median_ms], ["X25519", 1.0]], "note": ""
+                }]
+            }
+        }),
+    );
+    folder
+}
+
+#[test]
+fn report_makes_the_page_and_says_where() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = results(root.path(), "out", 2.0, "Linux 6.12.8");
+    let said = succeed(lab().args(["report"]).arg(&folder));
+    assert_eq!(said.trim(), folder.join("report.html").display().to_string());
+    let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
+    assert!(page.contains("Public keys") && page.contains("1,184 bytes"));
+    for file in ["keys.svg", "keys.png", "times.csv"] {
+        assert!(folder.join("sizes").join(file).is_file(), "{file}");
+    }
+    let said = succeed(lab().args(["--output", "json", "report"]).arg(&folder));
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(said["page"], folder.join("report.html").to_str().unwrap());
+}
+
+#[test]
+fn compare_says_what_differs() {
+    let root = tempfile::tempdir().unwrap();
+    let a = results(root.path(), "a", 2.0, "Linux 6.12.8");
+    let b = results(root.path(), "b", 3.0, "Linux 6.17.1");
+    let page = root.path().join("compare.html");
+    let said = succeed(lab().args(["compare"]).args([&a, &b]).arg("--html").arg(&page));
+    assert!(said.contains("not the same machine") && said.contains("+50 %"), "{said}");
+    assert!(said.contains("more than noise") && said.contains("ML-KEM-768"), "{said}");
+    assert!(std::fs::read_to_string(page).unwrap().contains("Two runs compared"));
+    let said = succeed(lab().args(["--output", "json", "compare"]).args([&a, &b]));
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(said["same_machine"], false);
+    assert_eq!(said["changes"][0]["percent"], 50.0);
+    let said = succeed(lab().args(["compare"]).args([&a, &a]));
+    assert!(said.contains("2 figures compared, 0 differ"), "{said}");
+}
+
+#[test]
+fn folders_that_are_no_results_are_told() {
+    let root = tempfile::tempdir().unwrap();
+    let good = results(root.path(), "good", 2.0, "Linux");
+    let missing = root.path().join("missing");
+    let empty = root.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let foreign = root.path().join("foreign");
+    std::fs::create_dir(&foreign).unwrap();
+    std::fs::write(foreign.join("run.json"), "not json").unwrap();
+    let file = good.join("run.json");
+    for (folder, reason) in [
+        (&missing, "no such folder"),
+        (&empty, "has no run.json"),
+        (&foreign, "not a results folder's"),
+        (&file, "not a folder"),
+    ] {
+        for command in [vec!["report"], vec!["compare", good.to_str().unwrap()]] {
+            let said = fail(lab().args(&command).arg(folder), 1);
+            assert!(said.starts_with("error: ") && said.contains(reason), "{said}");
+            assert!(said.contains("hint: name the folder that"), "{said}");
+        }
+    }
+    let full = fail(lab().args(["compare"]).args([&good, &good]).args(["--html", "/dev/full"]), 1);
+    assert!(
+        full.contains("error: /dev/full: No space left") && full.contains("make room"),
+        "{full}"
+    );
+}
