@@ -3,6 +3,7 @@
 //! All of it is made from `run.json`, `state.json` and each experiment's `result.json`, and can be made again.
 
 mod files;
+mod lead;
 mod page;
 mod results;
 mod tables;

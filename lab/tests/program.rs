@@ -50,6 +50,13 @@ fn begin(results: &Path, experiment: &str, count: usize) -> Child {
 }
 
 #[test]
+fn completions_are_printed_for_every_shell() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        assert!(succeed(&mut called(&["completions", shell])).contains("selftest"), "{shell}");
+    }
+}
+
+#[test]
 fn experiments_are_listed() {
     let text = succeed(&mut called(&["list"]));
     let json = succeed(lab().args(["--output", "json", "list"]));

@@ -22,14 +22,14 @@ const MAIN: &[&str] = &[
     "jdk",
     "pkilint",
     "lego",
+    "s2n",
     "nginx",
     "chromium",
     "vectors",
 ];
 
 /// What takes minutes to build, or is one more of a kind: only where all peers are asked for.
-const OTHERS: &[&str] =
-    &["rust", "certbot", "caddy", "moto", "s2n", "aioquic", "quicgo", "pqmagic"];
+const OTHERS: &[&str] = &["rust", "certbot", "caddy", "moto", "aioquic", "quicgo", "pqmagic"];
 
 /// Which peers are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

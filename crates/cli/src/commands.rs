@@ -3,7 +3,6 @@
 pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod cert;
-pub(crate) mod completions;
 pub(crate) mod forward;
 pub(crate) mod init;
 pub(crate) mod inspect;

@@ -33,7 +33,7 @@ mod trust;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use outlast_terminal::{failure, files, output, profile, shell};
+use outlast_terminal::{completions, failure, files, output, profile, shell};
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -101,7 +101,7 @@ enum Command {
     /// Show, verify, lint and convert certificates and keys, and tell what a chain costs; needs no service.
     Cert(commands::cert::Arguments),
     /// Print a completion script for a shell.
-    Completions(commands::completions::Arguments),
+    Completions(completions::Arguments),
     /// Print or write the manual pages.
     Man(commands::man::Arguments),
 }
@@ -143,7 +143,10 @@ fn main() -> ExitCode {
         Command::Verify(arguments) => commands::verify::run(&arguments, output),
         Command::Inspect(arguments) => commands::inspect::run(&arguments, output),
         Command::Cert(arguments) => commands::cert::run(arguments, output),
-        Command::Completions(arguments) => commands::completions::run(&arguments),
+        Command::Completions(arguments) => {
+            completions::print(&arguments, Arguments::command());
+            Ok(())
+        }
         Command::Man(arguments) => commands::man::run(&arguments),
     };
     match outcome {

@@ -220,7 +220,7 @@ proptest! {
 
 #[test]
 fn the_example_plans_are_plans() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/plans");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/plans");
     let mut count = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -14,11 +14,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use outlast_lab::error::LabError;
 use outlast_lab::plan::Plan;
 use outlast_lab::run::Settings;
-
+use outlast_terminal::completions;
 use outlast_terminal::failure::Failure;
 use outlast_terminal::output::Output;
 
@@ -50,6 +50,8 @@ enum Action {
     Selftest(selftest::Arguments),
     /// Attack a server on this machine in every way that is known here, beside a client that must not notice.
     Siege(siege::Arguments),
+    /// Print a completion script for a shell.
+    Completions(completions::Arguments),
     /// A helper process of the lab itself.
     #[command(hide = true)]
     Agent(agent::Arguments),
@@ -73,6 +75,10 @@ fn run(action: &Action, output: Output) -> Result<(), Failure> {
         Action::Compare(arguments) => compare::run(arguments, output),
         Action::Selftest(arguments) => selftest::run(arguments, output),
         Action::Siege(arguments) => siege::run(arguments, output),
+        Action::Completions(arguments) => {
+            completions::print(arguments, Arguments::command());
+            Ok(())
+        }
         Action::Agent(arguments) => agent::run(arguments),
     }
 }

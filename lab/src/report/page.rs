@@ -12,7 +12,7 @@ use time::OffsetDateTime;
 use time::macros::format_description;
 
 use super::results::Results;
-use super::{files, tables};
+use super::{files, lead, tables};
 use crate::error::LabError;
 use crate::plot::{self, Look};
 use crate::result::{Chart, ClaimKind, Control, Finding, Marks, Told, Verdict};
@@ -123,6 +123,7 @@ pub(super) fn page(folder: &Path, results: &Results) -> Result<String, LabError>
         include_str!("page.html"),
         context! {
             title,
+            lead => lead::sentences(&results.told),
             date => date(state.at_ms),
             asked => results.asked,
             mode => mode(results.asked.quick),

@@ -1,0 +1,190 @@
+//! The page's first paragraph: what does it cost us, and should we worry? In plain words, from the figures of this run alone.
+
+use crate::result::{Table, Told, Value};
+
+/// The experiment that answers it, and its table with every pair.
+const EXPERIMENT: &str = "handshake-cost";
+const TABLE: &str = "flights";
+/// Pairs as its column `who` spells them, with a chain of two certificates.
+const CLASSICAL: &str = "x25519 + ECDSA P-256 x2";
+const HYBRID: &str = "X25519MLKEM768 + ECDSA P-256 x2";
+const SIGNED: &str = "X25519MLKEM768 + ML-DSA-65 x2";
+/// More than this share of the time until a handshake is done, somebody may notice.
+const NOTICED: f64 = 0.05;
+
+/// What a pair costs.
+struct Pair {
+    /// Microseconds of processor time of both sides.
+    cpu: f64,
+    /// Milliseconds that a handshake takes at a round trip of 30 ms.
+    far: f64,
+    /// Bytes of TLS, both ways.
+    bytes: f64,
+    /// Bytes that the server sends at once.
+    flight: f64,
+}
+
+impl Pair {
+    /// A pair's first row, which is that of the stack that was measured first.
+    fn find(table: &Table, who: &str) -> Option<Self> {
+        let column = |name: &str| table.columns.iter().position(|column| column == name);
+        let at = column("who")?;
+        let row = table.rows.iter().find(|row| row.get(at) == Some(&Value::from(who)))?;
+        let number = |name: &str| match row.get(column(name)?)? {
+            Value::Number(number) if number.is_finite() => Some(*number),
+            _ => None,
+        };
+        Some(Self {
+            cpu: number("client CPU (us)")? + number("server CPU (us)")?,
+            far: number("handshake at RTT 30 ms (ms)")?,
+            bytes: number("client (bytes)")? + number("server (bytes)")?,
+            flight: number("server's flight (bytes)")?,
+        })
+    }
+
+    /// By what share a handshake takes longer than another.
+    fn longer_than(&self, other: &Self) -> f64 {
+        self.far / other.far - 1.0
+    }
+}
+
+/// The sentences of the paragraph.
+pub(super) fn sentences(told: &[Told]) -> Vec<String> {
+    let measured = told.iter().find(|one| one.experiment == EXPERIMENT);
+    let table =
+        measured.and_then(|one| one.findings.tables.iter().find(|table| table.name == TABLE));
+    let pair = |who| table.and_then(|table| Pair::find(table, who));
+    let (Some(classical), Some(hybrid)) = (pair(CLASSICAL), pair(HYBRID)) else {
+        return vec![format!(
+            "What it costs you is not told here: this run has no figures of the experiment {EXPERIMENT}, \
+             which measures that in a minute (outlast lab run {EXPERIMENT})."
+        )];
+    };
+    let mut sentences = vec![format!(
+        "Hybrid key exchange (X25519MLKEM768 in place of x25519) costs {} of processor time on both sides together and {:.0} bytes for \
+         each new connection. At a round trip of 30 ms a handshake takes {:.1} ms where it took {:.1} ({}).",
+        time(hybrid.cpu - classical.cpu),
+        hybrid.bytes - classical.bytes,
+        hybrid.far,
+        classical.far,
+        share(hybrid.longer_than(&classical)),
+    )];
+    sentences.push(if hybrid.longer_than(&classical) < NOTICED {
+        "Nobody who waits for a network notices that: it is no reason to put the key exchange off.".to_owned()
+    } else {
+        "That can be noticed: look at what the experiments below say of your links before you decide.".to_owned()
+    });
+    if let Some(signed) = pair(SIGNED) {
+        let felt = if signed.longer_than(&hybrid) < NOTICED {
+            "is not noticed either"
+        } else {
+            "can be noticed, and is the part to plan: shorter chains, resumption, connections that are kept"
+        };
+        sentences.push(format!(
+            "ML-DSA-65 certificates beside it make the server's flight {:.1} kB instead of {:.1}, and the handshake {:.1} ms ({}), which {felt}.",
+            signed.flight / 1000.0,
+            hybrid.flight / 1000.0,
+            signed.far,
+            share(signed.longer_than(&hybrid)),
+        ));
+    }
+    sentences.push(
+        "All of it is paid once for each connection: requests on one that is kept open cost what they did."
+            .to_owned(),
+    );
+    sentences
+}
+
+/// Microseconds for people.
+fn time(micros: f64) -> String {
+    if micros.abs() < 1000.0 {
+        format!("{micros:.0} µs")
+    } else {
+        format!("{:.1} ms", micros / 1000.0)
+    }
+}
+
+fn share(share: f64) -> String {
+    format!("{:+.1} %", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::Findings;
+    use crate::state::State;
+
+    fn told(rows: &[(&str, [f64; 6])]) -> Told {
+        let columns = [
+            "stack",
+            "who",
+            "client CPU (us)",
+            "server CPU (us)",
+            "handshake at RTT 30 ms (ms)",
+            "client (bytes)",
+            "server (bytes)",
+            "server's flight (bytes)",
+        ];
+        let rows = rows.iter().map(|(who, numbers)| {
+            let mut row: Vec<Value> = vec!["rustls".into(), (*who).into()];
+            row.extend(numbers.iter().map(|number| Value::from(*number)));
+            row
+        });
+        let table = Table {
+            name: TABLE.into(),
+            title: String::new(),
+            columns: columns.map(str::to_owned).to_vec(),
+            rows: rows.collect(),
+            note: String::new(),
+        };
+        Told {
+            experiment: EXPERIMENT.into(),
+            title: String::new(),
+            question: String::new(),
+            source: String::new(),
+            state: State::default(),
+            after: None,
+            seconds: 1.0,
+            findings: Findings { tables: vec![table], ..Findings::default() },
+            skipped: None,
+            failed: None,
+        }
+    }
+
+    const BEFORE: (&str, [f64; 6]) = (CLASSICAL, [200.0, 150.0, 60.5, 600.0, 1900.0, 1700.0]);
+
+    #[test]
+    fn it_says_what_the_run_says() {
+        let hybrid = (HYBRID, [240.0, 170.0, 60.6, 1784.0, 2988.0, 2788.0]);
+        let signed = (SIGNED, [300.0, 500.0, 91.2, 1784.0, 17_300.0, 17_100.0]);
+        let text = sentences(&[told(&[BEFORE, hybrid, signed])]).join(" ");
+        for part in
+            ["60 µs", "2272 bytes", "60.6 ms where it took 60.5 (+0.2 %)", "no reason to put"]
+        {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(
+            text.contains("17.1 kB instead of 2.8") && text.contains("91.2 ms (+50.5 %)"),
+            "{text}"
+        );
+        assert!(text.contains("the part to plan"), "{text}");
+    }
+
+    #[test]
+    fn what_can_be_noticed_is_not_played_down() {
+        let hybrid = (HYBRID, [4000.0, 3000.0, 75.0, 1784.0, 2988.0, 2788.0]);
+        let text = sentences(&[told(&[BEFORE, hybrid])]).join(" ");
+        assert!(text.contains("6.7 ms of processor") && text.contains("(+24.0 %)"), "{text}");
+        assert!(text.contains("can be noticed") && !text.contains("no reason"), "{text}");
+        assert!(!text.contains("ML-DSA"), "{text}");
+    }
+
+    #[test]
+    fn without_figures_it_says_which_experiment_has_them() {
+        for told in [vec![], vec![told(&[BEFORE])], vec![told(&[(HYBRID, [f64::NAN; 6]), BEFORE])]]
+        {
+            let text = sentences(&told).join(" ");
+            assert!(text.contains("not told here") && text.contains("handshake-cost"), "{text}");
+        }
+    }
+}
