@@ -17,6 +17,7 @@ use outlast_domain::acme::{self, Account, AcmeError, Endpoint, Kind, Problem};
 use outlast_domain::identity::Caller;
 use outlast_domain::work::Work;
 use outlast_domain::{Fault, ids};
+use outlast_store::driver::{Attempt, drive_and_wait};
 use outlast_store::{StoreError, Transaction};
 use serde_json::Value;
 
@@ -25,7 +26,7 @@ use self::jws::{HS256, Jws, Signer};
 use self::resource::{PREFIX, Resource, Urls};
 use crate::audit::{Event, Notes};
 use crate::ops::ACM;
-use crate::service::{MAX_ATTEMPTS, Request, Service, header_text};
+use crate::service::{Request, Service, header_text};
 use crate::wire::ApiError;
 
 /// Bytes of a request's body at most.
@@ -103,13 +104,35 @@ pub fn body_refused(status: u16) -> Response {
     refusal(&AcmeError::malformed(detail).with_status(status))
 }
 
-/// The answer when the commit failed for good, or others were always quicker.
-pub fn commit_failed(error: StoreError) -> Response {
-    if error == StoreError::Conflict {
-        return later("Others are changing the same; try again later.");
+impl From<Step> for Attempt<Box<Prepared>, Response> {
+    /// For those who can wait for what takes long.
+    fn from(step: Step) -> Self {
+        match step {
+            Step::Respond(response) => Self::Done(response),
+            Step::Again | Step::TakesLong => Self::Again,
+            Step::Commit(mut prepared) => {
+                Self::Commit(std::mem::take(&mut prepared.transaction), prepared)
+            }
+        }
     }
-    tracing::error!(%error, "a commit of ACME failed");
-    refusal(&AcmeError::Fault(error.into()))
+}
+
+impl Prepared {
+    /// The answer, once the outcome of the commit is known.
+    pub fn settle(self: Box<Self>, outcome: Result<(), StoreError>) -> Response {
+        match outcome {
+            Ok(()) => self.response,
+            Err(error) => {
+                tracing::error!(%error, "a commit of ACME failed");
+                refusal(&AcmeError::Fault(error.into()))
+            }
+        }
+    }
+}
+
+/// The answer when others were quicker all the time.
+pub fn contended() -> Response {
+    later("Others are changing the same; try again later.")
 }
 
 /// The answer to a request that would succeed in a moment.
@@ -252,20 +275,8 @@ impl Service {
 
     /// Carries an ACME request out and waits for the commit.
     pub fn acme_call(&self, request: &Request<'_>) -> Response {
-        for _ in 0..MAX_ATTEMPTS {
-            match self.acme(request) {
-                Step::Respond(response) => return response,
-                Step::Again | Step::TakesLong => {}
-                Step::Commit(prepared) => {
-                    match self.store().commit_and_wait(prepared.transaction) {
-                        Ok(()) => return prepared.response,
-                        Err(StoreError::Conflict) => {}
-                        Err(error) => return commit_failed(error),
-                    }
-                }
-            }
-        }
-        commit_failed(StoreError::Conflict)
+        drive_and_wait(self.store().as_ref(), || self.acme(request).into(), Prepared::settle)
+            .unwrap_or_else(contended)
     }
 
     /// Where clients reach this server, the first for URLs: as the operator says; or else as this client has, or at

@@ -1,5 +1,6 @@
 //! From a request to a response and the transaction that must be durable before it is sent.
 
+mod alone;
 mod answers;
 mod bucket;
 mod clock;
@@ -19,6 +20,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use http::{HeaderMap, Method};
 use outlast_crypto::pace;
 use outlast_domain::arn::Scope;
+use outlast_domain::change::change;
 use outlast_domain::identity::{self, Caller, Credential, Identity, PolicyCache};
 use outlast_domain::keyring::KeyRing;
 use outlast_domain::kms::{self, LastUse};
@@ -29,12 +31,11 @@ use outlast_domain::settings::Settings;
 use outlast_domain::work::Work;
 use outlast_domain::{Fault, ids, register};
 use outlast_store::cache::CachedStore;
+use outlast_store::driver::{Attempt, drive_and_wait};
 use outlast_store::{Store, StoreError, Transaction};
 
 pub use clock::Reading;
-pub use plain::{
-    Plain, PlainStep, Question, Signed, Signing, busy, http_date, too_large, unsigned,
-};
+pub use plain::{Plain, PlainStep, Question, Signed, Signing, busy, http_date, too_large};
 pub use publish::Sink;
 
 use crate::audit::{Event, Notes, TlsDetails};
@@ -43,9 +44,6 @@ use crate::ops::SERVICES;
 use crate::table::{Row, ServiceRow};
 use crate::wire::sigv4::{Claim, Parts};
 use crate::wire::{ApiError, Protocol};
-
-/// How often an operation is run again when others change the same records.
-pub const MAX_ATTEMPTS: u32 = 64;
 
 /// All services on one store.
 pub struct Service {
@@ -119,8 +117,7 @@ pub struct Response {
 pub enum Step {
     /// Send this.
     Respond(Response),
-    /// Commit, and send the response if that succeeds; on a conflict prepare again; else send
-    /// [`Prepared::commit_failed`].
+    /// Commit, and send what [`Prepared::settle`] makes of the outcome; on a conflict prepare again.
     Commit(Box<Prepared>),
     /// Another operation changed the same records meanwhile: prepare again.
     Again,
@@ -200,9 +197,14 @@ impl Route {
         }
         let action = crate::wire::query::action(body);
         let row = action
+            .as_ref()
             .and_then(|name| self.service.operations.iter().find(|row| row.name == name.as_ref()));
         row.map(|row| Self { row, ..self }).ok_or_else(|| {
-            self.failure(&ApiError::new("InvalidAction", "The action is not known here."))
+            let name: String = action.iter().flat_map(|name| name.chars()).take(64).collect();
+            let version = self.service.model.namespace.trim_end_matches('/');
+            let version = version.rsplit('/').next().unwrap_or_default();
+            let text = format!("Could not find operation {name} for version {version}");
+            self.failure(&ApiError::new("InvalidAction", text))
         })
     }
 
@@ -283,11 +285,29 @@ fn response_for(protocol: Protocol, namespace: &str, error: &ApiError) -> Respon
     }
 }
 
+impl From<Step> for Attempt<Box<Prepared>, Response> {
+    /// For those who can wait for what takes long.
+    fn from(step: Step) -> Self {
+        match step {
+            Step::Respond(response) => Self::Done(response),
+            Step::Again | Step::TakesLong(_) => Self::Again,
+            Step::Commit(mut prepared) => {
+                Self::Commit(std::mem::take(&mut prepared.transaction), prepared)
+            }
+        }
+    }
+}
+
 impl Prepared {
-    /// The answer when the commit failed for good.
-    pub fn commit_failed(&self, error: StoreError) -> Response {
-        tracing::error!(operation = self.route.row.name, %error, "a commit failed");
-        self.route.failure(&self.route.fault(error.into()))
+    /// The answer, once the outcome of the commit is known.
+    pub fn settle(self: Box<Self>, outcome: Result<(), StoreError>) -> Response {
+        match outcome {
+            Ok(()) => self.response,
+            Err(error) => {
+                tracing::error!(operation = self.route.row.name, %error, "a commit failed");
+                self.route.failure(&self.route.fault(error.into()))
+            }
+        }
     }
 }
 
@@ -319,16 +339,11 @@ impl Service {
     /// Learns from the new audit events which records are the newest, also those that other processes have written: an
     /// older one that is put back is refused.
     pub fn follow_events(&self, now_ms: i64) -> Result<(), Fault> {
-        let mut work = self.work(now_ms);
-        register::follow(&mut work)?;
-        if !work.writes_anything() {
-            return Ok(());
-        }
-        match self.store.commit_and_wait(work.into_transaction(Vec::new())) {
-            // Another server on the same database was quicker.
-            Ok(()) | Err(StoreError::Conflict) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        change(
+            self.store.as_ref(),
+            || self.work(now_ms),
+            |work| Ok((register::follow(work)?, Vec::new())),
+        )
     }
 
     /// Says how many of everything an account may have. What is said a second time counts for nothing.
@@ -422,7 +437,7 @@ impl Service {
         }
     }
 
-    /// Carries a request out and waits for the commit.
+    /// Carries a request out and waits for the commit. Servers wait on their runtime instead.
     pub fn call(&self, request: &Request<'_>) -> Response {
         let route = match Route::find(request.method, request.path, request.headers) {
             Ok(route) => route,
@@ -432,24 +447,12 @@ impl Service {
             Ok(route) => route,
             Err(response) => return response,
         };
-        for _ in 0..MAX_ATTEMPTS {
-            match self.prepare(route, request) {
-                Step::Respond(response) => return response,
-                Step::Again | Step::TakesLong(_) => {}
-                Step::Commit(mut prepared) => {
-                    let transaction = std::mem::take(&mut prepared.transaction);
-                    match self.store.commit_and_wait(transaction) {
-                        Ok(()) => return prepared.response,
-                        Err(StoreError::Conflict) => {}
-                        Err(error) => return prepared.commit_failed(error),
-                    }
-                }
-            }
-        }
-        self.contended(route)
+        let prepare = || self.prepare(route, request).into();
+        drive_and_wait(self.store.as_ref(), prepare, Prepared::settle)
+            .unwrap_or_else(|| self.contended(route))
     }
 
-    /// The answer when [`MAX_ATTEMPTS`] were not enough.
+    /// The answer when [`MAX_ATTEMPTS`](outlast_store::driver::MAX_ATTEMPTS) were not enough.
     pub fn contended(&self, route: Route) -> Response {
         route.failure(&route.fault(StoreError::Conflict.into()))
     }

@@ -14,7 +14,8 @@ use outlast_api::acme::jobs::Lane;
 use outlast_api::acme::{self, header};
 use outlast_domain::acme::{Job, Kind, Outcome, Queue};
 use outlast_domain::settings::Settings;
-use outlast_store::{Store, StoreError, Transaction};
+use outlast_store::driver::MAX_ATTEMPTS;
+use outlast_store::{Store, Transaction};
 use serde_json::{Value, json};
 
 /// Says for each authorization of an order that the client is ready: the last answer.
@@ -287,11 +288,20 @@ fn directory_and_nonce_can_be_read_by_post() {
 
 #[test]
 fn contention_is_said_to_pass() {
-    let response = acme::commit_failed(StoreError::Conflict);
+    let response = acme::contended();
     assert_eq!(problem(&response), (Kind::SERVER_INTERNAL.name.to_owned(), 503));
     assert_eq!(header(&response, "retry-after"), Some("3"));
-    let response = acme::commit_failed(StoreError::Unavailable("no".into()));
-    assert_eq!((response.status, header(&response, "retry-after")), (500, None));
+    // And so it goes if the store meets conflicts for as long as anybody tries; once less, and it is done.
+    let world = World::new();
+    let account = world.account("ES256");
+    for (conflicts, status) in [(MAX_ATTEMPTS, 503), (MAX_ATTEMPTS - 1, 201)] {
+        let order = json!({ "identifiers": [{ "type": "dns", "value": "a.example.com" }] });
+        world.fixture.store.conflict_next(u64::from(conflicts));
+        let response = account.post(&world.url("new-order"), &order.to_string());
+        assert_eq!(response.status, status);
+        let later = (status == 503).then_some("3");
+        assert_eq!(header(&response, "retry-after").filter(|_| status == 503), later);
+    }
     assert!(acme::is_slow("/acme/x/revoke-cert") && !acme::is_slow("/acme/x/new-order"));
     assert_eq!(acme::principal("/acme/x/order/a/b/finalize"), "acme/x");
     let response = acme::throttled();

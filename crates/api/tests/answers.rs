@@ -1,7 +1,6 @@
 //! What callers are told: code, status and text of errors, as AWS has them.
 //!
-//! The first test takes every constraint of every member of every operation from the models. The second is a table of causes that no model
-//! has: operation, cause, code, status, text, and where it is known from.
+//! Every constraint of every member of every operation is taken from the models. What no model has is in `causes.rs`.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -10,6 +9,7 @@
     reason = "a test may fail and print"
 )]
 
+use crate::certificates;
 use crate::common;
 
 use common::{ACCOUNT, Fixture, b64};
@@ -241,260 +241,32 @@ fn nothing_is_read_as_something_else() {
     assert!(!String::from_utf8_lossy(&response.body).contains("secret"));
 }
 
-const API: &str = "https://docs.aws.amazon.com/kms/latest/APIReference/";
-const SEEN: &str = "answers of AWS KMS";
-
-/// Keys that the causes are about, by the names that stand in bodies.
-fn keys(fixture: &Fixture) -> Vec<(&'static str, String)> {
-    let create = |body: Value| {
-        let made = fixture.kms("CreateKey", body).unwrap();
-        made["KeyMetadata"]["Arn"].as_str().unwrap().to_owned()
-    };
-    let disabled = create(json!({ "KeySpec": "HMAC_256", "KeyUsage": "GENERATE_VERIFY_MAC" }));
-    fixture.kms("DisableKey", json!({ "KeyId": disabled })).unwrap();
-    let going = create(json!({}));
-    fixture.kms("ScheduleKeyDeletion", json!({ "KeyId": going })).unwrap();
-    let plain = create(json!({}));
-    let other = create(json!({}));
-    let sealed = fixture.kms("Encrypt", json!({ "KeyId": plain, "Plaintext": "YQ==" })).unwrap();
-    vec![
-        ("{disabled}", disabled),
-        ("{going}", going),
-        ("{plain}", plain),
-        ("{other}", other),
-        ("{sealed}", sealed["CiphertextBlob"].as_str().unwrap().to_owned()),
-        ("{rsa}", create(json!({ "KeySpec": "RSA_2048", "KeyUsage": "ENCRYPT_DECRYPT" }))),
-        ("{ec}", create(json!({ "KeySpec": "ECC_NIST_P256", "KeyUsage": "SIGN_VERIFY" }))),
-        ("{mac}", create(json!({ "KeySpec": "HMAC_256", "KeyUsage": "GENERATE_VERIFY_MAC" }))),
-        ("{large}", b64(&[7; 191])),
-        (
-            "{many}",
-            (0..51)
-                .map(|n| format!(r#"{{"TagKey":"k{n}","TagValue":""}}"#))
-                .collect::<Vec<_>>()
-                .join(","),
-        ),
-        (
-            "{missing}",
-            format!("arn:aws:kms:eu-west-1:{ACCOUNT}:key/00000000-0000-0000-0000-000000000000"),
-        ),
-    ]
-}
-
-/// Operation, request, code, status, text (none: AWS sends none), source.
-type Cause = (&'static str, &'static str, &'static str, u16, Option<&'static str>, &'static str);
-
-static CAUSES: &[Cause] = &[
-    ("Decrypt", r#"{"CiphertextBlob":"YWJj"}"#, "InvalidCiphertextException", 400, None, SEEN),
-    (
-        "Verify",
-        r#"{"KeyId":"{ec}","Message":"YQ==","Signature":"YQ==","SigningAlgorithm":"ECDSA_SHA_256"}"#,
-        "KMSInvalidSignatureException",
-        400,
-        None,
-        SEEN,
-    ),
-    (
-        "VerifyMac",
-        r#"{"KeyId":"{mac}","Message":"YQ==","Mac":"YQ==","MacAlgorithm":"HMAC_SHA_256"}"#,
-        "KMSInvalidMacException",
-        400,
-        None,
-        SEEN,
-    ),
-    (
-        "Encrypt",
-        r#"{"KeyId":"{plain}","Plaintext":"YQ==","DryRun":true}"#,
-        "DryRunOperationException",
-        400,
-        Some("The request would have succeeded, but the DryRun option is set."),
-        API,
-    ),
-    // A disabled key gives DisabledException, whatever its type.
-    (
-        "Sign",
-        r#"{"KeyId":"{disabled}","Message":"YQ==","SigningAlgorithm":"ECDSA_SHA_256"}"#,
-        "DisabledException",
-        400,
-        Some("{disabled} is disabled."),
-        SEEN,
-    ),
-    (
-        "Encrypt",
-        r#"{"KeyId":"{disabled}","Plaintext":"YQ=="}"#,
-        "DisabledException",
-        400,
-        Some("{disabled} is disabled."),
-        SEEN,
-    ),
-    (
-        "GetPublicKey",
-        r#"{"KeyId":"{disabled}"}"#,
-        "DisabledException",
-        400,
-        Some("{disabled} is disabled."),
-        SEEN,
-    ),
-    (
-        "Encrypt",
-        r#"{"KeyId":"{going}","Plaintext":"YQ=="}"#,
-        "KMSInvalidStateException",
-        400,
-        Some("{going} is pending deletion."),
-        SEEN,
-    ),
-    (
-        "Decrypt",
-        r#"{"KeyId":"{other}","CiphertextBlob":"{sealed}"}"#,
-        "IncorrectKeyException",
-        400,
-        Some("The key ID in the request does not identify a CMK that can perform this operation."),
-        SEEN,
-    ),
-    (
-        "ReEncrypt",
-        r#"{"SourceKeyId":"{other}","DestinationKeyId":"{plain}","CiphertextBlob":"{sealed}"}"#,
-        "IncorrectKeyException",
-        400,
-        Some("The key ID in the request does not identify a CMK that can perform this operation."),
-        SEEN,
-    ),
-    (
-        "Encrypt",
-        r#"{"KeyId":"{rsa}","Plaintext":"{large}","EncryptionAlgorithm":"RSAES_OAEP_SHA_256"}"#,
-        "ValidationException",
-        400,
-        Some(
-            "Algorithm RSAES_OAEP_SHA_256 and key spec RSA_2048 cannot encrypt data larger than 190 bytes.",
-        ),
-        SEEN,
-    ),
-    (
-        "GenerateDataKey",
-        r#"{"KeyId":"{plain}","NumberOfBytes":1025}"#,
-        "ValidationException",
-        400,
-        Some(
-            "1 validation error detected: Value '1025' at 'numberOfBytes' failed to satisfy constraint: Member must have value less than or equal to 1024",
-        ),
-        SEEN,
-    ),
-    (
-        "GenerateDataKey",
-        r#"{"KeyId":"{plain}","NumberOfBytes":16,"KeySpec":"AES_128"}"#,
-        "ValidationException",
-        400,
-        Some("Please specify either number of bytes or key spec, and not both."),
-        SEEN,
-    ),
-    (
-        "TagResource",
-        r#"{"KeyId":"{plain}","Tags":[{"TagKey":"a","TagValue":""},{"TagKey":"a","TagValue":""}]}"#,
-        "TagException",
-        400,
-        Some("Duplicate tag keys"),
-        SEEN,
-    ),
-    (
-        "TagResource",
-        r#"{"KeyId":"{plain}","Tags":[{many}]}"#,
-        "TagException",
-        400,
-        Some("Too many tags"),
-        SEEN,
-    ),
-    (
-        "TagResource",
-        r#"{"KeyId":"{plain}","Tags":[{"TagKey":"aws:a","TagValue":""}]}"#,
-        "TagException",
-        400,
-        Some("Tags beginning with aws: are reserved"),
-        SEEN,
-    ),
-    (
-        "DescribeKey",
-        r#"{"KeyId":"{missing}"}"#,
-        "NotFoundException",
-        400,
-        Some("Key '{missing}' does not exist"),
-        SEEN,
-    ),
-    (
-        "ScheduleKeyDeletion",
-        r#"{"KeyId":"{plain}","PendingWindowInDays":0}"#,
-        "ValidationException",
-        400,
-        Some(
-            "1 validation error detected: Value '0' at 'pendingWindowInDays' failed to satisfy constraint: Member must have value greater than or equal to 1",
-        ),
-        SEEN,
-    ),
-    (
-        "GenerateRandom",
-        r#"{"NumberOfBytes":8,"Recipient":{}}"#,
-        "UnsupportedOperationException",
-        400,
-        Some(
-            "Recipient is not supported: attestation documents are those of AWS Nitro Enclaves, which run on AWS only",
-        ),
-        "docs/aws-parity.md",
-    ),
-];
-
+/// The PEM of answers ends with its last dash, and renewal waits for nothing.
 #[test]
-fn causes_have_the_code_the_status_and_the_text_of_aws() {
+fn pem_ends_without_a_newline_and_renewal_works_a_second_after_issue() {
     let fixture = Fixture::new();
-    let keys = keys(&fixture);
-    let filled = |text: &str| {
-        keys.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
-    };
-    for (operation, body, code, status, text, source) in CAUSES {
-        let body = filled(body);
-        let target = format!("TrentService.{operation}");
-        let response = fixture.send(&fixture.raw("kms", &target, body.as_bytes()));
-        let answer: Value = serde_json::from_slice(&response.body).unwrap();
-        assert_eq!(
-            (response.status, answer["__type"].as_str()),
-            (*status, Some(*code)),
-            "{operation} {body}: {answer}"
-        );
-        match text {
-            Some(text) => {
-                assert_eq!(answer["message"], filled(text), "{operation} {body} ({source})");
-            }
-            None => {
-                assert!(answer.get("message").is_none(), "{operation} {body} ({source}): {answer}");
-            }
-        }
+    let authority = certificates::ca(&fixture);
+    certificates::permit(&fixture, &authority);
+    let arn = certificates::requested(&fixture, &authority, "a.example.com", json!({}));
+    let of = json!({ "CertificateAuthorityArn": authority });
+    let mut export = certificates::of(&arn);
+    export["Passphrase"] = json!(b64(b"passphrase"));
+    let answers = [
+        certificates::pca(&fixture, "GetCertificateAuthorityCsr", &of).unwrap(),
+        certificates::pca(&fixture, "GetCertificateAuthorityCertificate", &of).unwrap(),
+        certificates::acm(&fixture, "GetCertificate", &certificates::of(&arn)).unwrap(),
+        certificates::acm(&fixture, "ExportCertificate", &export).unwrap(),
+    ];
+    let mut count = 0;
+    for value in answers.iter().flat_map(|answer| answer.as_object().unwrap().values()) {
+        let text = value.as_str().unwrap();
+        assert!(text.starts_with("-----BEGIN ") && text.ends_with('-'), "{text}");
+        count += 1;
     }
-    // A policy can be set on a key that is pending deletion; what AWS reserves is not authorized.
-    let policy = json!({ "Version": "2012-10-17", "Statement": [{ "Effect": "Allow",
-        "Principal": { "AWS": format!("arn:aws:iam::{ACCOUNT}:root") }, "Action": "kms:*", "Resource": "*" }] });
-    fixture
-        .kms("PutKeyPolicy", json!({ "KeyId": filled("{going}"), "Policy": policy.to_string() }))
-        .unwrap();
-    // A statement without Resource is stored, and is for nothing: neither does it allow, nor deny.
-    let user = fixture.user(ACCOUNT, "reader", &[]);
-    let may = |principal: &str, effect: &str| {
-        let mut policy = policy.clone();
-        let more =
-            json!({ "Effect": effect, "Principal": { "AWS": principal }, "Action": "kms:*" });
-        policy["Statement"].as_array_mut().unwrap().push(more);
-        let body = json!({ "KeyId": filled("{plain}"), "Policy": policy.to_string() });
-        fixture.kms("PutKeyPolicy", body).unwrap();
-        let body = json!({ "KeyId": filled("{plain}"), "PolicyName": "default" });
-        let stored = fixture.kms("GetKeyPolicy", body).unwrap();
-        assert!(stored["Policy"].as_str().unwrap().contains(principal));
-    };
-    let encrypt = json!({ "KeyId": filled("{plain}"), "Plaintext": "YQ==" });
-    may(&format!("arn:aws:iam::{ACCOUNT}:user/reader"), "Allow");
-    assert_eq!(
-        fixture.kms_as(&user, "Encrypt", encrypt.clone()).unwrap_err().code,
-        "AccessDeniedException"
-    );
-    may("*", "Deny");
-    fixture.kms("Encrypt", encrypt).unwrap();
-    let alias = json!({ "AliasName": "alias/aws/x", "TargetKeyId": filled("{plain}") });
-    assert_eq!(fixture.kms("CreateAlias", alias).unwrap_err().code, "NotAuthorizedException");
-    println!("{} causes", CAUSES.len());
+    assert_eq!(count, 7);
+    let serial = |arn: &str| certificates::described(&fixture, arn)["Serial"].clone();
+    let before = serial(&arn);
+    fixture.advance(1);
+    certificates::acm(&fixture, "RenewCertificate", &certificates::of(&arn)).unwrap();
+    assert_ne!(serial(&arn), before);
 }

@@ -11,6 +11,7 @@
 #![recursion_limit = "512"]
 
 mod acme_support;
+mod causes_support;
 #[path = "common/certificates.rs"]
 mod certificates;
 mod common;
@@ -34,6 +35,7 @@ mod acme_limits;
 mod answers;
 mod arns;
 mod cached;
+mod causes;
 mod clock;
 mod condition_keys;
 mod elsewhere;

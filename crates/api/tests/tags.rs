@@ -13,8 +13,8 @@ use crate::certificates;
 use crate::common;
 
 use acme_support::world::{World, call};
-use certificates::{PASSPHRASE, described, requested};
-use common::{ACCOUNT, Answer, Fixture, REGION, Refused, Who, b64, policy, text, unb64, with};
+use certificates::{described, importable, requested};
+use common::{ACCOUNT, Answer, Fixture, REGION, Refused, Who, policy, text, with};
 use outlast_api::ops::SERVICES;
 use serde_json::{Value, json};
 
@@ -124,18 +124,7 @@ fn certificate(world: &World) -> Value {
 /// A certificate of our own, with its key.
 fn import(world: &World) -> Value {
     let arn = requested(&world.fixture, &world.authority, "a.example.com", json!({}));
-    let export = json!({ "CertificateArn": arn, "Passphrase": b64(PASSPHRASE) });
-    let found = world.acm("ExportCertificate", export);
-    let sealed: String =
-        text(&found["PrivateKey"]).lines().filter(|line| !line.contains('-')).collect();
-    let passphrase = outlast_crypto::Secret::new(PASSPHRASE.to_vec());
-    let key = outlast_crypto::encrypted::decrypt(&unb64(&json!(sealed)), &passphrase).unwrap();
-    let key =
-        format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", b64(key.expose()));
-    json!({
-        "Certificate": b64(text(&found["Certificate"]).as_bytes()), "PrivateKey": b64(key.as_bytes()),
-        "CertificateChain": b64(text(&found["CertificateChain"]).as_bytes()),
-    })
+    importable(&world.fixture, &arn)
 }
 
 fn endpoint(world: &World) -> Value {

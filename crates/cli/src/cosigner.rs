@@ -6,7 +6,6 @@ use std::time::Duration;
 use outlast_domain::audit::{self, LogKey, cosigned, prove};
 use outlast_net::server::system_clock;
 use outlast_net::witness::{Witness, WitnessError, cosign};
-use outlast_store::StoreError;
 use outlast_tlog::{NoteSignature, SignedCheckpoint, VerifierKey};
 use tokio::task::JoinSet;
 
@@ -16,8 +15,6 @@ use crate::data::Data;
 const PAUSE: Duration = Duration::from_secs(2);
 /// Looks that a witness is left alone for at most after it has failed: about a minute.
 const MAX_WAIT: u32 = 32;
-/// How often cosignatures are written down anew while others write.
-const MAX_TRIES: usize = 8;
 
 /// Asks witnesses to cosign each head.
 pub(crate) struct Cosigner {
@@ -177,19 +174,7 @@ fn keep(
     keys: &[VerifierKey],
 ) -> Result<usize, outlast_domain::Fault> {
     tokio::task::block_in_place(|| {
-        for _ in 0..MAX_TRIES {
-            let mut work = data.service.work(system_clock());
-            let count = cosigned::keep(&mut work, signed, signatures, keys)?;
-            if !work.writes_anything() {
-                return Ok(count);
-            }
-            match data.service.store().commit_and_wait(work.into_transaction(Vec::new())) {
-                Ok(()) => return Ok(count),
-                Err(StoreError::Conflict) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(StoreError::Conflict.into())
+        data.change(|work| Ok((cosigned::keep(work, signed, signatures, keys)?, Vec::new())))
     })
 }
 

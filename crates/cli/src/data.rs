@@ -15,6 +15,7 @@ use outlast_crypto::Secret;
 use outlast_domain::Fault;
 use outlast_domain::arn::is_account_id;
 use outlast_domain::audit;
+use outlast_domain::change::{Contended, change};
 use outlast_domain::identity;
 use outlast_domain::ids;
 use outlast_domain::register;
@@ -26,7 +27,7 @@ use outlast_net::door::ServerCertificate;
 use outlast_net::server::system_clock;
 use outlast_net::tickets::{self, Tickets};
 use outlast_store::lock::FolderLock;
-use outlast_store::{Store, StoreError, Transaction};
+use outlast_store::{Store, Transaction};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -484,24 +485,17 @@ impl Data {
 
     /// Gives the keys of session tickets to whom makes them; makes new ones in time.
     pub(crate) fn refresh_tickets(&self, tickets: &Tickets) -> Result<(), Failure> {
-        for _ in 0..MAX_TRIES {
-            let mut work = self.service.work(system_clock());
-            let keys = tickets::refresh(&mut work)?;
-            if !work.writes_anything() {
-                tickets.replace(keys);
-                return Ok(());
-            }
-            match self.service.store().commit_and_wait(work.into_transaction(Vec::new())) {
-                Ok(()) => {
-                    tickets.replace(keys);
-                    return Ok(());
-                }
-                // Another server has made them just now.
-                Err(StoreError::Conflict) => {}
-                Err(error) => return Err(store_failure(error)),
-            }
-        }
-        Err(store_failure(StoreError::Conflict))
+        let keys = self.change(|work| Ok::<_, Fault>((tickets::refresh(work)?, Vec::new())))?;
+        tickets.replace(keys);
+        Ok(())
+    }
+
+    /// Carries out a unit of work, with the events that record it, until its commit holds.
+    pub(crate) fn change<T, E: Contended>(
+        &self,
+        make: impl FnMut(&mut Work<'_>) -> Result<(T, Vec<Vec<u8>>), E>,
+    ) -> Result<T, E> {
+        change(self.service.store().as_ref(), || self.service.work(system_clock()), make)
     }
 
     fn commit(&self, work: Work<'_>) -> Result<(), Failure> {
@@ -522,9 +516,6 @@ pub(crate) struct Shown {
     /// What is wrong with the validity of one that is in a file.
     pub(crate) untimely: Option<Failure>,
 }
-
-/// How often something is tried that another server does at the same time.
-const MAX_TRIES: usize = 5;
 
 /// The root keys of a store, once they have opened what only they open, and how its records are protected.
 pub(crate) fn unlock(store: &dyn Store, provider: &Provider) -> Result<(RootKey, State), Failure> {

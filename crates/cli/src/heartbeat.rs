@@ -8,7 +8,6 @@ use outlast_domain::heartbeat::{self, Heartbeat};
 use outlast_domain::work::Work;
 use outlast_domain::{Fault, ids};
 use outlast_net::server::system_clock;
-use outlast_store::StoreError;
 
 use crate::data::Data;
 use crate::failure::Failure;
@@ -22,8 +21,6 @@ const WATCH: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(500);
 /// Signs after which a server looks whose have stopped, and takes those off the list.
 const SIGNS_BETWEEN_LOOKS: u64 = 120;
-/// How often a change is tried while others change the same record, as a rotation of the root key does.
-const ATTEMPTS: usize = 5;
 
 /// What a running server has of its own signs.
 pub(crate) struct Heart {
@@ -140,19 +137,5 @@ fn take_off(data: &Data, dead: &[Heartbeat]) -> Result<(), Fault> {
 
 /// Commits a change that no event tells of.
 fn change(data: &Data, make: impl Fn(&mut Work<'_>) -> Result<(), Fault>) -> Result<(), Fault> {
-    let mut outcome = Err(StoreError::Conflict.into());
-    for _ in 0..ATTEMPTS {
-        let mut work = data.service.work(system_clock());
-        outcome = make(&mut work).and_then(|()| {
-            if !work.writes_anything() {
-                return Ok(());
-            }
-            let transaction = work.into_transaction(Vec::new());
-            Ok(data.service.store().commit_and_wait(transaction)?)
-        });
-        if outcome != Err(StoreError::Conflict.into()) {
-            break;
-        }
-    }
-    outcome
+    data.change(|work| Ok((make(work)?, Vec::new())))
 }

@@ -218,7 +218,8 @@ pub(crate) async fn issued_certificate(
             certificate_arn: arn.to_owned(),
         })
         .await?;
-    let text = format!("{}{}", found.certificate, found.certificate_chain.unwrap_or_default());
+    let chain = found.certificate_chain.unwrap_or_default();
+    let text = pem::join([found.certificate.as_str(), chain.as_str()]);
     Ok(pem::read_certificates(text.as_bytes())?)
 }
 

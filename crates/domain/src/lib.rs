@@ -10,6 +10,7 @@ pub mod arn;
 pub mod audit;
 pub mod backup;
 pub mod ca;
+pub mod change;
 pub mod check;
 mod fault;
 pub mod heartbeat;

@@ -21,12 +21,10 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use outlast_api::service::{
-    MAX_ATTEMPTS, Plain, PlainStep, Question, Service, Signing, busy, too_large, unsigned,
-};
-use outlast_store::StoreError;
+use outlast_api::service::{Plain, PlainStep, Question, Service, busy, too_large};
+use outlast_store::driver::drive;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::limits;
@@ -209,29 +207,9 @@ impl PlainServer {
         if let Some(response) = self.aside(|| self.service.recheck(question, now_ms)).await {
             return response;
         }
-        for _ in 0..MAX_ATTEMPTS {
-            match self.aside(|| self.service.sign(question, now_ms)).await {
-                Signing::Respond(response) => return response,
-                Signing::Again => {}
-                Signing::Commit(mut signed) => {
-                    let (sender, receiver) = oneshot::channel();
-                    self.service.store().commit(
-                        std::mem::take(&mut signed.transaction),
-                        Box::new(move |outcome| {
-                            // The client may have gone; what was committed stays.
-                            let _ = sender.send(outcome);
-                        }),
-                    );
-                    match receiver.await {
-                        Ok(Ok(())) => return self.service.signed(question, &signed, now_ms),
-                        Ok(Err(StoreError::Conflict)) => {}
-                        Ok(Err(error)) => return unsigned(&error),
-                        Err(_) => return busy(),
-                    }
-                }
-            }
-        }
-        busy()
+        let sign = || self.aside(|| self.service.sign(question, now_ms));
+        let finish = |signed, outcome| self.service.signed(question, signed, outcome, now_ms);
+        drive(self.service.store().as_ref(), sign, finish).await.unwrap_or_else(busy)
     }
 
     /// Does what reads a store over the network, so that the other requests of this thread can move elsewhere

@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
@@ -17,12 +17,12 @@ use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use outlast_api::audit::TlsDetails;
 use outlast_api::service::published::PREFIX;
-use outlast_api::service::{MAX_ATTEMPTS, Prepared, Request, Response, Route, Service, Step};
+use outlast_api::service::{Prepared, Request, Response, Route, Service, Step};
 use outlast_crypto::pace;
 use outlast_domain::ids;
-use outlast_store::StoreError;
+use outlast_store::driver::{Attempt, drive};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 pub(crate) use crate::activity::{Activity, Busy};
@@ -437,50 +437,26 @@ impl Connection {
         };
         asked.operation = Some(route.names().1);
         // Whose it is, once it is known to take long.
-        let mut principal: Option<String> = None;
-        for _ in 0..MAX_ATTEMPTS {
+        let principal: OnceLock<String> = OnceLock::new();
+        let prepare = || async {
             let prepare = || service.prepare(route, &request);
-            let step = match &principal {
+            let step = match principal.get() {
                 None => self.aside(false, || pace::quickly(prepare)).await,
                 Some(principal) => match self.in_turn(principal, prepare).await {
                     Some(step) => step,
-                    None => return route.throttled(),
+                    None => return Attempt::Done(route.throttled()),
                 },
             };
-            match step {
-                Step::Respond(response) => return response,
-                Step::Again => {}
-                Step::TakesLong(signer) => principal = Some(signer),
-                Step::Commit(prepared) => {
-                    self.watch.principal(&prepared.principal);
-                    if let Some(response) = self.commit(*prepared).await {
-                        return response;
-                    }
-                }
+            match &step {
+                Step::TakesLong(signer) => drop(principal.set(signer.clone())),
+                Step::Commit(prepared) => self.watch.principal(&prepared.principal),
+                Step::Respond(_) | Step::Again => {}
             }
-        }
-        service.contended(route)
-    }
-
-    /// The response once the commit's outcome is certain; `None` to run the operation again.
-    async fn commit(&self, mut prepared: Prepared) -> Option<Response> {
-        let (sender, receiver) = oneshot::channel();
-        let transaction = std::mem::take(&mut prepared.transaction);
-        self.server.service.store().commit(
-            transaction,
-            Box::new(move |outcome| {
-                // The client may have gone; what was committed stays.
-                let _ = sender.send(outcome);
-            }),
-        );
-        let outcome = receiver.await.unwrap_or_else(|_| {
-            Err(StoreError::Uncertain("nobody has said what became of it".into()))
-        });
-        match outcome {
-            Ok(()) => Some(prepared.response),
-            Err(StoreError::Conflict) => None,
-            Err(error) => Some(prepared.commit_failed(error)),
-        }
+            step.into()
+        };
+        drive(service.store().as_ref(), prepare, Prepared::settle)
+            .await
+            .unwrap_or_else(|| service.contended(route))
     }
 
     /// Does what may take long, or reads a store over the network, so that the other requests of this thread

@@ -32,6 +32,12 @@ pub fn chain<'a>(certificates: impl IntoIterator<Item = &'a [u8]>) -> String {
     certificates.into_iter().map(certificate).collect()
 }
 
+/// PEM texts, one after the other, each on lines of its own: AWS's answers end without a newline.
+pub fn join<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+    let lines = |text: &'a str| [text.trim_end(), "\n"];
+    texts.into_iter().filter(|text| !text.trim().is_empty()).flat_map(lines).collect()
+}
+
 /// All certificates in PEM text, in order; or the one that the bytes are, if they are DER.
 pub fn read_certificates(bytes: &[u8]) -> Result<Vec<Vec<u8>>, PkiError> {
     let malformed = |reason: String| PkiError::Malformed { what: "certificate", reason };

@@ -9,6 +9,7 @@
 
 pub mod cache;
 pub mod chain;
+pub mod driver;
 pub mod faulty;
 pub mod limits;
 pub mod lock;

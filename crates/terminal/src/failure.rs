@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::path::Path;
 use std::process::ExitCode;
 
+use outlast_domain::Fault;
+use outlast_domain::change::Contended;
 use outlast_store::StoreError;
 
 use crate::shell;
@@ -75,11 +77,6 @@ impl Failure {
         &self.message
     }
 
-    /// Whether the same may well succeed when it is tried again at once.
-    pub fn is_conflict(&self) -> bool {
-        self.conflict
-    }
-
     /// The exit code.
     pub fn exit_code(&self) -> u8 {
         self.code
@@ -92,15 +89,22 @@ impl Failure {
     }
 }
 
-impl From<outlast_domain::Fault> for Failure {
-    fn from(fault: outlast_domain::Fault) -> Self {
-        let conflict = fault == outlast_domain::Fault::Store(StoreError::Conflict);
-        let failure = Self { conflict, ..Self::new(fault.to_string()) };
+impl Contended for Failure {
+    fn is_conflict(&self) -> bool {
+        self.conflict
+    }
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
         match fault {
-            outlast_domain::Fault::Forged(_) => {
-                failure.hint("see what else was changed with: outlast store check --data DIR")
+            Fault::Store(error) => {
+                let conflict = error == StoreError::Conflict;
+                Self { conflict, ..store_failure(error) }
             }
-            _ => failure,
+            Fault::Forged(_) => Self::new(fault.to_string())
+                .hint("see what else was changed with: outlast store check --data DIR"),
+            fault => Self::new(fault.to_string()),
         }
     }
 }

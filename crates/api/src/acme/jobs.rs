@@ -3,18 +3,15 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use outlast_domain::Fault;
 use outlast_domain::acme::{self, Job, Outcome, Queue};
-use outlast_domain::{Fault, ids};
 use outlast_store::StoreError;
 
-use crate::audit::service_event;
 use crate::ops::ACM;
 use crate::service::Service;
 
 /// Tasks that are looked through in a step.
 const PAGE: usize = 500;
-/// How often something is tried when others change the same records.
-const ATTEMPTS: u32 = 16;
 
 fn locked(lane: &Mutex<Lane>) -> MutexGuard<'_, Lane> {
     lane.lock().unwrap_or_else(PoisonError::into_inner)
@@ -156,29 +153,10 @@ impl Service {
 
     /// Notes what was found.
     pub fn acme_outcome(&self, job: &Job, outcome: &Outcome, now_ms: i64) -> Result<(), Fault> {
-        for _ in 0..ATTEMPTS {
-            let mut work = self.work(now_ms);
-            let done = acme::complete(&mut work, job, outcome.clone())?;
-            if !work.writes_anything() {
-                return Ok(());
-            }
-            let events = match done {
-                Some(done) => {
-                    vec![service_event(
-                        now_ms,
-                        &ids::event_id(now_ms)?,
-                        ACM.model.event_source,
-                        &done,
-                    )]
-                }
-                None => Vec::new(),
-            };
-            match self.store().commit_and_wait(work.into_transaction(events)) {
-                Ok(()) => return Ok(()),
-                Err(StoreError::Conflict) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(StoreError::Conflict.into())
+        self.do_at_last(&ACM, now_ms, |work, swept| {
+            swept.done.extend(acme::complete(work, job, outcome.clone())?);
+            Ok(())
+        })?;
+        Ok(())
     }
 }

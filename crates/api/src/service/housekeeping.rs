@@ -1,11 +1,10 @@
 //! What the service does by itself: it erases, rotates and forgets what is due.
 
-use outlast_domain::work::{Done, Sweep, Swept};
-use outlast_domain::{Fault, acm, acme, ca, identity, ids, kms, limits};
-use outlast_store::StoreError;
+use outlast_domain::work::{Done, Sweep, Swept, Work};
+use outlast_domain::{Fault, acm, acme, ca, identity, kms, limits};
 
 use super::Service;
-use crate::audit::service_event;
+use super::alone::Did;
 use crate::ops::{ACM, ACM_PCA, KMS, STS};
 use crate::table::ServiceRow;
 
@@ -30,8 +29,6 @@ static SWEEPS: &[(&ServiceRow, Sweep)] = &[
 
 /// Records that a step of a sweep looks at.
 const PAGE: usize = 500;
-/// How often something is tried when others change the same records.
-const ATTEMPTS: u32 = 8;
 
 /// One round of housekeeping.
 pub(super) struct Round<'a> {
@@ -106,52 +103,23 @@ impl<'a> Round<'a> {
     /// All at once costs one sync of the disk. If that fails, whatever the reason, it is each by itself: no
     /// key of one account holds up the others.
     fn handle_all(&mut self, row: &ServiceRow, sweep: &Sweep, places: &[String]) {
-        if places.is_empty() || self.handle(row, sweep, places).is_ok() {
+        if places.is_empty() {
+            return;
+        }
+        let all = |work: &mut Work<'_>, swept: &mut Swept| {
+            places.iter().try_for_each(|place| (sweep.handle)(work, place, swept))
+        };
+        if let Ok(did) = self.service.do_once(row, self.now_ms, all) {
+            tell(row, places, &did);
             return;
         }
         for place in places {
-            let mut attempts = 1;
-            let outcome = loop {
-                match self.handle(row, sweep, std::slice::from_ref(place)) {
-                    Err(Fault::Store(StoreError::Conflict)) if attempts < ATTEMPTS => attempts += 1,
-                    outcome => break outcome,
-                }
-            };
-            if let Err(fault) = outcome {
-                self.failed(row, place, fault);
+            let one = |work: &mut Work<'_>, swept: &mut Swept| (sweep.handle)(work, place, swept);
+            match self.service.do_at_last(row, self.now_ms, one) {
+                Ok(did) => tell(row, std::slice::from_ref(place), &did),
+                Err(fault) => self.failed(row, place, fault),
             }
         }
-    }
-
-    fn handle(&self, row: &ServiceRow, sweep: &Sweep, places: &[String]) -> Result<(), Fault> {
-        let mut work = self.service.work(self.now_ms);
-        let mut swept = Swept::default();
-        for place in places {
-            (sweep.handle)(&mut work, place, &mut swept)?;
-        }
-        if !work.writes_anything() {
-            return Ok(());
-        }
-        let events = swept
-            .done
-            .iter()
-            .map(|done| {
-                Ok(service_event(
-                    self.now_ms,
-                    &ids::event_id(self.now_ms)?,
-                    row.model.event_source,
-                    done,
-                ))
-            })
-            .collect::<Result<_, Fault>>()?;
-        let transaction = work.into_transaction(events);
-        let deleted = transaction.writes.iter().filter(|(_, value)| value.is_none()).count();
-        self.service.store.commit_and_wait(transaction)?;
-        for material in &swept.erased {
-            self.service.ring.forget(material);
-        }
-        tell(row, places, &swept, deleted);
-        Ok(())
     }
 
     pub(super) fn failed(&mut self, row: &ServiceRow, place: &str, fault: Fault) {
@@ -162,14 +130,14 @@ impl<'a> Round<'a> {
 }
 
 /// Says in the log what a sweep has done: each thing that has its audit event, and how many records went without one.
-fn tell(row: &ServiceRow, places: &[String], swept: &Swept, deleted: usize) {
-    let service = row.model.signing_name;
-    for done in &swept.done {
+fn tell(row: &ServiceRow, places: &[String], did: &Did<()>) {
+    let (service, deleted) = (row.model.signing_name, did.deleted);
+    for done in &did.swept.done {
         let Done { scope, arn, event } = done;
         let (account, region) = (scope.account.as_str(), scope.region.as_str());
         tracing::info!(service, event, arn, account, region, "done because it was due");
     }
-    if swept.done.is_empty() && deleted > 0 {
+    if did.swept.done.is_empty() && deleted > 0 {
         // The kind is what the keys of the records begin with.
         let kind = places.first().map(String::as_str).unwrap_or_default();
         let kind = kind.match_indices('/').nth(1).map_or(kind, |(end, _)| &kind[..end]);

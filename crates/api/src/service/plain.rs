@@ -22,15 +22,16 @@ use outlast_domain::ca::{self, Authority, ocsp};
 use outlast_domain::work::{Swept, Work};
 use outlast_domain::{Fault, ids, limits};
 use outlast_pki::ocsp::{Failure, RESPONSE_MEDIA_TYPE, Request};
-use outlast_store::{StoreError, Transaction};
+use outlast_store::StoreError;
+use outlast_store::driver::{Attempt, drive_and_wait};
 use time::OffsetDateTime;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 
 use super::Service;
+use super::alone::events;
 use super::answers::{Answers, Bounded, Kept, key};
 use super::strangers::{Strangers, Window};
-use crate::audit::service_event;
 use crate::ops::ACM_PCA;
 
 /// What revocation keeps in memory, none of which is believed without a look at the store.
@@ -99,20 +100,11 @@ pub struct Question {
     if_none_match: Option<HeaderValue>,
 }
 
-/// What comes of signing.
-pub enum Signing {
-    /// Send this.
-    Respond(Response<Bytes>),
-    /// Commit, then [`Service::signed`]; on a conflict sign again.
-    Commit(Box<Signed>),
-    /// Another operation changed the same records meanwhile: sign again.
-    Again,
-}
+/// What comes of signing. What is to be committed is finished by [`Service::signed`].
+pub type Signing = Attempt<Signed, Response<Bytes>>;
 
 /// An answer that may be sent when its transaction is durable.
 pub struct Signed {
-    /// What must be durable first.
-    pub transaction: Transaction,
     kept: Arc<Kept>,
     /// Whether it is an answer that can be given again.
     is_lasting: bool,
@@ -313,7 +305,7 @@ impl Service {
             Ok(Err(Failure::TryLater)) if asked.nonce.is_some() => {
                 // RFC 9654, section 2.1: without a nonce is better than not at all. Who gave one decides.
                 match self.kept(question, now_ms) {
-                    Some(kept) => return Signing::Respond(once(&kept, now_ms)),
+                    Some(kept) => return Signing::Done(once(&kept, now_ms)),
                     None => {
                         let plain = Request { ids: asked.ids.clone(), nonce: None };
                         self.try_sign(question, &plain, now_ms)
@@ -324,11 +316,11 @@ impl Service {
         };
         match outcome {
             Ok(Ok(signing)) => signing,
-            Ok(Err(failure)) => Signing::Respond(failed(failure)),
+            Ok(Err(failure)) => Signing::Done(failed(failure)),
             Err(Fault::Store(StoreError::Conflict)) => Signing::Again,
             Err(fault) => {
                 tracing::error!(%fault, "an OCSP answer could not be signed");
-                Signing::Respond(failed(Failure::InternalError))
+                Signing::Done(failed(Failure::InternalError))
             }
         }
     }
@@ -369,9 +361,9 @@ impl Service {
                 return Err(StoreError::Conflict.into());
             }
             let kept = Arc::new(Kept::new(request.ids.clone(), answer));
-            return Ok(Ok(Signing::Respond(self.hand_out(question, kept, is_lasting, now_ms))));
+            return Ok(Ok(Signing::Done(self.hand_out(question, kept, is_lasting, now_ms))));
         }
-        let mut events = self.events(now_ms, &swept)?;
+        let mut events = events(&ACM_PCA, now_ms, &swept)?;
         let mut announced = None;
         if answer.is_once {
             let (scope, arn) = answer.authority.clone();
@@ -381,16 +373,26 @@ impl Service {
         }
         let kept = Arc::new(Kept::new(request.ids.clone(), answer));
         let transaction = work.into_transaction(events);
-        let signed = Signed { transaction, kept, is_lasting, announced };
-        Ok(Ok(Signing::Commit(Box::new(signed))))
+        let signed = Signed { kept, is_lasting, announced };
+        Ok(Ok(Signing::Commit(transaction, signed)))
     }
 
-    /// The answer, now that it is durable that it was given.
-    pub fn signed(&self, question: &Question, signed: &Signed, now_ms: i64) -> Response<Bytes> {
-        if let Some(window) = &signed.announced {
-            self.revocation.strangers.open(window.clone());
+    /// The answer, once it is known whether it is durable that it was given.
+    pub fn signed(
+        &self,
+        question: &Question,
+        signed: Signed,
+        outcome: Result<(), StoreError>,
+        now_ms: i64,
+    ) -> Response<Bytes> {
+        if let Err(error) = outcome {
+            tracing::error!(%error, "the commit of an OCSP answer failed");
+            return failed(Failure::InternalError);
         }
-        self.hand_out(question, signed.kept.clone(), signed.is_lasting, now_ms)
+        if let Some(window) = signed.announced {
+            self.revocation.strangers.open(window);
+        }
+        self.hand_out(question, signed.kept, signed.is_lasting, now_ms)
     }
 
     fn hand_out(
@@ -427,20 +429,9 @@ impl Service {
         if let Some(response) = self.recheck(&question, request.now_ms) {
             return response;
         }
-        for _ in 0..super::MAX_ATTEMPTS {
-            match self.sign(&question, request.now_ms) {
-                Signing::Respond(response) => return response,
-                Signing::Again => {}
-                Signing::Commit(mut signed) => {
-                    match self.store.commit_and_wait(std::mem::take(&mut signed.transaction)) {
-                        Ok(()) => return self.signed(&question, &signed, request.now_ms),
-                        Err(StoreError::Conflict) => {}
-                        Err(error) => return unsigned(&error),
-                    }
-                }
-            }
-        }
-        busy()
+        let sign = || self.sign(&question, request.now_ms);
+        let finish = |signed, outcome| self.signed(&question, signed, outcome, request.now_ms);
+        drive_and_wait(self.store.as_ref(), sign, finish).unwrap_or_else(busy)
     }
 
     pub(super) fn keep(&self, kept: Arc<Kept>, now_ms: i64) {
@@ -484,20 +475,6 @@ impl Service {
             }
         }
     }
-
-    /// The records of what was done by itself.
-    pub(super) fn events(&self, now_ms: i64, swept: &Swept) -> Result<Vec<Vec<u8>>, Fault> {
-        let event = |done| {
-            Ok(service_event(now_ms, &ids::event_id(now_ms)?, ACM_PCA.model.event_source, done))
-        };
-        swept.done.iter().map(event).collect()
-    }
-}
-
-/// The answer when the transaction of an answer failed for good.
-pub fn unsigned(error: &StoreError) -> Response<Bytes> {
-    tracing::error!(%error, "the commit of an OCSP answer failed");
-    failed(Failure::InternalError)
 }
 
 /// The answer when there is too much to sign.

@@ -5,6 +5,7 @@ use outlast_domain::ca::{publish, report};
 use outlast_store::StoreError;
 
 use super::Service;
+use crate::ops::ACM_PCA;
 
 /// Where buckets are. What goes wrong is said for the log.
 pub trait Sink: Send + Sync {
@@ -57,11 +58,12 @@ impl Service {
                 if let Err(reason) = &written {
                     tracing::warn!(place, reason, "an audit report could not be written");
                 }
-                let noted =
-                    self.do_once(now_ms, |work, _| report::finish(work, &place, written.is_ok()));
+                let noted = self.do_once(&ACM_PCA, now_ms, |work, _| {
+                    report::finish(work, &place, written.is_ok())
+                });
                 match noted {
                     // Another server was quicker.
-                    Ok(()) | Err(Fault::Store(StoreError::Conflict)) => {}
+                    Ok(_) | Err(Fault::Store(StoreError::Conflict)) => {}
                     Err(fault) => return Err(fault),
                 }
             }
@@ -94,13 +96,8 @@ impl Service {
     }
 
     fn write_again(&self, now_ms: i64, place: &str) -> Result<(), Fault> {
-        for _ in 0..super::MAX_ATTEMPTS {
-            match self.do_once(now_ms, |work, _| publish::write_again(work, place)) {
-                Err(Fault::Store(StoreError::Conflict)) => {}
-                outcome => return outcome,
-            }
-        }
-        Err(StoreError::Conflict.into())
+        self.do_at_last(&ACM_PCA, now_ms, |work, _| publish::write_again(work, place))?;
+        Ok(())
     }
 
     fn publish_crls(
@@ -117,7 +114,7 @@ impl Service {
                     return Ok(());
                 }
                 let mut written = false;
-                let noted = self.do_once(now_ms, |work, _| {
+                let noted = self.do_once(&ACM_PCA, now_ms, |work, _| {
                     let Some(file) = publish::crl_file(work, &place)? else { return Ok(()) };
                     let kind = "application/pkix-crl";
                     let outcome = if sink.may_use(&file.account, &file.bucket) {
@@ -137,7 +134,7 @@ impl Service {
                     Err(Fault::Store(StoreError::Conflict)) if written => {
                         self.write_again(now_ms, &place)?;
                     }
-                    Ok(()) | Err(Fault::Store(StoreError::Conflict)) => {}
+                    Ok(_) | Err(Fault::Store(StoreError::Conflict)) => {}
                     Err(fault) => return Err(fault),
                 }
             }

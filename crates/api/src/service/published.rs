@@ -5,10 +5,11 @@ use outlast_domain::arn::Scope;
 use outlast_domain::audit::{LogKey, cosigned, serve};
 use outlast_domain::identity::{self, Permit, action};
 use outlast_domain::{Fault, ids};
-use outlast_store::StoreError;
+use outlast_store::driver::{Attempt, drive_and_wait};
+use outlast_store::{StoreError, Transaction};
 use outlast_tlog::tile::Resource;
 
-use super::{MAX_ATTEMPTS, Request, Response, Service, conditions, header_text};
+use super::{Request, Response, Service, conditions, header_text};
 use crate::audit::{Event, Notes};
 use crate::wire::ApiError;
 use crate::wire::sigv4::Claim;
@@ -25,6 +26,9 @@ pub(super) struct Published {
     /// ARNs of users and roles.
     readers: Vec<String>,
 }
+
+/// What is found of a tile, or why its reader may not have it.
+type Found = Result<Option<Vec<u8>>, ApiError>;
 
 impl Service {
     /// Says whether the log is served, and who may read its entries.
@@ -47,12 +51,21 @@ impl Service {
                 let found = serve::tile(&mut self.work(request.now_ms), id);
                 found.map_err(ApiError::from).map(|found| found.map(octets))
             }
-            Ok(Resource::Entries(id)) => (0..MAX_ATTEMPTS)
-                .find_map(|_| self.published_entries(&published, request, id).transpose())
-                .unwrap_or_else(|| {
+            Ok(Resource::Entries(id)) => {
+                let prepare = || match self.published_entries(&published, request, id) {
+                    Ok((transaction, found)) => Attempt::Commit(transaction, found),
+                    Err(error) if error.is_conflict() => Attempt::Again,
+                    Err(error) => Attempt::Done(Err(error)),
+                };
+                let finish = |found: Found, committed: Result<(), StoreError>| {
+                    committed.map_err(Fault::from)?;
+                    found.map(|found| found.map(octets))
+                };
+                drive_and_wait(self.store.as_ref(), prepare, finish).unwrap_or_else(|| {
                     let text = "The request was made while the records behind it changed.";
                     Err(ApiError { status: 503, ..ApiError::new("ServiceUnavailable", text) })
-                }),
+                })
+            }
             Err(_) => Ok(None),
         };
         match answer {
@@ -74,14 +87,13 @@ impl Service {
         Ok(Some(text(200, &head.to_string())))
     }
 
-    /// The entries of a tile, if there is one, and an event that says who read them. Absent when what was read for it has
-    /// changed meanwhile, as it does when a head is signed: it is to be done again then.
+    /// The entries of a tile, if there is one, and a transaction whose event says who read them.
     fn published_entries(
         &self,
         published: &Published,
         request: &Request<'_>,
         id: outlast_tlog::tile::TileId,
-    ) -> Result<Option<Option<Response>>, ApiError> {
+    ) -> Result<(Transaction, Found), ApiError> {
         let mut work = self.work(request.now_ms);
         let key = LogKey::read(&mut work)?;
         let claim = Claim::parse(&request.parts(), work.now())?;
@@ -148,11 +160,7 @@ impl Service {
             error: outcome.as_ref().err(),
         }
         .to_json();
-        match self.store.commit_and_wait(work.into_refusal(vec![event])) {
-            Ok(()) => outcome.map(|found| Some(found.map(octets))),
-            Err(StoreError::Conflict) => Ok(None),
-            Err(error) => Err(Fault::from(error).into()),
-        }
+        Ok((work.into_refusal(vec![event]), outcome))
     }
 }
 

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use outlast_domain::Fault;
 use outlast_domain::ca::crl::{self, How};
 use outlast_domain::ca::{ocsp, responder};
-use outlast_domain::work::{Swept, Work};
+use outlast_domain::work::Swept;
 use outlast_pki::ocsp::Request;
 use outlast_store::StoreError;
 
 use super::Service;
+use super::alone::events;
 use super::answers::Kept;
 use super::housekeeping::Round;
 use super::plain::lock;
@@ -23,7 +24,7 @@ const SLOW: usize = 8;
 /// Answers that are renewed in one round, and in one transaction.
 const ANSWERS: usize = 512;
 const TOGETHER: usize = 32;
-/// How often a CRL is tried while its mark changes.
+/// How often a CRL is tried while its mark changes, before it is made of what there was meanwhile.
 const ATTEMPTS: u32 = 3;
 
 impl Service {
@@ -60,18 +61,15 @@ impl Service {
         while let Some(from) = after {
             let due = responder::due(&self.work(now_ms), &from, PAGE)?;
             for place in due.places.iter().chain(&due.damaged) {
-                let mut without = None;
-                let done = self.do_once(now_ms, |work, swept| {
-                    without = responder::renew(work, &self.ring, place, swept)?;
-                    Ok(())
+                let done = self.do_once(&ACM_PCA, now_ms, |work, swept| {
+                    responder::renew(work, &self.ring, place, swept)
                 });
-                match done {
-                    Ok(()) if without.is_some() => {
-                        let reason = without.unwrap_or_default();
+                match done.map(|did| did.value) {
+                    Ok(Some(reason)) => {
                         tracing::warn!(place, reason, "an authority does not answer OCSP");
                     }
                     // Another server was quicker, or the authority changed just now.
-                    Ok(()) | Err(Fault::Store(StoreError::Conflict)) => {}
+                    Ok(None) | Err(Fault::Store(StoreError::Conflict)) => {}
                     Err(fault) => {
                         tracing::warn!(place, %fault, "an OCSP responder could not be made");
                         first = first.and(Err(fault));
@@ -112,44 +110,16 @@ impl Service {
     }
 
     fn make_crl(&self, now_ms: i64, place: &str, how: How) -> Result<bool, Fault> {
-        let attempt = |how| {
-            let mut made = true;
-            self.do_once(now_ms, |work, swept| {
-                made = crl::make(work, &self.ring, place, how, swept)?;
-                Ok(())
-            })?;
-            Ok(made)
-        };
-        for _ in 0..ATTEMPTS {
-            match attempt(how) {
-                Err(Fault::Store(StoreError::Conflict)) => {}
-                outcome => return logged(place, outcome),
-            }
-        }
-        match attempt(How::Meanwhile) {
+        let mut attempts = 0;
+        let made = self.do_at_last(&ACM_PCA, now_ms, |work, swept| {
+            attempts += 1;
+            let how = if attempts > ATTEMPTS { How::Meanwhile } else { how };
+            crl::make(work, &self.ring, place, how, swept)
+        });
+        match made.map(|did| did.value) {
             Err(Fault::Store(StoreError::Conflict)) => Ok(true),
             outcome => logged(place, outcome),
         }
-    }
-
-    /// One transaction of what the service does by itself.
-    pub(super) fn do_once(
-        &self,
-        now_ms: i64,
-        what: impl FnOnce(&mut Work<'_>, &mut Swept) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
-        let mut work = self.work(now_ms);
-        let mut swept = Swept::default();
-        what(&mut work, &mut swept)?;
-        if !work.writes_anything() {
-            return Ok(());
-        }
-        let events = self.events(now_ms, &swept)?;
-        self.store.commit_and_wait(work.into_transaction(events))?;
-        for material in &swept.erased {
-            self.ring.forget(material);
-        }
-        Ok(())
     }
 
     /// Other servers on the same database revoke, too.
@@ -204,7 +174,7 @@ impl Service {
         if renewed.is_empty() {
             return Ok(());
         }
-        let events = self.events(now_ms, &swept)?;
+        let events = events(&ACM_PCA, now_ms, &swept)?;
         self.store.commit_and_wait(work.into_transaction(events))?;
         for kept in renewed {
             self.keep(Arc::new(kept), now_ms);

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use outlast_domain::Fault;
 use outlast_domain::audit::{self, Guard, Head, Patrol};
-use outlast_store::StoreError;
+use outlast_domain::change::change;
+use outlast_domain::work::Work;
 
 use super::Service;
 use super::published::Published;
@@ -43,8 +44,10 @@ impl Service {
     /// calls are refused until a head can be signed.
     pub fn sign_log(&self, now_ms: i64, at_end: bool) -> Result<(), Fault> {
         loop {
-            let mut work = self.work(now_ms);
-            let step = match audit::log::advance(&mut work, &self.trail.guard, at_end) {
+            let advance = |work: &mut Work<'_>| {
+                Ok((audit::log::advance(work, &self.trail.guard, at_end)?, Vec::new()))
+            };
+            let step = match change(self.store.as_ref(), || self.work(now_ms), advance) {
                 Ok(step) => step,
                 Err(fault) => {
                     match &fault {
@@ -57,14 +60,6 @@ impl Service {
                     return Err(fault);
                 }
             };
-            if step.signed {
-                match self.store.commit_and_wait(work.into_transaction(Vec::new())) {
-                    Ok(()) => {}
-                    // Another server on the same database was quicker.
-                    Err(StoreError::Conflict) => continue,
-                    Err(error) => return Err(error.into()),
-                }
-            }
             if let Some(advance) = step.advance {
                 self.trail.guard.advance(advance);
             }

@@ -40,6 +40,12 @@ impl<'de> Deserialize<'de> for Blob {
     }
 }
 
+/// PEM text as AWS's answers have it: without the newline at the end.
+pub fn pem(mut text: String) -> String {
+    text.truncate(text.trim_end().len());
+    text
+}
+
 /// A member that is not kept: a secret of something that is not served. Whatever comes is read and forgotten.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Discarded;

@@ -152,6 +152,23 @@ pub fn exported_key(answer: &Value, key_algorithm: &str) -> Vec<u8> {
     spec.load(&imported.stored).unwrap().public_key().unwrap().to_vec()
 }
 
+/// A request that imports what was issued for `arn`, with its key.
+#[track_caller]
+pub fn importable(fixture: &Fixture, arn: &str) -> Value {
+    let export = json!({ "CertificateArn": arn, "Passphrase": b64(PASSPHRASE) });
+    let found = acm(fixture, "ExportCertificate", &export).unwrap();
+    let sealed: String =
+        text(&found["PrivateKey"]).lines().filter(|line| !line.contains('-')).collect();
+    let key =
+        encrypted::decrypt(&unb64(&json!(sealed)), &Secret::new(PASSPHRASE.to_vec())).unwrap();
+    let key =
+        format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", b64(key.expose()));
+    json!({
+        "Certificate": b64(text(&found["Certificate"]).as_bytes()), "PrivateKey": b64(key.as_bytes()),
+        "CertificateChain": b64(text(&found["CertificateChain"]).as_bytes()),
+    })
+}
+
 pub fn place(kind: &str, arn: &str) -> String {
     let id = arn.rsplit('/').next().unwrap();
     format!("acm/{kind}/{}/{REGION}/{id}", super::common::ACCOUNT)

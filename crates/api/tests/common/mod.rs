@@ -10,6 +10,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 pub mod authorities;
+mod documented;
 
 use std::sync::Arc;
 
@@ -146,7 +147,7 @@ impl Fixture {
     }
 
     pub fn send(&self, request: &http::Request<Vec<u8>>) -> Response {
-        self.service.call(&Request {
+        let response = self.service.call(&Request {
             method: request.method(),
             path: request.uri().path(),
             query: request.uri().query().unwrap_or_default(),
@@ -157,7 +158,9 @@ impl Fixture {
             tls: None,
             now_ms: self.now.get() * 1000,
             request_id: "00000000-0000-0000-0000-000000000000",
-        })
+        });
+        documented::is_documented(request.headers(), &response);
+        response
     }
 
     /// A signed request with any body for any operation.
@@ -324,7 +327,7 @@ impl Fixture {
         outlast_api::wire::sigv4::sign(&mut headers, &target, &credentials, self.now.get())
             .unwrap();
         headers.insert("host", HOST.parse().unwrap());
-        self.service.call(&Request {
+        let response = self.service.call(&Request {
             method: &Method::POST,
             path,
             query: "",
@@ -335,7 +338,9 @@ impl Fixture {
             tls: who.tls.as_ref(),
             now_ms: self.now.get() * 1000,
             request_id: "00000000-0000-0000-0000-000000000000",
-        })
+        });
+        documented::is_documented(&headers, &response);
+        response
     }
 
     /// An operation of KMS, untyped.

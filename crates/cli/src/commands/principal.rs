@@ -5,23 +5,21 @@ use std::path::{Path, PathBuf};
 
 use outlast_api::audit::operator_event;
 use outlast_crypto::Secret;
+use outlast_domain::change::Contended;
 use outlast_domain::identity::{
     self, Entry, IdentityError, Role, User, add_access_key, create_role, create_user,
 };
+use outlast_domain::ids;
 use outlast_domain::policy::{Kind, Policy as Document};
 use outlast_domain::work::Work;
-use outlast_domain::{Fault, ids};
 use outlast_net::server::system_clock;
-use outlast_store::StoreError;
 use serde_json::{Value, json};
 
-use crate::data::{self, Data, StoreArguments, store_failure};
+use crate::data::{self, Data, StoreArguments};
 use crate::failure::Failure;
 use crate::files;
 use crate::output::{self, Output};
 
-/// How often a change is tried again when others change the same records.
-const ATTEMPTS: u32 = 64;
 /// Largest policy document that is read, in bytes.
 const MAX_POLICY: usize = 64 * 1024;
 
@@ -436,25 +434,18 @@ fn change(
     change: impl Fn(&mut Work<'_>) -> Result<Outcome, IdentityError>,
 ) -> Result<Outcome, Failure> {
     let data = Data::open_beside(&named.store.place()?, &named.store.provider()?)?;
-    for _ in 0..ATTEMPTS {
-        let now_ms = system_clock();
-        let mut work = data.service.work(now_ms);
-        let outcome = match change(&mut work) {
-            Ok(outcome) => outcome,
-            Err(IdentityError::Fault(Fault::Store(StoreError::Conflict))) => continue,
-            Err(error) => return Err(failure(error)),
-        };
-        let parameters = parameters(named, &outcome.1);
+    let changed = data.change(|work| {
+        let outcome = change(work).map_err(failure)?;
+        let (now_ms, parameters) = (work.now_ms(), parameters(named, &outcome.1));
         let (source, account) = ("iam.amazonaws.com", named.account.as_str());
-        let record =
-            operator_event(now_ms, &ids::event_id(now_ms)?, source, event, account, &parameters);
-        match data.store().commit_and_wait(work.into_transaction(vec![record])) {
-            Ok(()) => return Ok(outcome),
-            Err(StoreError::Conflict) => {}
-            Err(error) => return Err(store_failure(error)),
-        }
-    }
-    Err(Failure::new("others keep changing the same principal").hint("try again"))
+        let id = ids::event_id(now_ms)?;
+        let record = operator_event(now_ms, &id, source, event, account, &parameters);
+        Ok((outcome, vec![record]))
+    });
+    changed.map_err(|failure: Failure| match failure.is_conflict() {
+        true => Failure::new("others keep changing the same principal").hint("try again"),
+        false => failure,
+    })
 }
 
 /// What the audit event says of a change. Only what is listed here: a secret is not.

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use outlast_domain::Fault;
+use outlast_domain::change::Contended;
 use outlast_domain::records;
 use outlast_domain::seal::rotation::{self, NewKek, Step};
 use outlast_domain::seal::{self, RootRecord, SealedUnder};
 use outlast_domain::work::Work;
-use outlast_net::server::system_clock;
-use outlast_store::{Store, StoreError};
+use outlast_store::Store;
 use serde_json::{Value, json};
 
 use crate::data::{self, Data, StoreArguments, store_failure};
@@ -22,8 +22,6 @@ use crate::root_key::{Made, Provider};
 
 /// Records that one transaction looks at.
 const BATCH: usize = 256;
-/// How often a step is tried again when others change the same records.
-const ATTEMPTS: u32 = 64;
 /// The server gets its turn between two batches.
 const MAX_PAUSE: Duration = Duration::from_millis(50);
 
@@ -263,30 +261,16 @@ fn step<T>(
     opened: &Data,
     run: impl Fn(&mut Work<'_>) -> Result<(T, Noted), Failure>,
 ) -> Result<T, Failure> {
-    for _ in 0..ATTEMPTS {
-        let now_ms = system_clock();
-        let mut work = opened.service.work(now_ms);
-        let (result, event) = match run(&mut work) {
-            Ok(done) => done,
-            Err(failure) if failure.is_conflict() => continue,
-            Err(failure) => return Err(failure),
-        };
-        if !work.writes_anything() {
-            return Ok(result);
-        }
-        let events = match event {
-            Some((name, parameters)) => {
-                vec![data::store_event(now_ms, name, &parameters)?]
-            }
-            None => Vec::new(),
-        };
-        match opened.store().commit_and_wait(work.into_transaction(events)) {
-            Ok(()) => return Ok(result),
-            Err(StoreError::Conflict) => {}
-            Err(error) => return Err(store_failure(error)),
-        }
-    }
-    Err(store_failure(StoreError::Conflict).hint("run the same command again"))
+    let changed = opened.change(|work| {
+        let (result, event) = run(work)?;
+        let event =
+            event.map(|(name, parameters)| data::store_event(work.now_ms(), name, &parameters));
+        Ok((result, event.transpose()?.into_iter().collect()))
+    });
+    changed.map_err(|failure: Failure| match failure.is_conflict() {
+        true => failure.hint("run the same command again"),
+        false => failure,
+    })
 }
 
 /// How many records are sealed under which key.

@@ -3,14 +3,16 @@
 
 use std::path::Path;
 
+use outlast_domain::change::Contended;
 use outlast_domain::seal::RootKey;
 use outlast_domain::seal::migration::{self, State};
 use outlast_domain::work::Work;
 use outlast_domain::{Fault, audit, ids, register};
 use outlast_net::server::system_clock;
+use outlast_store::driver::{Attempt, drive_and_wait};
 use outlast_store::{Store, StoreError};
 
-use super::{Data, MAX_TRIES, store_event, store_failure};
+use super::{Data, store_event, store_failure};
 use crate::failure::Failure;
 use crate::files;
 
@@ -30,23 +32,22 @@ impl Data {
     /// Looks whether the audit log can be gone on with, and watches over it from here on. The hash chain of a store of an
     /// earlier build becomes a log first.
     pub(super) fn open_log(&self) -> Result<(), Failure> {
-        for _ in 0..MAX_TRIES {
-            let mut work = self.service.work(system_clock());
-            if !audit::legacy::is_old(&mut work)? {
-                break;
+        self.change(|work| {
+            if !audit::legacy::is_old(work)? {
+                return Ok(((), Vec::new()));
             }
-            let state = migration::state(&mut work)?.filter(|state| !state.has_log);
+            let state = migration::state(work)?.filter(|state| !state.has_log);
             let Some(state) = state else {
                 return Err(log_failure(Fault::Audit("its records are missing".into())));
             };
             tracing::info!("the audit events become a Merkle log; that is done once");
-            let adopted = audit::legacy::adopt(&mut work, &random_origin()?, &mut |events| {
+            let adopted = audit::legacy::adopt(work, &random_origin()?, &mut |events| {
                 if events.is_multiple_of(100_000) {
                     tracing::info!(events, "verifying the events so far");
                 }
             })
             .map_err(log_failure)?;
-            migration::set_state(&mut work, State { has_log: true, ..state })?;
+            migration::set_state(work, State { has_log: true, ..state })?;
             let last = adopted.last.map(|(checkpoint, public_key)| {
                 serde_json::json!({ "checkpoint": checkpoint, "publicKey": public_key })
             });
@@ -60,12 +61,8 @@ impl Data {
                     "lastCheckpoint": last,
                 }),
             )?;
-            match self.service.store().commit_and_wait(work.into_transaction(vec![event])) {
-                // Another server on the same database was quicker.
-                Ok(()) | Err(StoreError::Conflict) => {}
-                Err(error) => return Err(store_failure(error)),
-            }
-        }
+            Ok(((), vec![event]))
+        })?;
         let mut work = self.service.work(system_clock());
         let head = audit::check_start(&mut work).map_err(log_failure)?;
         Ok(self.service.watch_log(&head)?)
@@ -79,12 +76,11 @@ pub(super) fn random_origin() -> Result<String, Failure> {
 
 /// Why a store is not served.
 fn log_failure(fault: Fault) -> Failure {
-    let failure = Failure::new(fault.to_string());
     match fault {
-        Fault::Audit(_) => failure.hint(
+        Fault::Audit(_) => Failure::new(fault.to_string()).hint(
             "somebody has changed the database: see outlast store check --data DIR, keep the folder as it is, and restore the newest good backup; outlast audit clear-alarm --data DIR lets servers start again after an alarm",
         ),
-        _ => failure,
+        fault => fault.into(),
     }
 }
 
@@ -138,19 +134,16 @@ fn commit_step<T>(
     root: &RootKey,
     run: impl Fn(&mut Work<'_>) -> Result<T, Fault>,
 ) -> Result<T, Failure> {
-    for _ in 0..MAX_TRIES {
+    let prepare = || {
         let mut work = Work::new(store, root, system_clock());
-        let done = match run(&mut work) {
-            Ok(done) => done,
-            Err(Fault::Store(StoreError::Conflict)) => continue,
-            Err(fault) => return Err(fault.into()),
-        };
-        match store.commit_and_wait(work.into_first_transaction()) {
-            Ok(()) => return Ok(done),
+        match run(&mut work) {
+            // No event tells of it: the log begins with the records as they are then.
+            Ok(done) => Attempt::Commit(work.into_first_transaction(), done),
             // Another server on the same database does it, too.
-            Err(StoreError::Conflict) => {}
-            Err(error) => return Err(store_failure(error)),
+            Err(fault) if fault.is_conflict() => Attempt::Again,
+            Err(fault) => Attempt::Done(Err(fault.into())),
         }
-    }
-    Err(store_failure(StoreError::Conflict))
+    };
+    drive_and_wait(store, prepare, |done, outcome| outcome.map(|()| done).map_err(store_failure))
+        .unwrap_or_else(|| Err(store_failure(StoreError::Conflict)))
 }

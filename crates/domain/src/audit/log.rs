@@ -33,8 +33,6 @@ type Leaves = HashSet<Hash, foldhash::fast::RandomState>;
 pub struct Step {
     /// What the guard is to be told then.
     pub advance: Option<Advance>,
-    /// Whether a head was signed.
-    pub signed: bool,
     /// Whether there is more to do at once.
     pub more: bool,
 }
@@ -122,7 +120,7 @@ impl<'a> Extension<'a> {
                 self.require_own()?;
             }
             let advance = Advance { range: self.range, covered: self.covered };
-            return Ok(Step { advance: Some(advance), signed: false, more: false });
+            return Ok(Step { advance: Some(advance), more: false });
         }
         let upto = self.last.min(self.head.size + BATCH);
         self.walk(work.store(), upto, true)?;
@@ -134,7 +132,7 @@ impl<'a> Extension<'a> {
         self.edge.write(work)?;
         sign(work, &key, &self.range, self.head.pruned)?;
         let advance = Advance { range: self.range, covered: self.covered };
-        Ok(Step { advance: Some(advance), signed: true, more })
+        Ok(Step { advance: Some(advance), more })
     }
 
     /// Every event that this process has committed is in the log.

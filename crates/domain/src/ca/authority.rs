@@ -266,16 +266,20 @@ impl Authority {
 
     /// Its certificate request in PEM.
     pub fn csr_pem(&self) -> Result<&str, CaError> {
-        self.require_not_deleted()?;
-        Ok(&self.record.csr)
+        match self.status {
+            Status::Deleted => Err(self.wrong_state("have a certificate signing request")),
+            _ => Ok(&self.record.csr),
+        }
     }
 
     /// Its certificate and chain in PEM.
     pub fn certificate_pem(&self) -> Result<(&str, Option<&str>), CaError> {
-        self.require_not_deleted()?;
         match &self.record.certificate {
-            Some(certificate) => Ok((certificate, self.record.chain.as_deref())),
-            None => Err(self.state_error("has no certificate yet")),
+            Some(certificate) if self.status != Status::Deleted => {
+                Ok((certificate, self.record.chain.as_deref()))
+            }
+            // AWS speaks of the request here, too.
+            _ => Err(self.wrong_state("have a certificate signing request")),
         }
     }
 
@@ -353,6 +357,14 @@ impl Authority {
             "The certificate authority {} {what} (its status is {}).",
             self.arn(),
             self.status.name()
+        ))
+    }
+
+    /// AWS's words for an authority that cannot do something in its state.
+    pub(super) fn wrong_state(&self, what: &str) -> CaError {
+        let arn = self.arn();
+        CaError::InvalidState(format!(
+            "The certificate authority {arn} is not in the correct state to {what}."
         ))
     }
 

@@ -143,6 +143,9 @@ pub fn certificate(
     permit: &Permit<action::acm_pca::GetCertificate>,
 ) -> Result<Issued, CaError> {
     permit.opens(&authority.arn())?;
+    if authority.status() == Status::Deleted {
+        return Err(authority.wrong_state("have issued certificates"));
+    }
     issued(work, authority, arn)
 }
 
@@ -205,7 +208,10 @@ pub(super) fn check_ready(authority: &Authority, new: &NewCertificate<'_>) -> Re
         Status::Disabled | Status::Deleted => false,
     };
     if !ready {
-        return Err(authority.state_error("cannot issue this certificate"));
+        return Err(CaError::InvalidState(format!(
+            "The certificate authority {} is not in a valid state for issuing certificates.",
+            authority.arn()
+        )));
     }
     if !authority.spec().signing.contains(&new.algorithm) {
         return Err(CaError::InvalidArgs(format!(

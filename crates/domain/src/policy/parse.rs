@@ -57,8 +57,8 @@ fn read_document(text: &str, kind: Kind) -> Result<Policy, Problem> {
     if text.len() > MAX_DOCUMENT_BYTES {
         return Err(Problem::new(format!("is longer than {MAX_DOCUMENT_BYTES} bytes")));
     }
-    let node =
-        Node::parse(text).map_err(|error| Problem::new(format!("is not valid JSON: {error}")))?;
+    let node = Node::parse(text)
+        .map_err(|error| Problem::new(format!("The policy is not valid JSON: {error}")))?;
     let mut document = object(node)?;
     known(&document, &["Version", "Id", "Statement"])?;
     let variables = match take(&mut document, "Version", string)?.as_deref() {
@@ -373,7 +373,7 @@ mod tests {
         let condition = |text: &str| whole(&format!(r#"{good},"Condition":{text}"#));
         #[rustfmt::skip]
         let table = [
-            (String::new(), Identity, "is not valid JSON: EOF while parsing"),
+            (String::new(), Identity, "The policy is not valid JSON: EOF while parsing"),
             ("[]".into(), Identity, "must be an object"),
             ("{}".into(), Identity, "Statement is required"),
             (r#"{"Statement":[]}"#.into(), Identity, "Statement: has no statements"),

@@ -1,14 +1,15 @@
 //! ACME's requests on the HTTPS port.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName};
 use http::{HeaderValue, Method, StatusCode};
 use http_body_util::Full;
 use outlast_api::acme::{self, Response, Step};
-use outlast_api::service::{MAX_ATTEMPTS, Request};
+use outlast_api::service::Request;
 use outlast_crypto::pace;
-use outlast_store::StoreError;
-use tokio::sync::oneshot;
+use outlast_store::driver::{Attempt, drive};
 
 use crate::server::{Connection, Content, Unread, discard};
 
@@ -82,43 +83,27 @@ impl Connection {
             request_id,
         };
         let service = &self.server.service;
-        let mut takes_long = false;
-        for _ in 0..MAX_ATTEMPTS {
+        let takes_long = AtomicBool::new(false);
+        let prepare = || async {
             let carry_out = || service.acme(&request);
-            let step = match takes_long {
+            let step = match takes_long.load(Ordering::Relaxed) {
                 false => self.aside(acme::is_slow(path), || pace::quickly(carry_out)).await,
                 true => match self.in_turn(&acme::principal(path), carry_out).await {
                     Some(step) => step,
-                    None => return acme::throttled(),
+                    None => return Attempt::Done(acme::throttled()),
                 },
             };
-            match step {
-                Step::Respond(response) => return response,
-                Step::Again => {}
-                Step::TakesLong => takes_long = true,
+            match &step {
+                Step::TakesLong => takes_long.store(true, Ordering::Relaxed),
                 Step::Commit(prepared) => {
-                    if let Some(principal) = &prepared.principal {
-                        self.watch.principal(principal);
-                    }
-                    let (sender, receiver) = oneshot::channel();
-                    service.store().commit(
-                        prepared.transaction,
-                        Box::new(move |outcome| {
-                            // The client may have gone; what was committed stays.
-                            let _ = sender.send(outcome);
-                        }),
-                    );
-                    let outcome = receiver.await.unwrap_or_else(|_| {
-                        Err(StoreError::Uncertain("nobody has said what became of it".into()))
-                    });
-                    match outcome {
-                        Ok(()) => return prepared.response,
-                        Err(StoreError::Conflict) => {}
-                        Err(error) => return acme::commit_failed(error),
-                    }
+                    prepared.principal.iter().for_each(|principal| self.watch.principal(principal));
                 }
+                Step::Respond(_) | Step::Again => {}
             }
-        }
-        acme::commit_failed(StoreError::Conflict)
+            step.into()
+        };
+        drive(service.store().as_ref(), prepare, acme::Prepared::settle)
+            .await
+            .unwrap_or_else(acme::contended)
     }
 }

@@ -19,15 +19,15 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use outlast_domain::Fault;
+use outlast_domain::change::Contended;
 use outlast_domain::seal::RootKey;
 use outlast_domain::witness::{add_checkpoint, cosign};
 use outlast_domain::work::Work;
+use outlast_store::driver::{Attempt, drive};
 use outlast_store::{Store, StoreError};
 use outlast_tlog::Signer;
 use outlast_tlog::witness::{AddCheckpoint, Decision, SIZE_TYPE};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::limits;
@@ -35,9 +35,6 @@ use crate::metrics::Tally;
 use crate::peer::Peer;
 use crate::places::{Number, Of, Places};
 use crate::server::{Activity, Clock, discard};
-
-/// How often a request is judged anew because another one came between.
-const ATTEMPTS: usize = 16;
 
 /// Bytes of a checkpoint that the log shows: text and several signatures of ML-DSA-44.
 const MAX_EVIDENCE: usize = 16 * 1024;
@@ -177,46 +174,38 @@ impl WitnessServer {
     }
 
     async fn judge(&self, request: &AddCheckpoint) -> Response<Bytes> {
-        for _ in 0..ATTEMPTS {
+        let decide = || async {
             let mut work = Work::new(self.store.as_ref(), &self.root, (self.clock)());
-            let (decision, time) = match add_checkpoint(&mut work, request) {
-                Ok(decided) => decided,
-                Err(Fault::Store(StoreError::Conflict)) => continue,
-                Err(fault) => return failed(&fault),
-            };
-            let head = match decision {
-                Some(Decision::Cosign(head)) => head,
-                Some(refusal) => return refused(&refusal, request),
-                None => {
-                    let message = "checkpoints with extension lines are not cosigned";
-                    return text(StatusCode::BAD_REQUEST, message);
+            match add_checkpoint(&mut work, request) {
+                Ok((Some(Decision::Cosign(head)), time)) => {
+                    Attempt::Commit(work.into_transaction(Vec::new()), (head.size, time))
                 }
-            };
-            let (sender, receiver) = oneshot::channel();
-            self.store.commit(
-                work.into_transaction(Vec::new()),
-                Box::new(move |outcome| {
-                    // The client may have gone; what was committed stays.
-                    let _ = sender.send(outcome);
-                }),
-            );
-            match receiver.await {
-                Ok(Ok(())) => {}
-                Ok(Err(StoreError::Conflict)) => continue,
-                Ok(Err(error)) => return failed(&error),
-                Err(error) => return failed(&error),
+                Ok((Some(refusal), _)) => Attempt::Done(refused(&refusal, request)),
+                Ok((None, _)) => {
+                    let message = "checkpoints with extension lines are not cosigned";
+                    Attempt::Done(text(StatusCode::BAD_REQUEST, message))
+                }
+                Err(fault) if fault.is_conflict() => Attempt::Again,
+                Err(fault) => Attempt::Done(failed(&fault)),
             }
-            // Only now: what is signed is what the disk says was signed.
+        };
+        // Only then: what is signed is what the disk says was signed.
+        let sign = |(size, time), outcome: Result<(), StoreError>| {
+            if let Err(error) = outcome {
+                return failed(&error);
+            }
             let origin = request.checkpoint.checkpoint().origin();
-            return match cosign(&self.signer, request, time) {
+            match cosign(&self.signer, request, time) {
                 Ok(signature) => {
-                    tracing::info!(origin, size = head.size, "cosigned");
+                    tracing::info!(origin, size, "cosigned");
                     answer_with(StatusCode::OK, "text/plain; charset=utf-8", signature.to_string())
                 }
                 Err(error) => failed(&error),
-            };
-        }
-        text(StatusCode::SERVICE_UNAVAILABLE, "too many requests for this log at once")
+            }
+        };
+        drive(self.store.as_ref(), decide, sign).await.unwrap_or_else(|| {
+            text(StatusCode::SERVICE_UNAVAILABLE, "too many requests for this log at once")
+        })
     }
 }
 

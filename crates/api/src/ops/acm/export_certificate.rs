@@ -12,6 +12,7 @@ pub use crate::aws::acm::{
 use crate::call::{Call, Run};
 use crate::model::acm::{authorize_certificate, find_certificate};
 use crate::wire::ApiError;
+use crate::wire::types::pem;
 
 impl Run for ExportCertificate {
     const READ_ONLY: bool = false;
@@ -25,14 +26,14 @@ impl Run for ExportCertificate {
         let exported = export::export(&mut call.work, certificate, &passphrase, &allowed)?;
         let paired = exported.text.paired.map(|paired| *paired);
         let (paired_certificate, paired_certificate_chain) =
-            paired.map_or((None, None), |text| (Some(text.certificate), text.chain));
+            paired.map_or((None, None), |text| (Some(pem(text.certificate)), text.chain.map(pem)));
         Ok(Output {
-            certificate: exported.text.certificate,
-            certificate_chain: exported.text.chain,
-            private_key: exported.private_key,
+            certificate: pem(exported.text.certificate),
+            certificate_chain: exported.text.chain.map(pem),
+            private_key: pem(exported.private_key),
             paired_certificate,
             paired_certificate_chain,
-            paired_private_key: exported.paired_private_key,
+            paired_private_key: exported.paired_private_key.map(pem),
         })
     }
 }

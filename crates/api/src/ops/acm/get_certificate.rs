@@ -10,6 +10,7 @@ pub use crate::aws::acm::{
 use crate::call::{Call, Run};
 use crate::model::acm::{authorize_certificate, find_certificate};
 use crate::wire::ApiError;
+use crate::wire::types::pem;
 
 impl Run for GetCertificate {
     const READ_ONLY: bool = true;
@@ -20,10 +21,10 @@ impl Run for GetCertificate {
         let text = certificate.text(&mut call.work, &allowed)?;
         let paired = text.paired.map(|paired| *paired);
         let (paired_certificate, paired_certificate_chain) =
-            paired.map_or((None, None), |text| (Some(text.certificate), text.chain));
+            paired.map_or((None, None), |text| (Some(pem(text.certificate)), text.chain.map(pem)));
         Ok(Output {
-            certificate: text.certificate,
-            certificate_chain: text.chain,
+            certificate: pem(text.certificate),
+            certificate_chain: text.chain.map(pem),
             paired_certificate,
             paired_certificate_chain,
         })

@@ -20,7 +20,14 @@ impl Run for ListCertificateDomainValidations {
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         validate::page_limit("MaxItems", input.max_items)?;
         marker::unwrap(input.next_token.as_deref(), "InvalidArgsException")?;
-        let certificate = find_certificate(call, &input.certificate_arn)?;
+        // This operation has no InvalidArnException.
+        let certificate = find_certificate(call, &input.certificate_arn).map_err(|error| {
+            let code = error.code;
+            ApiError {
+                code: if code == "InvalidArnException" { "InvalidArgsException" } else { code },
+                ..error
+            }
+        })?;
         authorize_certificate(call, action::acm::ListCertificateDomainValidations, &certificate)?;
         Ok(Output { domain_validation_summary_list: Vec::new(), next_token: None })
     }

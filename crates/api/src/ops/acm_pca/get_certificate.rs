@@ -11,6 +11,7 @@ pub use crate::aws::acm_pca::{
 use crate::call::{Call, Run};
 use crate::model::acm_pca::find_authority;
 use crate::wire::ApiError;
+use crate::wire::types::pem;
 
 impl Run for GetCertificate {
     const READ_ONLY: bool = true;
@@ -31,11 +32,11 @@ impl Run for GetCertificate {
             paired = Some(ca::certificate(&mut call.work, &partner, arn, &allowed)?);
         }
         Ok(Output {
-            certificate: issued.certificate,
-            certificate_chain: issued.chain,
+            certificate: pem(issued.certificate),
+            certificate_chain: issued.chain.map(pem),
             paired_certificate_arn: issued.paired_with.filter(|_| paired.is_some()),
-            paired_certificate_chain: paired.as_mut().and_then(|found| found.chain.take()),
-            paired_certificate: paired.map(|found| found.certificate),
+            paired_certificate_chain: paired.as_mut().and_then(|found| found.chain.take()).map(pem),
+            paired_certificate: paired.map(|found| pem(found.certificate)),
         })
     }
 }

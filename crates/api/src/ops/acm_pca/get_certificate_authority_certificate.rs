@@ -11,6 +11,7 @@ pub use crate::aws::acm_pca::{
 use crate::call::{Call, Run};
 use crate::model::acm_pca::find_authority;
 use crate::wire::ApiError;
+use crate::wire::types::pem;
 
 impl Run for GetCertificateAuthorityCertificate {
     const READ_ONLY: bool = true;
@@ -20,8 +21,8 @@ impl Run for GetCertificateAuthorityCertificate {
         call.authorize_authority(action::acm_pca::GetCertificateAuthorityCertificate, &authority)?;
         let (certificate, chain) = authority.certificate_pem()?;
         Ok(Output {
-            certificate: certificate.to_owned(),
-            certificate_chain: chain.map(str::to_owned),
+            certificate: pem(certificate.to_owned()),
+            certificate_chain: chain.map(|chain| pem(chain.to_owned())),
         })
     }
 }

@@ -11,6 +11,7 @@ pub use crate::aws::acm_pca::{
 use crate::call::{Call, Run};
 use crate::model::acm_pca::find_authority;
 use crate::wire::ApiError;
+use crate::wire::types::pem;
 
 impl Run for GetCertificateAuthorityCsr {
     const READ_ONLY: bool = true;
@@ -18,6 +19,6 @@ impl Run for GetCertificateAuthorityCsr {
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.authorize_authority(action::acm_pca::GetCertificateAuthorityCsr, &authority)?;
-        Ok(Output { csr: authority.csr_pem()?.to_owned() })
+        Ok(Output { csr: pem(authority.csr_pem()?.to_owned()) })
     }
 }

@@ -14,8 +14,6 @@ use crate::output::Output;
 
 /// Milliseconds of a day.
 pub(crate) const DAY_MS: i64 = 86_400_000;
-/// How often it is tried while a server signs.
-const MAX_TRIES: usize = 16;
 
 /// Arguments of `audit prune`.
 #[derive(clap::Args)]
@@ -77,23 +75,17 @@ pub(crate) fn export_and_prune(
             holds(data, &path, begin, end)?;
         }
     }
-    for _ in 0..MAX_TRIES {
-        let mut work = data.service.work(system_clock());
-        let last = audit::prune::prune(&mut work, end)?;
+    // A server may sign a head meanwhile.
+    data.change(|work| {
+        let last = audit::prune::prune(work, end)?;
         if !work.writes_anything() {
             // Another server was quicker.
-            return Ok(None);
+            return Ok((None, Vec::new()));
         }
         let parameters = json!({ "first": begin + 1, "last": last });
         let event = store_event(work.now_ms(), "PruneAuditEvents", &parameters)?;
-        match data.service.store().commit_and_wait(work.into_transaction(vec![event])) {
-            Ok(()) => return Ok(Some(Pruned { first: begin + 1, last, file: path })),
-            // A server has signed a head just now.
-            Err(outlast_store::StoreError::Conflict) => {}
-            Err(error) => return Err(store_failure(error)),
-        }
-    }
-    Err(store_failure(outlast_store::StoreError::Conflict))
+        Ok((Some(Pruned { first: begin + 1, last, file: path.clone() }), vec![event]))
+    })
 }
 
 /// Whether the file is an export of just these events of this log.

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use outlast_domain::change::change;
 use outlast_domain::seal::{self, RootKey};
 use outlast_domain::witness::{self, Watched, WitnessError};
 use outlast_domain::work::Work;
@@ -25,9 +26,6 @@ use crate::failure::Failure;
 use crate::listeners;
 use crate::output::{self, Output};
 use crate::root_key::Provider;
-
-/// How often something is tried that another process does at the same time.
-const MAX_TRIES: usize = 5;
 
 /// Arguments of `audit witness`.
 #[derive(clap::Args)]
@@ -154,23 +152,15 @@ fn add(arguments: &Add, output: Output) -> Result<(), Failure> {
             .hint("a server shows its own with: outlast audit verify")
     })?;
     let (store, root) = open(&arguments.data, SqliteStore::open)?;
-    for _ in 0..MAX_TRIES {
-        let mut work = Work::new(&store, &root, system_clock());
-        witness::signer(&mut work).map_err(failure)?;
-        let new = witness::add_log(&mut work, &key).map_err(failure)?;
-        match store.commit_and_wait(work.into_transaction(Vec::new())) {
-            Ok(()) => {
-                let what = if new { "watches" } else { "watched already" };
-                let text = format!("{what} {}", key.name());
-                output.result(&text, &json!({ "origin": key.name(), "added": new }));
-                return Ok(());
-            }
-            // Its server has recorded a checkpoint just now.
-            Err(StoreError::Conflict) => {}
-            Err(error) => return Err(store_failure(error)),
-        }
-    }
-    Err(store_failure(StoreError::Conflict))
+    let add = |work: &mut Work<'_>| {
+        witness::signer(work).map_err(failure)?;
+        Ok::<_, Failure>((witness::add_log(work, &key).map_err(failure)?, Vec::new()))
+    };
+    let new = change(&store, || Work::new(&store, &root, system_clock()), add)?;
+    let what = if new { "watches" } else { "watched already" };
+    let text = format!("{what} {}", key.name());
+    output.result(&text, &json!({ "origin": key.name(), "added": new }));
+    Ok(())
 }
 
 fn list(arguments: &Key, output: Output) -> Result<(), Failure> {

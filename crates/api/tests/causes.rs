@@ -1,0 +1,240 @@
+//! What callers do wrong, and what AWS says to it: operation, request, code, status, text, and where that is known from.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
+
+use crate::causes_support;
+use crate::certificates;
+use crate::common;
+
+use causes_support::{Cause, Text, acm, kms, private_ca, sts};
+use common::{ACCOUNT, Fixture, b64};
+use serde_json::{Value, json};
+
+/// Keys that the causes are about, by the names that stand in bodies.
+fn keys(fixture: &Fixture) -> Vec<(&'static str, String)> {
+    let create = |body: Value| {
+        let made = fixture.kms("CreateKey", body).unwrap();
+        made["KeyMetadata"]["Arn"].as_str().unwrap().to_owned()
+    };
+    let disabled = create(json!({ "KeySpec": "HMAC_256", "KeyUsage": "GENERATE_VERIFY_MAC" }));
+    fixture.kms("DisableKey", json!({ "KeyId": disabled })).unwrap();
+    let going = create(json!({}));
+    fixture.kms("ScheduleKeyDeletion", json!({ "KeyId": going })).unwrap();
+    let plain = create(json!({}));
+    let other = create(json!({}));
+    let sealed = fixture.kms("Encrypt", json!({ "KeyId": plain, "Plaintext": "YQ==" })).unwrap();
+    vec![
+        ("{disabled}", disabled),
+        ("{going}", going),
+        ("{plain}", plain),
+        ("{other}", other),
+        ("{sealed}", sealed["CiphertextBlob"].as_str().unwrap().to_owned()),
+        ("{rsa}", create(json!({ "KeySpec": "RSA_2048", "KeyUsage": "ENCRYPT_DECRYPT" }))),
+        ("{ec}", create(json!({ "KeySpec": "ECC_NIST_P256", "KeyUsage": "SIGN_VERIFY" }))),
+        ("{mac}", create(json!({ "KeySpec": "HMAC_256", "KeyUsage": "GENERATE_VERIFY_MAC" }))),
+        ("{large}", b64(&[7; 191])),
+        (
+            "{many}",
+            (0..51)
+                .map(|n| format!(r#"{{"TagKey":"k{n}","TagValue":""}}"#))
+                .collect::<Vec<_>>()
+                .join(","),
+        ),
+        (
+            "{missing}",
+            format!("arn:aws:kms:eu-west-1:{ACCOUNT}:key/00000000-0000-0000-0000-000000000000"),
+        ),
+    ]
+}
+
+/// Sends the request of a cause and looks at the answer.
+fn holds(
+    fixture: &Fixture,
+    (service, prefix): (&str, &str),
+    (operation, body, code, status, text, source): &Cause,
+    filled: &dyn Fn(&str) -> String,
+) {
+    let (body, target) = (filled(body), format!("{prefix}.{operation}"));
+    let response = fixture.send(&fixture.raw(service, &target, body.as_bytes()));
+    let answer: Value = serde_json::from_slice(&response.body).unwrap();
+    let got = (response.status, answer["__type"].as_str());
+    assert_eq!(got, (*status, Some(*code)), "{operation} {body} ({source}): {answer}");
+    let said = answer.get("message").map(|message| message.as_str().unwrap());
+    match text {
+        Text::None => assert_eq!(said, None, "{operation} {body} ({source})"),
+        Text::Aws(text) => assert_eq!(said.unwrap(), filled(text), "{operation} {body} ({source})"),
+        Text::Ours(words) => {
+            assert!(said.unwrap().contains(&filled(words)), "{operation} {body}: {answer}");
+        }
+    }
+}
+
+#[test]
+fn causes_of_kms_have_the_code_the_status_and_the_text_of_aws() {
+    let fixture = Fixture::new();
+    let keys = keys(&fixture);
+    let filled = |text: &str| {
+        keys.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+    };
+    for cause in kms::CAUSES {
+        holds(&fixture, ("kms", "TrentService"), cause, &filled);
+    }
+    // A policy can be set on a key that is pending deletion; what AWS reserves is not authorized.
+    let policy = json!({ "Version": "2012-10-17", "Statement": [{ "Effect": "Allow",
+        "Principal": { "AWS": format!("arn:aws:iam::{ACCOUNT}:root") }, "Action": "kms:*", "Resource": "*" }] });
+    fixture
+        .kms("PutKeyPolicy", json!({ "KeyId": filled("{going}"), "Policy": policy.to_string() }))
+        .unwrap();
+    // A statement without Resource is stored, and is for nothing: neither does it allow, nor deny.
+    let user = fixture.user(ACCOUNT, "reader", &[]);
+    let may = |principal: &str, effect: &str| {
+        let mut policy = policy.clone();
+        let more =
+            json!({ "Effect": effect, "Principal": { "AWS": principal }, "Action": "kms:*" });
+        policy["Statement"].as_array_mut().unwrap().push(more);
+        let body = json!({ "KeyId": filled("{plain}"), "Policy": policy.to_string() });
+        fixture.kms("PutKeyPolicy", body).unwrap();
+        let body = json!({ "KeyId": filled("{plain}"), "PolicyName": "default" });
+        let stored = fixture.kms("GetKeyPolicy", body).unwrap();
+        assert!(stored["Policy"].as_str().unwrap().contains(principal));
+    };
+    let encrypt = json!({ "KeyId": filled("{plain}"), "Plaintext": "YQ==" });
+    may(&format!("arn:aws:iam::{ACCOUNT}:user/reader"), "Allow");
+    assert_eq!(
+        fixture.kms_as(&user, "Encrypt", encrypt.clone()).unwrap_err().code,
+        "AccessDeniedException"
+    );
+    may("*", "Deny");
+    fixture.kms("Encrypt", encrypt).unwrap();
+    let alias = json!({ "AliasName": "alias/aws/x", "TargetKeyId": filled("{plain}") });
+    assert_eq!(fixture.kms("CreateAlias", alias).unwrap_err().code, "NotAuthorizedException");
+    println!("{} causes", kms::CAUSES.len());
+}
+
+/// A body in JSON as text.
+fn body(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}
+
+#[test]
+fn causes_of_private_ca_have_the_code_the_status_and_the_text_of_aws() {
+    let fixture = Fixture::new();
+    let of = |arn: &str| json!({ "CertificateAuthorityArn": arn });
+    let pca = |operation: &str, body: Value| certificates::pca(&fixture, operation, &body).unwrap();
+    let create = || {
+        let made = pca(
+            "CreateCertificateAuthority",
+            json!({
+                "CertificateAuthorityType": "ROOT",
+                "CertificateAuthorityConfiguration": {
+                    "KeyAlgorithm": "EC_prime256v1", "SigningAlgorithm": "SHA256WITHECDSA",
+                    "Subject": { "CommonName": "Root" },
+                },
+            }),
+        );
+        body(&made["CertificateAuthorityArn"])
+    };
+    let (active, pending, deleted) = (certificates::ca(&fixture), create(), create());
+    pca("DeleteCertificateAuthority", of(&deleted));
+    certificates::permit(&fixture, &active);
+    let csr = b64(body(&pca("GetCertificateAuthorityCsr", of(&pending))["Csr"]).as_bytes());
+    let issued = pca(
+        "IssueCertificate",
+        json!({
+            "CertificateAuthorityArn": active, "Csr": csr, "SigningAlgorithm": "SHA256WITHECDSA",
+            "Validity": { "Type": "DAYS", "Value": 1 },
+        }),
+    );
+    let serial = issued["CertificateArn"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+    let revoke = json!({
+        "CertificateAuthorityArn": active, "CertificateSerial": serial, "RevocationReason": "SUPERSEDED",
+    });
+    pca("RevokeCertificate", revoke);
+    let own = pca("GetCertificateAuthorityCertificate", of(&active));
+    let here = format!("arn:aws:acm-pca:eu-west-1:{ACCOUNT}:");
+    let keys = [
+        ("{active}", active),
+        ("{pending}", pending),
+        ("{deleted}", deleted),
+        ("{csr}", csr),
+        ("{revoked}", serial),
+        ("{certificate}", b64(body(&own["Certificate"]).as_bytes())),
+        ("{missing}", format!("{here}certificate-authority/00000000-0000-0000-0000-000000000000")),
+        ("{here}", here),
+    ];
+    let filled = |text: &str| {
+        keys.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+    };
+    for cause in private_ca::CAUSES {
+        holds(&fixture, ("acm-pca", "ACMPrivateCA"), cause, &filled);
+    }
+    println!("{} causes", private_ca::CAUSES.len());
+}
+
+#[test]
+fn causes_of_certificate_manager_have_the_code_the_status_and_the_text_of_aws() {
+    let fixture = Fixture::new();
+    let authority = certificates::ca(&fixture);
+    let arn = certificates::requested(&fixture, &authority, "a.example.com", json!({}));
+    let got = certificates::acm(&fixture, "GetCertificate", &certificates::of(&arn)).unwrap();
+    let two = format!("{}\n{}", body(&got["Certificate"]), body(&got["CertificateChain"]));
+    let import = certificates::importable(&fixture, &arn);
+    let imported = certificates::acm(&fixture, "ImportCertificate", &import).unwrap();
+    let here = format!("arn:aws:acm:eu-west-1:{ACCOUNT}:");
+    let tags: Vec<_> = (0..50).map(|n| json!({ "Key": format!("k{n}"), "Value": "" })).collect();
+    let tags = json!({ "CertificateArn": imported["CertificateArn"], "Tags": tags });
+    certificates::acm(&fixture, "AddTagsToCertificate", &tags).unwrap();
+    let keys = [
+        ("{imported}", body(&imported["CertificateArn"])),
+        ("{two}", b64(two.as_bytes())),
+        ("{key}", body(&import["PrivateKey"])),
+        ("{passphrase}", b64(b"passphrase")),
+        (
+            "{missing-ca}",
+            format!(
+                "arn:aws:acm-pca:eu-west-1:{ACCOUNT}:certificate-authority/00000000-0000-0000-0000-000000000000"
+            ),
+        ),
+        ("{missing}", format!("{here}certificate/00000000-0000-0000-0000-000000000000")),
+        ("{here}", here),
+    ];
+    let filled = |text: &str| {
+        keys.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+    };
+    for cause in acm::CAUSES {
+        holds(&fixture, ("acm", "CertificateManager"), cause, &filled);
+    }
+    println!("{} causes", acm::CAUSES.len());
+}
+
+#[test]
+fn causes_of_sts_have_the_code_the_status_and_the_text_of_aws() {
+    let fixture = Fixture::new();
+    let trust = common::policy(json!({
+        "Effect": "Allow", "Principal": { "AWS": format!("arn:aws:iam::{ACCOUNT}:root") },
+        "Action": "sts:AssumeRole",
+    }));
+    let role = fixture.role(ACCOUNT, "role", &trust, &[]);
+    let other = role.replace(":role/role", ":role/other");
+    for (form, code, status, text, source) in sts::CAUSES {
+        let filled = |text: &str| text.replace("{role}", &role).replace("{other}", &other);
+        let form: Vec<_> = form.iter().map(|(name, value)| (*name, filled(value))).collect();
+        let form: Vec<_> = form.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let response = fixture.sts_as(&common::Who::admin(), &form);
+        let xml = String::from_utf8(response.body).unwrap();
+        let got = (response.status, common::element(&xml, "Code"));
+        assert_eq!(got, (*status, (*code).to_owned()), "{form:?} ({source}): {xml}");
+        let said = common::element(&xml, "Message").replace("&apos;", "'").replace("&#39;", "'");
+        match text {
+            Text::Aws(text) => assert_eq!(said, filled(text), "{form:?} ({source})"),
+            Text::Ours(words) => assert!(said.contains(&filled(words)), "{form:?}: {said}"),
+            Text::None => panic!("STS always says something"),
+        }
+    }
+    println!("{} causes", sts::CAUSES.len());
+}

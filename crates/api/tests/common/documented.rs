@@ -1,0 +1,67 @@
+//! The errors that AWS documents for each operation: every answer of every test is held against them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+use http::HeaderMap;
+use outlast_api::ops::SERVICES;
+use outlast_api::service::Response;
+use serde_json::Value;
+
+/// What any operation may answer: AWS's Common Errors, and what its front ends say before an operation is known.
+const COMMON: &[&str] = &[
+    "AccessDeniedException",
+    "ExpiredTokenException",
+    "IncompleteSignatureException",
+    "InternalFailure",
+    "InvalidSignatureException",
+    "MissingAuthenticationTokenException",
+    "RequestEntityTooLargeException",
+    "SerializationException",
+    "Throttling",
+    "ThrottlingException",
+    "UnknownOperationException",
+    "UnrecognizedClientException",
+    "ValidationException",
+];
+
+/// What we answer although AWS's page of the operation does not list it, with the reason.
+const BEYOND: &[(&str, &str, &str)] = &[
+    ("CreateAlias", "NotAuthorizedException", "AWS's answer to names below alias/aws/"),
+    ("Decrypt", "UnsupportedOperationException", "Recipient: see docs/aws-parity.md"),
+    ("GenerateDataKey", "UnsupportedOperationException", "Recipient: see docs/aws-parity.md"),
+];
+
+fn table() -> &'static BTreeMap<&'static str, BTreeMap<String, BTreeSet<String>>> {
+    static TABLE: OnceLock<BTreeMap<&str, BTreeMap<String, BTreeSet<String>>>> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let of = |row: &&outlast_api::table::ServiceRow| {
+            let name = row.model.signing_name.replace('-', "_");
+            let path = format!("{}/models/{name}.json", env!("CARGO_MANIFEST_DIR"));
+            let model: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+            let operations = model["operations"].as_object().unwrap().iter();
+            let errors = |operation: &Value| {
+                let names = operation["errors"].as_array().into_iter().flatten();
+                names.map(|name| name.as_str().unwrap().to_owned()).collect()
+            };
+            let rows = operations.map(|(name, operation)| (name.clone(), errors(operation)));
+            (row.model.target_prefix, rows.collect())
+        };
+        SERVICES.iter().map(of).collect()
+    })
+}
+
+/// Fails if AWS's operation never answers like this.
+#[track_caller]
+pub fn is_documented(headers: &HeaderMap, response: &Response) {
+    let Some(code) = response.error.filter(|_| response.status != 200) else { return };
+    let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok());
+    let Some((prefix, name)) = target.and_then(|target| target.split_once('.')) else { return };
+    let Some(errors) = table().get(prefix).and_then(|operations| operations.get(name)) else {
+        return;
+    };
+    let is_listed = errors.contains(code) || COMMON.contains(&code);
+    let is_ours = BEYOND.iter().any(|row| row.0 == name && row.1 == code);
+    let said = String::from_utf8_lossy(&response.body);
+    assert!(is_listed || is_ours, "AWS's {name} never answers {code}: {said}");
+}

@@ -1,0 +1,150 @@
+//! How work becomes durable: it is prepared, committed, and prepared again if somebody was quicker.
+//!
+//! There is one loop, [`drive`]. Servers run it on their runtime; commands, tests and what a server does by itself wait for it
+//! ([`drive_and_wait`]).
+
+use std::future::ready;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use tokio::sync::oneshot;
+
+use crate::{Store, StoreError, Transaction};
+
+/// How often work is prepared at most. One of the competitors for a record wins each round, so this many can change the
+/// same record at once.
+pub const MAX_ATTEMPTS: u32 = 64;
+
+/// What preparing has come to.
+#[derive(Debug)]
+pub enum Attempt<P, T> {
+    /// The result: there is nothing to commit.
+    Done(T),
+    /// Something that was read is out of date: prepare again.
+    Again,
+    /// The result is made of the second when the first is on disk.
+    Commit(Transaction, P),
+}
+
+/// Prepares until a commit holds, and gives what `finish` makes of the outcome, which is never [`StoreError::Conflict`].
+/// `None` after [`MAX_ATTEMPTS`].
+pub async fn drive<P, T, Preparing: Future<Output = Attempt<P, T>>>(
+    store: &dyn Store,
+    prepare: impl FnMut() -> Preparing,
+    finish: impl FnOnce(P, Result<(), StoreError>) -> T,
+) -> Option<T> {
+    rounds(|transaction| committed(store, transaction), prepare, finish).await
+}
+
+/// The same on this thread, which waits for each commit.
+pub fn drive_and_wait<P, T>(
+    store: &dyn Store,
+    mut prepare: impl FnMut() -> Attempt<P, T>,
+    finish: impl FnOnce(P, Result<(), StoreError>) -> T,
+) -> Option<T> {
+    let commit = |transaction| ready(store.commit_and_wait(transaction));
+    let rounds = pin!(rounds(commit, || ready(prepare()), finish));
+    match rounds.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => done,
+        // What is ready is never waited for.
+        Poll::Pending => None,
+    }
+}
+
+async fn rounds<P, T, Preparing, Committing>(
+    commit: impl Fn(Transaction) -> Committing,
+    mut prepare: impl FnMut() -> Preparing,
+    finish: impl FnOnce(P, Result<(), StoreError>) -> T,
+) -> Option<T>
+where
+    Preparing: Future<Output = Attempt<P, T>>,
+    Committing: Future<Output = Result<(), StoreError>>,
+{
+    for _ in 0..MAX_ATTEMPTS {
+        match prepare().await {
+            Attempt::Done(done) => return Some(done),
+            Attempt::Again => {}
+            Attempt::Commit(transaction, prepared) => match commit(transaction).await {
+                Err(StoreError::Conflict) => {}
+                outcome => return Some(finish(prepared, outcome)),
+            },
+        }
+    }
+    None
+}
+
+/// The outcome of a commit. If nobody waits for it any more, it is carried out all the same.
+async fn committed(store: &dyn Store, transaction: Transaction) -> Result<(), StoreError> {
+    let (sender, receiver) = oneshot::channel();
+    let tell = move |outcome| {
+        // The client may have gone; what was committed stays.
+        let _ = sender.send(outcome);
+    };
+    store.commit(transaction, Box::new(tell));
+    let lost = |_| Err(StoreError::Uncertain("nobody has said what became of it".into()));
+    receiver.await.unwrap_or_else(lost)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::faulty::FaultyStore;
+    use crate::memory::MemoryStore;
+
+    fn writes(key: &str) -> Transaction {
+        Transaction {
+            writes: vec![(key.to_owned(), Some(b"x".to_vec()))],
+            ..Transaction::default()
+        }
+    }
+
+    #[test]
+    fn it_is_prepared_again_until_the_commit_holds() {
+        let store = FaultyStore::new(MemoryStore::new());
+        for conflicts in [0, 1, MAX_ATTEMPTS - 1, MAX_ATTEMPTS] {
+            store.conflict_next(u64::from(conflicts));
+            let mut prepared = 0;
+            let prepare = || {
+                prepared += 1;
+                Attempt::Commit::<_, u32>(writes("k"), prepared)
+            };
+            let found = drive_and_wait(&store, prepare, |prepared, outcome| {
+                assert_eq!(outcome, Ok(()));
+                prepared
+            });
+            assert_eq!(found, (conflicts < MAX_ATTEMPTS).then_some(conflicts + 1));
+            assert_eq!(prepared, MAX_ATTEMPTS.min(conflicts + 1));
+            store.conflict_next(0);
+        }
+    }
+
+    #[test]
+    fn what_needs_no_commit_makes_none_and_a_failure_is_told() {
+        let store = FaultyStore::new(MemoryStore::new());
+        let mut stale = true;
+        let prepare = || match std::mem::take(&mut stale) {
+            true => Attempt::Again::<(), u32>,
+            false => Attempt::Done(7),
+        };
+        assert_eq!(drive_and_wait(&store, prepare, |(), _| 0), Some(7));
+        store.fail_writes(true);
+        let failed =
+            drive_and_wait(&store, || Attempt::Commit(writes("k"), ()), |(), outcome| outcome);
+        assert!(matches!(failed, Some(Err(error)) if error != StoreError::Conflict));
+        assert!(store.read("k").unwrap().is_none());
+    }
+
+    /// Who does not wait any more changes nothing about what is committed.
+    #[tokio::test]
+    async fn a_commit_goes_on_without_who_asked_for_it() {
+        let store = MemoryStore::new();
+        let prepare = || async { Attempt::Commit::<_, ()>(writes("k"), ()) };
+        {
+            let mut driven = pin!(drive(&store, prepare, |(), _| ()));
+            let _ = driven.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        }
+        assert!(store.read("k").unwrap().is_some());
+        let done = drive(&store, || async { Attempt::Commit(writes("l"), 1) }, |one, _| one).await;
+        assert_eq!((done, store.read("l").unwrap().is_some()), (Some(1), true));
+    }
+}
