@@ -22,7 +22,7 @@ mod tls;
 mod wire;
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -502,7 +502,7 @@ fn connects(
     count: usize,
     stop: &AtomicBool,
 ) -> Result<Vec<u64>, LabError> {
-    let listener = server.within(|| TcpListener::bind(address))?.map_err(LabError::failed)?;
+    let listener = server.within(|| listen(address))?.map_err(LabError::failed)?;
     client.within(|| {
         agents::prefer();
         let mut times = Vec::with_capacity(count);
@@ -529,6 +529,20 @@ fn connects(
         times.sort_unstable();
         Ok(times)
     })?
+}
+
+/// Listens where one listened a moment ago. A process that another thread is just starting has the old listener, too, until it has become
+/// its program.
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let begun = Instant::now();
+    loop {
+        match TcpListener::bind(address) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse && begun.elapsed() < CONNECT => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            outcome => return outcome,
+        }
+    }
 }
 
 /// A device of the namespace of this thread.

@@ -22,6 +22,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::policy::Policy;
 use crate::{Negotiated, limits};
@@ -177,12 +178,23 @@ impl Connector {
         self.open(name, format!("{name} at {address}"), TcpStream::connect(address)).await
     }
 
-    async fn open(
+    /// A stream to a host and port, for who speaks over it.
+    pub(crate) async fn stream(
+        &self,
+        host: &str,
+        port: u16,
+    ) -> Result<impl AsyncRead + AsyncWrite + Unpin + Send + 'static, ClientError> {
+        let tcp = TcpStream::connect((host, port));
+        let (stream, ..) = self.handshake(host, format!("{host}:{port}"), tcp).await?;
+        Ok(stream)
+    }
+
+    async fn handshake(
         &self,
         host: &str,
         endpoint: String,
         tcp: impl Future<Output = io::Result<TcpStream>>,
-    ) -> Result<Connection, ClientError> {
+    ) -> Result<(TlsStream<Counting>, Arc<Counts>, ConnectTimes), ClientError> {
         let failed = |error| ClientError::Connect { endpoint: endpoint.clone(), error };
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| ClientError::Name(host.to_owned()))?;
@@ -197,10 +209,17 @@ impl Connector {
             let times = ConnectTimes { tcp: connected - begun, tls: connected.elapsed() };
             Ok((stream, counts, times))
         };
-        let (stream, counts, times) = timeout(limits::HANDSHAKE, connecting)
-            .await
-            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-            .map_err(failed)?;
+        let outcome = timeout(limits::HANDSHAKE, connecting).await;
+        outcome.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(failed)
+    }
+
+    async fn open(
+        &self,
+        host: &str,
+        endpoint: String,
+        tcp: impl Future<Output = io::Result<TcpStream>>,
+    ) -> Result<Connection, ClientError> {
+        let (stream, counts, times) = self.handshake(host, endpoint, tcp).await?;
         let negotiated = Negotiated::of(stream.get_ref().1);
         let handshake = HandshakeBytes {
             sent: counts.sent.load(Ordering::Relaxed),

@@ -16,6 +16,7 @@ pub mod client;
 pub mod client_auth;
 pub mod door;
 pub mod echo;
+mod exchange;
 pub mod fetch;
 pub mod limits;
 pub mod metrics;

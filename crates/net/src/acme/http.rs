@@ -4,12 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{HOST, LOCATION, USER_AGENT};
-use http::uri::{Authority, Scheme, Uri};
-use http::{Request, StatusCode};
-use http_body_util::{BodyExt, Empty, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use http::header::LOCATION;
+use http::response::Parts;
+use http::uri::Uri;
+use http::{Method, StatusCode};
 use outlast_domain::acme::{DnsName, Kind};
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -19,6 +17,7 @@ use tokio_rustls::TlsConnector;
 
 use super::addresses::may_look;
 use super::{Unmet, Validator, tls};
+use crate::exchange::{Origin, over};
 use crate::limits;
 
 /// An answer: redirected elsewhere, or the body.
@@ -53,30 +52,25 @@ impl Validator {
     async fn fetch(&self, url: &str) -> Result<Found, Unmet> {
         let odd = || Unmet::wrong(Kind::CONNECTION, "A redirect is not to a URL that is followed.");
         let uri: Uri = url.parse().map_err(|_| odd())?;
-        let authority = uri.authority().cloned().ok_or_else(odd)?;
-        let is_https = match uri.scheme() {
-            Some(scheme) if *scheme == Scheme::HTTP => false,
-            Some(scheme) if *scheme == Scheme::HTTPS => true,
-            _ => return Err(odd()),
-        };
+        let origin = Origin::of(&uri).ok_or_else(odd)?;
         // Only to where web servers are: other ports may be anything's.
-        let usual = if is_https { self.settings.tls_port } else { self.settings.http_port };
-        let port = authority.port_u16().unwrap_or(if is_https { 443 } else { 80 });
+        let usual = if origin.is_tls { self.settings.tls_port } else { self.settings.http_port };
+        let port = origin.port;
         if port != usual && port != 80 && port != 443 {
             return Err(odd());
         }
         // A host by its name: what an address would be allowed to is DNS's to say.
-        let host = DnsName::parse(authority.host()).map_err(|_| odd())?.to_string();
+        let host = DnsName::parse(&origin.host).map_err(|_| odd())?.to_string();
         let stream = self.connect(&host, port).await?;
-        if is_https {
+        if origin.is_tls {
             // Nobody says whose certificate it is: the file counts, as over plain HTTP.
             let name = ServerName::try_from(host.clone()).map_err(|_| odd())?;
             let connecting =
                 TlsConnector::from(Arc::new(tls::any_certificate()?)).connect(name, stream);
             let stream = step(&host, connecting).await?;
-            ask(&host, &authority, &uri, stream).await
+            ask(&host, &origin, &uri, stream).await
         } else {
-            ask(&host, &authority, &uri, stream).await
+            ask(&host, &origin, &uri, stream).await
         }
     }
 
@@ -129,22 +123,20 @@ pub(super) async fn step<T, E: std::fmt::Display>(
 
 async fn ask(
     host: &str,
-    authority: &Authority,
+    origin: &Origin,
     uri: &Uri,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
 ) -> Result<Found, Unmet> {
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let request = Request::get(path)
-        .header(HOST, authority.as_str())
-        .header(USER_AGENT, "outlast-acme")
-        .body(Empty::<Bytes>::new())
+    let request = origin
+        .request(Method::GET, path)
+        .body(Bytes::new())
         .map_err(|error| Unmet::wrong(Kind::CONNECTION, error.to_string()))?;
-    let (mut sender, connection) = step(host, http1::handshake(TokioIo::new(stream))).await?;
-    // An error of the connection reaches the request as well. It ends with its sender.
-    let _ended = Ended(tokio::spawn(async move {
-        let _ = connection.await;
-    }));
-    let response = step(host, sender.send_request(request)).await?;
+    let wanted = |head: &Parts| match head.status {
+        StatusCode::OK => limits::MAX_VALIDATION_BODY,
+        _ => 0,
+    };
+    let response = step(host, over(stream, request, wanted)).await?;
     let status = response.status();
     if status.is_redirection()
         && let Some(target) = response.headers().get(LOCATION)
@@ -162,8 +154,7 @@ async fn ask(
             format!("{host} answers with the status {}.", status.as_u16()),
         ));
     }
-    let body = Limited::new(response.into_body(), limits::MAX_VALIDATION_BODY);
-    Ok(Found::Body(step(host, body.collect()).await?.to_bytes()))
+    Ok(Found::Body(response.into_body()))
 }
 
 /// The URL that a redirect means: an absolute one, or one on the same host.
@@ -178,14 +169,5 @@ fn absolute(from: &Uri, target: &str) -> Option<String> {
         Some(rest) => Some(format!("{}://{rest}", from.scheme_str()?)),
         None if target.starts_with('/') => Some(origin + target),
         None => None,
-    }
-}
-
-/// Ends a task with its owner.
-struct Ended(tokio::task::JoinHandle<()>);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }

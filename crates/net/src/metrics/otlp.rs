@@ -13,16 +13,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::HOST;
 use http::{HeaderValue, Request, Response, Uri};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use opentelemetry::metrics::{Meter, MeterProvider};
 use opentelemetry::{Key, KeyValue};
 use opentelemetry_http::{HttpClient, HttpError};
 use opentelemetry_otlp::{MetricExporter, Protocol, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider, Temporality};
-use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -30,6 +26,7 @@ use tokio::time::timeout;
 use super::table::{BOUNDS_MICROS, Head, Pairs, Readable, Samples};
 use super::{HANDSHAKE_SECONDS, Metrics, Pushed, REQUEST_SECONDS};
 use crate::client::Connector;
+use crate::exchange::Origin;
 use crate::limits;
 
 /// Where to push, and how often.
@@ -171,8 +168,7 @@ fn key_values(labels: Pairs) -> Vec<KeyValue> {
 
 /// The way to the collector. The library calls it on a thread of its own.
 struct Collector {
-    host: String,
-    port: u16,
+    origin: Origin,
     authority: HeaderValue,
     connector: Option<Connector>,
     timeout: Duration,
@@ -183,7 +179,7 @@ struct Collector {
 
 impl fmt::Debug for Collector {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}:{}", self.host, self.port)
+        write!(formatter, "{}:{}", self.origin.host, self.origin.port)
     }
 }
 
@@ -193,50 +189,22 @@ impl Collector {
             .endpoint
             .parse()
             .map_err(|_| "it is no URL such as http://host:4318".to_owned())?;
-        let (port, connector) = match (uri.scheme_str(), &settings.connector) {
-            (Some("https"), Some(connector)) => (443, Some(connector.clone())),
-            (Some("https"), None) => return Err("there is nothing to trust it by".into()),
-            (Some("http"), _) => (80, None),
-            _ => return Err("it must begin with https:// or http://".into()),
-        };
-        let authority = uri.authority().ok_or("it has no host")?;
-        if authority.as_str().contains('@') {
-            return Err("it must not hold a user or password".into());
+        if !matches!(uri.scheme_str(), Some("https" | "http")) {
+            return Err("it must begin with https:// or http://".into());
+        }
+        let origin = Origin::of(&uri).ok_or("it must have a host, and no user or password")?;
+        if origin.is_tls && settings.connector.is_none() {
+            return Err("there is nothing to trust it by".into());
         }
         Ok(Self {
-            host: authority.host().to_owned(),
-            port: authority.port_u16().unwrap_or(port),
-            authority: authority.as_str().parse().map_err(|_| "its host cannot be sent")?,
-            connector,
+            authority: origin.authority.parse().map_err(|_| "its host cannot be sent")?,
+            origin,
+            connector: settings.connector.clone(),
             timeout: settings.timeout,
             handle: Handle::current(),
             failing: Arc::default(),
         })
     }
-}
-
-/// One message, on a connection of its own: there is one a minute.
-async fn exchange(
-    connector: Option<Connector>,
-    host: &str,
-    port: u16,
-    request: Request<Bytes>,
-) -> Result<Response<Bytes>, HttpError> {
-    if let Some(connector) = connector {
-        let mut connection = connector.connect(host, port).await?;
-        let (status, body) = connection.send(request.map(|body| body.to_vec())).await?;
-        return Ok(Response::builder().status(status).body(body)?);
-    }
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let stream = TcpStream::connect((bare, port)).await?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    tokio::spawn(async move {
-        // An error here reaches the request that is waiting as well.
-        let _ = connection.await;
-    });
-    let (head, body) = sender.send_request(request.map(Full::new)).await?.into_parts();
-    let body = Limited::new(body, limits::MAX_ANSWER).collect().await?;
-    Ok(Response::from_parts(head, body.to_bytes()))
 }
 
 type Sending<'a> = Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'a>>;
@@ -251,12 +219,13 @@ impl HttpClient for Collector {
             let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
             *request.uri_mut() = path.parse()?;
             request.headers_mut().insert(HOST, self.authority.clone());
-            let (connector, host, port) = (self.connector.clone(), self.host.clone(), self.port);
+            let (connector, origin) = (self.connector.clone(), self.origin.clone());
             let limit = self.timeout;
             let sending = self.handle.spawn(async move {
-                timeout(limit, exchange(connector, &host, port, request))
-                    .await
-                    .unwrap_or_else(|_| Err("no answer in time".into()))
+                // On a connection of its own: there is one a minute.
+                let exchange = origin.exchange(connector.as_ref(), request, |_| limits::MAX_ANSWER);
+                let outcome = timeout(limit, exchange).await.map_err(|_| "no answer in time")?;
+                Ok::<_, HttpError>(outcome?)
             });
             let outcome = sending.await.unwrap_or_else(|error| Err(error.into()));
             let problem = match &outcome {

@@ -6,13 +6,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Request;
-use http_body_util::Empty;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 
 use super::backend::{Backends, Target};
 use super::protocol::Announcement;
+use crate::exchange::over;
 
 /// How it is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,8 +94,6 @@ async fn ask(backends: &Backends, target: &Target, check: &HealthCheck) -> Resul
     let connecting = backends.connect_to(target, &itself);
     let stream = connecting.await.map_err(|error| error.to_string())?;
     let Some(path) = &check.path else { return Ok(()) };
-    let text = |error: hyper::Error| error.to_string();
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(text)?;
     let host = check.host.clone().unwrap_or_else(|| match &target.backend.address {
         super::Address::Unix(_) => "localhost".into(),
         address @ super::Address::Tcp(..) => address.to_string(),
@@ -106,16 +102,10 @@ async fn ask(backends: &Backends, target: &Target, check: &HealthCheck) -> Resul
         .header(http::header::HOST, host)
         .header(http::header::USER_AGENT, "outlast-health")
         .header(http::header::CONNECTION, "close")
-        .body(Empty::<Bytes>::new())
+        .body(Bytes::new())
         .map_err(|error| error.to_string())?;
-    let mut response = std::pin::pin!(sender.send_request(request));
-    // Both end here: the connection with this function.
-    let response = tokio::select! {
-        response = &mut response => response,
-        // It may have brought the answer and be closed.
-        _ = connection => response.await,
-    };
-    match response.map_err(text)?.status() {
+    let response = over(stream, request, |_| 0).await.map_err(|error| error.to_string())?;
+    match response.status() {
         status if status.is_success() || status.is_redirection() => Ok(()),
         status => Err(format!("it answered {status}")),
     }

@@ -7,18 +7,16 @@ use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
-use http::{Request, Uri};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use http::header::CONTENT_TYPE;
+use http::response::Parts;
+use http::{Method, Uri};
 use outlast_tlog::note::NoteError;
 use outlast_tlog::witness::{AddCheckpoint, parse_cosignatures, parse_size};
 use outlast_tlog::{Hash, NoteSignature, SignedCheckpoint, VerifierKey};
-use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use crate::client::Connector;
+use crate::exchange::Origin;
 use crate::limits;
 
 /// How often a witness may name another size before it has cosigned.
@@ -98,6 +96,7 @@ pub struct Witness {
     keys: Vec<VerifierKey>,
     url: String,
     uri: Uri,
+    origin: Origin,
     tls: Option<Connector>,
     /// The size that it is believed to have cosigned last.
     known: AtomicU64,
@@ -109,16 +108,12 @@ impl Witness {
         let wrong = || WitnessError::Url(url.chars().take(200).collect());
         let uri: Uri =
             format!("{}/add-checkpoint", url.trim_end_matches('/')).parse().map_err(|_| wrong())?;
-        let fits = match uri.scheme_str() {
-            Some("http") => true,
-            Some("https") => tls.is_some(),
-            _ => false,
-        };
-        if !fits || uri.host().is_none_or(str::is_empty) || !key.algorithm().of_witnesses {
+        let origin = Origin::of(&uri).ok_or_else(wrong)?;
+        if origin.is_tls && tls.is_none() || !key.algorithm().of_witnesses {
             return Err(wrong());
         }
         let url = url.to_owned();
-        Ok(Self { keys: vec![key], url, uri, tls, known: AtomicU64::new(0) })
+        Ok(Self { keys: vec![key], url, uri, origin, tls, known: AtomicU64::new(0) })
     }
 
     /// The name of its key.
@@ -137,66 +132,23 @@ impl Witness {
     }
 
     async fn post(&self, body: Vec<u8>) -> Result<(u16, Bytes), WitnessError> {
-        let exchange = async {
-            match &self.tls {
-                Some(tls) if self.uri.scheme_str() == Some("https") => {
-                    self.post_over_tls(tls, body).await
-                }
-                _ => self.post_plainly(body).await,
-            }
-        };
-        timeout(limits::WITNESS_ANSWER, exchange).await.unwrap_or_else(|_| {
-            let seconds = limits::WITNESS_ANSWER.as_secs();
-            Err(WitnessError::Unreachable(format!("no answer within {seconds} seconds")))
-        })
-    }
-
-    async fn post_plainly(&self, body: Vec<u8>) -> Result<(u16, Bytes), WitnessError> {
-        let host = self.uri.host().unwrap_or_default();
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let port = self.uri.port_u16().unwrap_or(80);
-        let stream = TcpStream::connect((bare, port)).await.map_err(unreachable)?;
-        let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(unreachable)?;
-        let driver = tokio::spawn(async move {
-            // An error here reaches the request as well.
-            let _ = connection.await;
-        });
-        let request = self.request(body)?.map(|body| Full::new(Bytes::from(body)));
-        let response = sender.send_request(request).await.map_err(unreachable)?;
-        let status = response.status().as_u16();
-        let body = Limited::new(response.into_body(), limits::MAX_WITNESS_ANSWER).collect().await;
-        driver.abort();
-        Ok((status, body.map_err(unreachable)?.to_bytes()))
-    }
-
-    async fn post_over_tls(
-        &self,
-        tls: &Connector,
-        body: Vec<u8>,
-    ) -> Result<(u16, Bytes), WitnessError> {
-        let port = self.uri.port_u16().unwrap_or(443);
-        let mut connection =
-            tls.connect(self.uri.host().unwrap_or_default(), port).await.map_err(unreachable)?;
-        let answer = connection.send(self.request(body)?).await.map_err(unreachable)?;
-        connection.close().await;
-        Ok(answer)
-    }
-
-    fn request(&self, body: Vec<u8>) -> Result<Request<Vec<u8>>, WitnessError> {
         let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
-        let authority = self.uri.authority().map_or("", |authority| authority.as_str());
-        Request::post(path)
-            .header(HOST, authority)
-            .header(USER_AGENT, "outlast")
+        let request = self.origin.request(Method::POST, path);
+        let request = request
             .header(CONTENT_TYPE, "text/plain; charset=utf-8")
-            .body(body)
-            .map_err(|_| WitnessError::Url(self.url.clone()))
+            .body(Bytes::from(body))
+            .map_err(|_| WitnessError::Url(self.url.clone()))?;
+        let wanted = |_: &Parts| limits::MAX_WITNESS_ANSWER;
+        let exchange = self.origin.exchange(self.tls.as_ref(), request, wanted);
+        match timeout(limits::WITNESS_ANSWER, exchange).await {
+            Ok(Ok(response)) => Ok((response.status().as_u16(), response.into_body())),
+            Ok(Err(error)) => Err(WitnessError::Unreachable(error.to_string())),
+            Err(_) => {
+                let seconds = limits::WITNESS_ANSWER.as_secs();
+                Err(WitnessError::Unreachable(format!("no answer within {seconds} seconds")))
+            }
+        }
     }
-}
-
-fn unreachable(error: impl Display) -> WitnessError {
-    WitnessError::Unreachable(error.to_string())
 }
 
 /// The witness's cosignatures of a checkpoint, each verified. `prove` gives the consistency proof from a size to the checkpoint's; it is
