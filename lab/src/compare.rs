@@ -1,6 +1,7 @@
 //! Two results folders side by side: first what was different about the machine and the settings, then what came out differently, the
 //! biggest changes first, and whether a change is more than noise.
 
+mod judge;
 mod page;
 mod tables;
 mod text;
@@ -11,7 +12,8 @@ use serde::Serialize;
 
 use crate::error::LabError;
 use crate::report::{Asked, Results};
-use crate::result::{Told, Verdict};
+use crate::result::{Table, Told, Verdict};
+use crate::run::folder::repetition;
 use crate::state::State;
 
 pub use page::page;
@@ -45,6 +47,11 @@ pub struct Comparison {
     pub only_b: Vec<String>,
     /// Figures that were compared.
     pub compared: usize,
+    /// How often the first run and the second measured each.
+    pub repetitions: [usize; 2],
+    /// How far the runs as wholes lie apart beyond the spread of their figures, as a share: the machine was another one, or all of it
+    /// has changed. Each figure is held against that, too.
+    pub drift: f64,
 }
 
 /// A folder.
@@ -73,11 +80,11 @@ pub struct Difference {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Judgement {
-    /// The intervals do not touch, or it is more than the A/A controls of both.
+    /// It is further apart than noise is, but for five in a hundred of those that are named.
     Outside,
-    /// There is neither an interval nor a control.
+    /// It was measured once, and has no interval.
     Unknown,
-    /// The intervals touch, or it is no more than the controls.
+    /// Noise may be as far apart.
     Within,
 }
 
@@ -140,8 +147,11 @@ pub fn write_page(
 
 /// Compares two results folders.
 pub fn compare(a: &Path, b: &Path) -> Result<Comparison, LabError> {
-    let (first, second) = (Results::read(a)?, Results::read(b)?);
-    let (state_a, state_b) = (state(&first), state(&second));
+    let (all_a, all_b) = (repetitions(a)?, repetitions(b)?);
+    let (Some(first), Some(second)) = (all_a.first(), all_b.first()) else {
+        return Err(LabError::failed("no results"));
+    };
+    let (state_a, state_b) = (state(first), state(second));
     let side = |folder: &Path, results: &Results, state: &State| Side {
         folder: folder.display().to_string(),
         at_ms: state.at_ms,
@@ -153,8 +163,8 @@ pub fn compare(a: &Path, b: &Path) -> Result<Comparison, LabError> {
         MACHINE.iter().any(|word| name.contains(word))
     };
     let mut comparison = Comparison {
-        a: side(a, &first, &state_a),
-        b: side(b, &second, &state_b),
+        a: side(a, first, &state_a),
+        b: side(b, second, &state_b),
         same_machine: !facts.iter().any(of_machine),
         differences: settings(&first.asked, &second.asked),
         changes: Vec::new(),
@@ -164,12 +174,15 @@ pub fn compare(a: &Path, b: &Path) -> Result<Comparison, LabError> {
         only_a: Vec::new(),
         only_b: Vec::new(),
         compared: 0,
+        repetitions: [all_a.len(), all_b.len()],
+        drift: 0.0,
     };
+    let mut figures = Vec::new();
     // The machine first.
     let (machine, others): (Vec<_>, Vec<_>) = facts.into_iter().partition(of_machine);
     comparison.differences.splice(0..0, machine);
     comparison.differences.extend(others);
-    for (results, only) in [(&first, &mut comparison.only_a), (&second, &mut comparison.only_b)] {
+    for (results, only) in [(first, &mut comparison.only_a), (second, &mut comparison.only_b)] {
         only.extend(
             results
                 .unreadable
@@ -179,7 +192,12 @@ pub fn compare(a: &Path, b: &Path) -> Result<Comparison, LabError> {
     }
     for told in &first.told {
         match second.told.iter().find(|other| other.experiment == told.experiment) {
-            Some(other) => experiment(&mut comparison, told, other),
+            Some(other) => {
+                experiment(&mut comparison, told, other);
+                let a = of_experiment(&all_a, &told.experiment);
+                let b = of_experiment(&all_b, &told.experiment);
+                tables(&mut comparison, &mut figures, &a, &b);
+            }
             None => comparison.only_a.push(told.experiment.clone()),
         }
     }
@@ -188,7 +206,7 @@ pub fn compare(a: &Path, b: &Path) -> Result<Comparison, LabError> {
     comparison
         .only_b
         .extend(second.told.iter().filter(missing).map(|told| told.experiment.clone()));
-    for (name, results) in [("A", &first), ("B", &second)] {
+    for (name, results) in [("A", first), ("B", second)] {
         for told in &results.told {
             for control in told.findings.controls.iter().filter(|control| !control.holds()) {
                 comparison.controls.push(format!(
@@ -198,11 +216,71 @@ pub fn compare(a: &Path, b: &Path) -> Result<Comparison, LabError> {
             }
         }
     }
+    let (figures, places): (Vec<_>, Vec<_>) = figures.into_iter().unzip();
+    let judged = judge::all(&figures);
+    comparison.drift = judged.drift;
+    for ((judgement, by), place) in judged.figures.into_iter().zip(places) {
+        if let Some(change) = place.and_then(|place: usize| comparison.changes.get_mut(place)) {
+            (change.judgement, change.by) = (judgement, by);
+        }
+    }
     let size = |change: &Change| change.percent.map_or(f64::MAX, f64::abs);
     comparison.changes.sort_by(|one, other| {
         one.judgement.cmp(&other.judgement).then_with(|| size(other).total_cmp(&size(one)))
     });
     Ok(comparison)
+}
+
+/// A run, and what it has repeated.
+fn repetitions(folder: &Path) -> Result<Vec<Results>, LabError> {
+    let mut all = vec![Results::read(folder)?];
+    for number in 2.. {
+        let again = repetition(folder, number);
+        if !again.join("run.json").exists() {
+            break;
+        }
+        all.push(Results::read(&again)?);
+    }
+    Ok(all)
+}
+
+/// What an experiment told in each repetition.
+fn of_experiment<'a>(all: &'a [Results], name: &str) -> Vec<&'a Told> {
+    let of = |results: &'a Results| results.told.iter().find(|told| told.experiment == name);
+    all.iter().filter_map(of).collect()
+}
+
+/// Compares the tables of an experiment.
+fn tables(
+    comparison: &mut Comparison,
+    figures: &mut Vec<(judge::Figure, Option<usize>)>,
+    a: &[&Told],
+    b: &[&Told],
+) {
+    let (Some(first), Some(second)) = (a.first(), b.first()) else { return };
+    for table in &first.findings.tables {
+        let (a, b) = (named(a, &table.name), named(b, &table.name));
+        if b.is_empty() {
+            comparison.only_a.push(format!("{}: table {}", first.experiment, table.name));
+            continue;
+        }
+        let pair = tables::Pair { experiment: &first.experiment, a, b };
+        tables::compare(comparison, figures, &pair);
+    }
+    for table in &second.findings.tables {
+        if named(a, &table.name).is_empty() {
+            comparison.only_b.push(format!("{}: table {}", first.experiment, table.name));
+        }
+    }
+}
+
+/// The tables of this name; none if the first has none.
+fn named<'a>(all: &[&'a Told], name: &str) -> Vec<&'a Table> {
+    let of = |told: &&'a Told| told.findings.tables.iter().find(|table| table.name == name);
+    match all.first().and_then(of) {
+        Some(_) => all.iter().filter_map(of).collect(),
+        None => Vec::new(),
+    }
 }
 
 fn state(results: &Results) -> State {
@@ -248,21 +326,6 @@ fn settings(a: &Asked, b: &Asked) -> Vec<Difference> {
 
 fn experiment(comparison: &mut Comparison, a: &Told, b: &Told) {
     let name = &a.experiment;
-    // How far the same thing measured twice is apart, at most, in both.
-    let ends = [a, b].into_iter().flat_map(|told| &told.findings.controls);
-    let ends = ends.flat_map(|control| [control.low, control.high]).filter(|end| end.is_finite());
-    let noise = ends.map(|end| (end - 1.0).abs()).reduce(f64::max);
-    for table in &a.findings.tables {
-        match b.findings.tables.iter().find(|other| other.name == table.name) {
-            Some(other) => tables::compare(comparison, name, table, other, noise),
-            None => comparison.only_a.push(format!("{name}: table {}", table.name)),
-        }
-    }
-    for table in &b.findings.tables {
-        if !a.findings.tables.iter().any(|other| other.name == table.name) {
-            comparison.only_b.push(format!("{name}: table {}", table.name));
-        }
-    }
     let (findings_a, findings_b) = (&a.findings.findings, &b.findings.findings);
     for (place, finding) in findings_a.iter().enumerate() {
         let same = |other: &&crate::result::Finding| {

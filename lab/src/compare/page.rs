@@ -5,7 +5,7 @@ use std::path::Path;
 use minijinja::context;
 use serde::Serialize;
 
-use super::text::{judged, percent, word};
+use super::text::{how, judged, percent, word};
 use super::{Comparison, Judgement};
 use crate::error::LabError;
 use crate::plot::{self, Look, figure};
@@ -83,6 +83,7 @@ pub fn page(comparison: &Comparison, a: &Path, b: &Path) -> Result<String, LabEr
         include_str!("page.html"),
         context! {
             comparison, sides, changes, verdicts,
+            how => how(comparison),
             left_out => comparison.changes.len().saturating_sub(MOST),
             outside => count(Judgement::Outside),
             within => count(Judgement::Within),

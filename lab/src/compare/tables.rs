@@ -2,12 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::judge::Figure;
 use super::{Change, Comparison, Judgement, Word};
 use crate::plot::{figure, rough};
 use crate::result::{Table, Value};
+use crate::statistics::mean;
 
 /// Rows that only one has are named up to so many.
 const NAMED: usize = 20;
+/// Words in the names of columns that say how much was measured.
+const COUNTS: [&str; 3] = ["samples", "rounds", "repetitions"];
 
 /// A column of both tables.
 struct Column<'a> {
@@ -23,14 +27,24 @@ struct Measured {
     interval: Option<(f64, f64)>,
 }
 
-/// Compares two tables of the same name. `noise` is how far apart the controls are, as a share.
+/// Tables of one name: of each repetition of the first run, and of the second.
+pub(super) struct Pair<'a> {
+    pub(super) experiment: &'a str,
+    pub(super) a: Vec<&'a Table>,
+    pub(super) b: Vec<&'a Table>,
+}
+
+/// Compares two tables of the same name, and adds their figures to those that are to be judged: each with its place among the changes, if
+/// it is one.
 pub(super) fn compare(
     comparison: &mut Comparison,
-    experiment: &str,
-    a: &Table,
-    b: &Table,
-    noise: Option<f64>,
+    figures: &mut Vec<(Figure, Option<usize>)>,
+    pair: &Pair<'_>,
 ) {
+    let experiment = pair.experiment;
+    let ([a, again_a @ ..], [b, again_b @ ..]) = (pair.a.as_slice(), pair.b.as_slice()) else {
+        return;
+    };
     let columns: Vec<Column<'_>> = a
         .columns
         .iter()
@@ -67,6 +81,8 @@ pub(super) fn compare(
             ));
         }
     }
+    let again_a = repeated(a, again_a, keys.iter().map(|key| key.a).collect());
+    let again_b = repeated(b, again_b, keys.iter().map(|key| key.b).collect());
     let intervals = intervals(&columns);
     for (name, row_a) in &rows_a {
         let Some(row_b) = rows_b.get(name) else { continue };
@@ -76,7 +92,7 @@ pub(super) fn compare(
             let (Some(cell_a), Some(cell_b)) = (row_a.get(column.a), row_b.get(column.b)) else {
                 continue;
             };
-            if is_key || is_end {
+            if is_key || is_end || is_count_of_samples(column.name) {
                 continue;
             }
             let ends =
@@ -99,16 +115,27 @@ pub(super) fn compare(
                 continue;
             };
             comparison.compared += 1;
-            let (x, y) = (value_a.value, value_b.value);
-            if x.total_cmp(&y).is_eq() || (x.is_nan() && y.is_nan()) {
-                continue;
-            }
             let ends = ends.or_else(|| {
                 let ((a_low, a_high), (b_low, b_high)) = (value_a.interval?, value_b.interval?);
                 Some((a_low, a_high, b_low, b_high))
             });
+            let in_all = |first: f64, again: &[BTreeMap<String, &[Value]>], place: usize| {
+                let others = again.iter().filter_map(|rows| measured(rows.get(name)?.get(place)?));
+                std::iter::once(first).chain(others.map(|other| other.value)).collect::<Vec<_>>()
+            };
+            let figure = Figure {
+                a: in_all(value_a.value, &again_a, column.a),
+                b: in_all(value_b.value, &again_b, column.b),
+                ends: ends.map(|(a_low, a_high, b_low, b_high)| [a_low, a_high, b_low, b_high]),
+            };
+            let (x, y) = (mean(&figure.a), mean(&figure.b));
+            let is_change = !(x.total_cmp(&y).is_eq() || x.is_nan() || y.is_nan());
+            figures.push((figure, is_change.then_some(comparison.changes.len())));
+            if !is_change {
+                continue;
+            }
             let percent = Some((y / x - 1.0) * 100.0).filter(|percent| percent.is_finite());
-            let (judgement, by) = judge(ends, percent, noise);
+            let (judgement, by) = (Judgement::Unknown, String::new());
             comparison.changes.push(Change {
                 experiment: experiment.to_owned(),
                 table: a.name.clone(),
@@ -124,30 +151,21 @@ pub(super) fn compare(
     }
 }
 
-fn judge(
-    ends: Option<(f64, f64, f64, f64)>,
-    percent: Option<f64>,
-    noise: Option<f64>,
-) -> (Judgement, String) {
-    if let Some((a_low, a_high, b_low, b_high)) = ends {
-        let apart = a_high < b_low || b_high < a_low;
-        let by = format!(
-            "[{}, {}] and [{}, {}]",
-            figure(a_low),
-            figure(a_high),
-            figure(b_low),
-            figure(b_high)
-        );
-        return (if apart { Judgement::Outside } else { Judgement::Within }, by);
-    }
-    match (percent, noise) {
-        (Some(percent), Some(noise)) => {
-            let outside = percent.abs() > noise * 100.0;
-            let by = format!("A/A controls within {} %", figure(noise * 100.0));
-            (if outside { Judgement::Outside } else { Judgement::Within }, by)
-        }
-        _ => (Judgement::Unknown, "no interval and no control".to_owned()),
-    }
+/// The rows of repetitions of a table by their names. They are by the same program: what has another shape is none.
+fn repeated<'a>(
+    first: &Table,
+    again: &[&'a Table],
+    places: Vec<usize>,
+) -> Vec<BTreeMap<String, &'a [Value]>> {
+    let same = again.iter().filter(|other| other.columns == first.columns);
+    same.map(|other| named(other, places.iter().copied())).collect()
+}
+
+/// Whether a column says how much was measured, which is nobody's figure.
+fn is_count_of_samples(name: &str) -> bool {
+    let words = name.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
+    let mut words = words.filter(|word| !word.is_empty());
+    words.any(|word| COUNTS.contains(&word.as_str()))
 }
 
 /// The columns by which rows are known: those with words that both have, then, while rows look alike, those with the same figures on

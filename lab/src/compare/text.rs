@@ -74,13 +74,14 @@ pub fn text(comparison: &Comparison, most: usize) -> String {
     };
     let _ = writeln!(
         out,
-        "{} figures compared, {} differ: {} more than noise, {} within noise, {} without an interval to judge by",
+        "{} figures compared, {} differ: {} more than noise, {} within noise, {} with nothing to judge by",
         comparison.compared,
         comparison.changes.len(),
         count(Judgement::Outside),
         count(Judgement::Within),
         count(Judgement::Unknown),
     );
+    out += &how(comparison);
     if !comparison.changes.is_empty() {
         let rows = comparison.changes.iter().take(most).map(|change| {
             vec![
@@ -135,6 +136,26 @@ pub fn text(comparison: &Comparison, most: usize) -> String {
     out.truncate(out.trim_end().len());
     out.push('\n');
     out
+}
+
+/// What the judgements are worth.
+pub(super) fn how(comparison: &Comparison) -> String {
+    let [a, b] = comparison.repetitions;
+    let mut text = match comparison.repetitions {
+        [1, _] | [_, 1] => "judged by the intervals of single passes, which know nothing of what happens between two runs: \
+                            outlast lab run --repeat 3 measures that"
+            .to_owned(),
+        _ => format!("judged by {a} and {b} passes"),
+    };
+    text += "; of what is named about one in twenty is noise\n";
+    if comparison.drift > 0.0 {
+        let _ = writeln!(
+            text,
+            "the runs as wholes lie {} % further apart than their figures vary: a busier machine, or a change of everything",
+            rough(comparison.drift * 100.0, 2.0)
+        );
+    }
+    text
 }
 
 /// Aligned columns; those of figures to the right.

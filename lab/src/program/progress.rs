@@ -49,7 +49,8 @@ impl Shown {
         change(&mut self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 
-    fn line(&self, text: &str) {
+    /// Says something above the bar.
+    pub(crate) fn line(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| output::notice(text)),
             None => output::notice(text),

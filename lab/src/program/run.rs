@@ -1,13 +1,15 @@
 //! `outlast lab run`: measures, and writes the report.
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use outlast_lab::error::LabError;
 use outlast_lab::experiment::{EXPERIMENTS, Experiment};
 use outlast_lab::plan::Plan;
+use outlast_lab::run::Settings;
 use outlast_lab::run::all::{self, Outcomes};
-use outlast_lab::run::folder::Folder;
+use outlast_lab::run::folder::{Folder, repetition};
 use outlast_lab::state;
 use serde_json::json;
 
@@ -33,6 +35,10 @@ pub(crate) struct Arguments {
     /// A grid and an endpoint of one's own, in TOML.
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
+    /// Measure everything so many times, one pass after the other: how far they lie apart says what a difference from another run means
+    /// (`outlast lab compare`). The same command with a greater number adds passes.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    repeat: u32,
     /// Measure anew: results that are in the folder move aside, to DIR.1 and so on.
     #[arg(long)]
     fresh: bool,
@@ -52,7 +58,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     {
         output::notice(&format!("earlier results are in {}", aside.display()));
     }
-    let total: Duration = experiments.iter().map(|row| (row.estimate)(&settings)).sum();
+    let pass: Duration = experiments.iter().map(|row| (row.estimate)(&settings)).sum();
+    let total = pass * arguments.repeat;
     output::notice(&format!(
         "{} into {}: about {}",
         experiments.iter().map(|row| row.name).collect::<Vec<_>>().join(", "),
@@ -61,11 +68,33 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     ));
     let stop = super::stop_flag()?;
     let progress = Shown::new(total);
-    let outcomes = all::run(&arguments.out, &settings, &experiments, &progress, &stop);
+    let passes = passes(arguments, &settings, &experiments, &progress, &stop);
     progress.finish();
-    let outcomes = outcomes.map_err(|error| super::failure(&error))?;
+    let outcomes = passes.map_err(|error| super::failure(&error))?;
     tell(&outcomes, output);
     judge(&outcomes, experiments.len())
+}
+
+/// Every pass; what came of the first, and what failed in any.
+fn passes(
+    arguments: &Arguments,
+    settings: &Settings,
+    experiments: &[&'static Experiment],
+    progress: &Shown,
+    stop: &AtomicBool,
+) -> Result<Outcomes, LabError> {
+    let mut outcomes = all::run(&arguments.out, settings, experiments, progress, stop)?;
+    for number in 2..=arguments.repeat {
+        if outcomes.interrupted {
+            break;
+        }
+        progress.line(&format!("pass {number} of {}", arguments.repeat));
+        let folder = repetition(&arguments.out, number);
+        let again = all::run(&folder, settings, experiments, progress, stop)?;
+        outcomes.failed.extend(again.failed);
+        outcomes.interrupted = again.interrupted;
+    }
+    Ok(outcomes)
 }
 
 /// The experiments of these names, each once, in the table's order.

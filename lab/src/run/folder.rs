@@ -21,6 +21,14 @@ pub struct Asked {
     pub settings: Settings,
 }
 
+/// Where a run that measures everything several times has its second and later results: beside what it has of the first.
+pub fn repetition(folder: &Path, number: u32) -> PathBuf {
+    match number {
+        0 | 1 => folder.to_path_buf(),
+        _ => folder.join(format!("repetition-{number}")),
+    }
+}
+
 /// A results folder that nobody else writes to meanwhile.
 pub struct Folder {
     /// Where it is.
