@@ -1,10 +1,11 @@
 //! The ledger's lines: one event each, as JSON with short keys and code points in hexadecimal (`docs/ledger.md`).
 //!
-//! Written by hand, since it is done for each connection; read by serde, strictly, except that unknown keys are passed over.
-//! Names that IANA has are not written: code points are, and get their names back when a line is read.
+//! One set of structures is written and read, strictly, except that unknown keys are passed over. Names that IANA has are not
+//! written: code points are, and get their names back when a line is read.
 
 use std::borrow::Cow;
-use std::io::Write;
+use std::fmt::{self, Display, Formatter};
+use std::io::{self, Write};
 use std::net::SocketAddr;
 
 use outlast_crypto::groups::Group;
@@ -12,8 +13,7 @@ use outlast_crypto::schemes::Scheme;
 use outlast_crypto::suites::Suite;
 use outlast_crypto::versions::Version;
 use outlast_negotiate::{Offer, Refusal, Transport};
-use serde::Deserialize;
-use serde::de::IntoDeserializer;
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::event::{End, Handshake, Outcome, Served};
 use crate::limits::{
@@ -65,18 +65,12 @@ impl Line {
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Open { time_ms, process } => {
-                begin(out, "o");
-                number(out, "t", *time_ms);
-                text(out, "id", process, MAX_NAME);
-                out.extend_from_slice(b"}\n");
+                write("o", RawOpen { t: *time_ms, id: process.into() }, out);
             }
             Self::Handshake(handshake) => encode_handshake(handshake, out),
             Self::End(end) => encode_end(end, out),
             Self::Dropped { time_ms, count } => {
-                begin(out, "d");
-                number(out, "t", *time_ms);
-                number(out, "n", *count);
-                out.extend_from_slice(b"}\n");
+                write("d", RawDropped { t: *time_ms, n: *count }, out);
             }
         }
     }
@@ -87,7 +81,7 @@ impl Line {
         if bytes.len() > MAX_LINE {
             return Err(LineError::TooLong);
         }
-        let malformed = |error: &dyn std::fmt::Display| LineError::Malformed(error.to_string());
+        let malformed = |error: &dyn Display| LineError::Malformed(error.to_string());
         // A newer version may have other types: its lines are told apart before they are read.
         let head: Head<'_> = serde_json::from_slice(bytes).map_err(|error| malformed(&error))?;
         if head.v != VERSION {
@@ -100,20 +94,20 @@ impl Line {
                 raw.read().map(|read| Self::Handshake(Box::new(read)))
             }
             "e" => {
-                let raw: RawEnd =
+                let raw: RawEnd<'_> =
                     serde_json::from_slice(bytes).map_err(|error| malformed(&error))?;
                 Ok(Self::End(End {
                     connection: raw.c,
                     time_ms: raw.t,
-                    principal: raw.w,
+                    principal: raw.w.map(String::from),
                     received: raw.i,
                     sent: raw.o,
                 }))
             }
             "o" => {
-                let raw: RawOpen =
+                let raw: RawOpen<'_> =
                     serde_json::from_slice(bytes).map_err(|error| malformed(&error))?;
-                Ok(Self::Open { time_ms: raw.t, process: raw.id })
+                Ok(Self::Open { time_ms: raw.t, process: raw.id.into() })
             }
             "d" => {
                 let raw: RawDropped =
@@ -127,194 +121,80 @@ impl Line {
 
 /// Appends the line of a handshake.
 pub fn encode_handshake(handshake: &Handshake, out: &mut Vec<u8>) {
-    begin(out, "h");
-    number(out, "c", handshake.connection);
-    number(out, "t", handshake.time_ms);
-    text(out, "l", &handshake.listener, MAX_NAME);
-    if let Some(peer) = &handshake.peer {
-        // An address has no character that JSON escapes, but a scope of IPv6 may be long.
-        let _ = write!(out, ",\"a\":\"{peer}\"");
-    }
-    text(out, "p", &handshake.policy, MAX_NAME);
-    text(out, "m", &handshake.mode, MAX_NAME);
-    if let Some(offer) = &handshake.offer {
-        encode_offer(offer, out);
-    }
-    if let Some(ja4) = handshake.ja4.as_deref().filter(|ja4| !ja4.is_empty()) {
-        text(out, "j", ja4, MAX_NAME);
-    }
-    match &handshake.outcome {
-        Outcome::Served(served) => encode_served(served, out),
-        Outcome::Refused(refusal) => {
-            if let Ok(name) = serde_json::to_vec(refusal) {
-                out.extend_from_slice(b",\"r\":");
-                out.extend_from_slice(&name);
-            }
-        }
-        Outcome::Failed(reason) => text(out, "f", reason, MAX_TEXT),
-    }
-    number(out, "u", handshake.micros);
-    out.extend_from_slice(b"}\n");
+    let (served, refused, failed) = match &handshake.outcome {
+        Outcome::Served(served) => (Some(RawServed::of(served)), None, None),
+        Outcome::Refused(refusal) => (None, Some(*refusal), None),
+        Outcome::Failed(reason) => (None, None, Some(reason.into())),
+    };
+    let raw = RawHandshake {
+        c: handshake.connection,
+        t: handshake.time_ms,
+        l: (&handshake.listener).into(),
+        a: handshake.peer,
+        p: (&handshake.policy).into(),
+        m: (&handshake.mode).into(),
+        o: handshake.offer.as_ref().map(RawOffer::of),
+        j: handshake.ja4.as_ref().filter(|ja4| !ja4.is_empty()).map(Into::into),
+        s: served,
+        r: refused,
+        f: failed,
+        u: handshake.micros,
+    };
+    write("h", raw, out);
 }
 
 /// Appends the line of a connection's end.
 pub fn encode_end(end: &End, out: &mut Vec<u8>) {
-    begin(out, "e");
-    number(out, "c", end.connection);
-    number(out, "t", end.time_ms);
-    if let Some(principal) = &end.principal {
-        text(out, "w", principal, MAX_TEXT);
-    }
-    number(out, "i", end.received);
-    number(out, "o", end.sent);
-    out.extend_from_slice(b"}\n");
+    let raw = RawEnd {
+        c: end.connection,
+        t: end.time_ms,
+        w: end.principal.as_ref().map(Into::into),
+        i: end.received,
+        o: end.sent,
+    };
+    write("e", raw, out);
 }
 
-fn encode_offer(offer: &Offer, out: &mut Vec<u8>) {
-    out.extend_from_slice(b",\"o\":{");
-    let begun = out.len();
-    let mut cut = false;
-    cut |= list(out, "v", &offer.versions);
-    cut |= list(out, "s", &offer.suites);
-    cut |= list(out, "g", &offer.groups);
-    if let Some(shares) = &offer.shares {
-        cut |= list(out, "k", shares);
-    }
-    cut |= list(out, "a", &offer.schemes);
-    if let Some(schemes) = &offer.certificate_schemes {
-        cut |= list(out, "b", schemes);
-    }
-    cut |= list(out, "x", &offer.extensions);
-    if let Some(sni) = &offer.sni {
-        text(out, "n", sni, MAX_SNI);
-    }
-    if !offer.protocols.is_empty() {
-        out.extend_from_slice(b",\"p\":[");
-        for (index, name) in offer.protocols.iter().take(MAX_PROTOCOLS).enumerate() {
-            if index > 0 {
-                out.push(b',');
+fn write(kind: &str, raw: impl Serialize, out: &mut Vec<u8>) {
+    let line = Headed { v: VERSION, k: kind, raw };
+    // Writing to memory does not fail, and every key is a string.
+    let _ = line.serialize(&mut serde_json::Serializer::with_formatter(&mut *out, Printable));
+    out.push(b'\n');
+}
+
+/// JSON need not escape DEL and the controls of C1, but a terminal may obey them.
+struct Printable;
+
+impl serde_json::ser::Formatter for Printable {
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        // In UTF-8 DEL is 7F, and C1's begin with C2.
+        if !fragment.bytes().any(|byte| byte == 0x7f || byte == 0xc2) {
+            return writer.write_all(fragment.as_bytes());
+        }
+        let mut rest = fragment;
+        while let Some(at) = rest.find(|c| matches!(c, '\u{7f}'..='\u{9f}')) {
+            let (before, from) = rest.split_at(at);
+            writer.write_all(before.as_bytes())?;
+            let mut chars = from.chars();
+            if let Some(c) = chars.next() {
+                write!(writer, "\\u{:04x}", u32::from(c))?;
             }
-            string(out, name, MAX_PROTOCOL);
+            rest = chars.as_str();
         }
-        out.push(b']');
-        cut |= offer.protocols.len() > MAX_PROTOCOLS;
-    }
-    flag(out, "q", offer.transport == Transport::Quic);
-    flag(out, "r", offer.resumes);
-    flag(out, "cut", cut);
-    // Each key begins with a comma; the first has nothing before it.
-    if out.get(begun) == Some(&b',') {
-        out.remove(begun);
-    }
-    out.push(b'}');
-}
-
-fn encode_served(served: &Served, out: &mut Vec<u8>) {
-    let version = Version::by_name(&served.version).map(Version::code_point);
-    let suite = Suite::by_name(&served.suite).map(|row| row.code_point);
-    // The version comes first and has no comma before it.
-    out.extend_from_slice(b",\"s\":{\"v\":");
-    code_or_name(out, version, &served.version);
-    out.extend_from_slice(b",\"s\":");
-    code_or_name(out, suite, &served.suite);
-    if let Some(name) = &served.group {
-        out.extend_from_slice(b",\"g\":");
-        let exact = Group::by_name(name).filter(|row| row.name == name);
-        code_or_name(out, exact.map(|row| row.code_point), name);
-    }
-    flag(out, "q", served.post_quantum);
-    flag(out, "h", served.hello_retry);
-    flag(out, "r", served.resumed);
-    if let Some(name) = &served.scheme {
-        out.extend_from_slice(b",\"a\":");
-        code_or_name(out, Scheme::by_name(name).map(|row| row.code_point), name);
-    }
-    if let Some(kind) = &served.certificate {
-        text(out, "c", kind, MAX_NAME);
-    }
-    if let Some(client) = &served.client {
-        text(out, "n", client, MAX_TEXT);
-    }
-    out.push(b'}');
-}
-
-fn begin(out: &mut Vec<u8>, kind: &str) {
-    out.extend_from_slice(b"{\"v\":1,\"k\":\"");
-    out.extend_from_slice(kind.as_bytes());
-    out.push(b'"');
-}
-
-fn key(out: &mut Vec<u8>, key: &str) {
-    out.extend_from_slice(b",\"");
-    out.extend_from_slice(key.as_bytes());
-    out.extend_from_slice(b"\":");
-}
-
-fn number(out: &mut Vec<u8>, name: &str, value: impl std::fmt::Display) {
-    key(out, name);
-    let _ = write!(out, "{value}");
-}
-
-fn flag(out: &mut Vec<u8>, name: &str, value: bool) {
-    if value {
-        key(out, name);
-        out.extend_from_slice(b"true");
+        writer.write_all(rest.as_bytes())
     }
 }
 
-fn text(out: &mut Vec<u8>, name: &str, value: &str, max: usize) {
-    key(out, name);
-    string(out, value, max);
-}
-
-/// A string of at most `max` bytes, cut between characters.
-fn string(out: &mut Vec<u8>, value: &str, max: usize) {
-    let value = value.get(..value.floor_char_boundary(max)).unwrap_or_default();
-    // JSON need not escape DEL and the controls of C1, but a terminal may obey them.
-    let is_high = |c: char| matches!(c, '\u{7f}'..='\u{9f}');
-    // Writing to memory does not fail.
-    if !value.contains(is_high) {
-        let _ = serde_json::to_writer(&mut *out, value);
-        return;
-    }
-    for c in serde_json::to_string(value).unwrap_or_else(|_| "\"\"".into()).chars() {
-        if is_high(c) {
-            out.extend_from_slice(b"\\u");
-            code_point(out, c as u16);
-        } else {
-            out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-        }
-    }
-}
-
-const HEX: &[u8; 16] = b"0123456789abcdef";
-
-fn code_point(out: &mut Vec<u8>, code: u16) {
-    let digit = |shift: u16| HEX[usize::from(code >> shift & 15)];
-    out.extend_from_slice(&[digit(12), digit(8), digit(4), digit(0)]);
-}
-
-/// A list of code points, four digits each; whether it was cut.
-fn list(out: &mut Vec<u8>, name: &str, values: &[u16]) -> bool {
-    key(out, name);
-    out.push(b'"');
-    for value in values.iter().take(MAX_VALUES) {
-        code_point(out, *value);
-    }
-    out.push(b'"');
-    values.len() > MAX_VALUES
-}
-
-/// The code point of a name that has a row; of another the name itself.
-fn code_or_name(out: &mut Vec<u8>, code: Option<u16>, name: &str) {
-    match code {
-        Some(code) => {
-            out.push(b'"');
-            code_point(out, code);
-            out.push(b'"');
-        }
-        None => string(out, name, MAX_NAME),
-    }
+#[derive(Serialize)]
+struct Headed<'a, T> {
+    v: u64,
+    k: &'a str,
+    #[serde(flatten)]
+    raw: T,
 }
 
 #[derive(Deserialize)]
@@ -324,139 +204,289 @@ struct Head<'a> {
     k: Cow<'a, str>,
 }
 
-#[derive(Deserialize)]
-struct RawOpen {
+#[derive(Serialize, Deserialize)]
+struct RawOpen<'a> {
     t: i64,
-    id: String,
+    #[serde(borrow)]
+    id: Text<'a, MAX_NAME>,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct RawDropped {
     t: i64,
     n: u64,
 }
 
-#[derive(Deserialize)]
-struct RawEnd {
+#[derive(Serialize, Deserialize)]
+struct RawEnd<'a> {
     c: u64,
     t: i64,
-    w: Option<String>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    w: Option<Text<'a, MAX_TEXT>>,
     i: u64,
     o: u64,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct RawHandshake<'a> {
     c: u64,
     t: i64,
-    l: String,
+    #[serde(borrow)]
+    l: Text<'a, MAX_NAME>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     a: Option<SocketAddr>,
-    p: String,
-    m: String,
     #[serde(borrow)]
+    p: Text<'a, MAX_NAME>,
+    #[serde(borrow)]
+    m: Text<'a, MAX_NAME>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
     o: Option<RawOffer<'a>>,
-    j: Option<String>,
-    #[serde(borrow)]
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    j: Option<Text<'a, MAX_NAME>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
     s: Option<RawServed<'a>>,
-    #[serde(borrow)]
-    r: Option<Cow<'a, str>>,
-    f: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r: Option<Refusal>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    f: Option<Text<'a, MAX_TEXT>>,
     u: u64,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct RawOffer<'a> {
-    #[serde(borrow)]
-    v: Cow<'a, str>,
-    #[serde(borrow)]
-    s: Cow<'a, str>,
-    #[serde(borrow)]
-    g: Cow<'a, str>,
-    #[serde(borrow)]
-    k: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    a: Cow<'a, str>,
-    #[serde(borrow)]
-    b: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    x: Cow<'a, str>,
-    n: Option<String>,
-    #[serde(default)]
-    p: Vec<String>,
-    #[serde(default)]
+    v: Codes<'a>,
+    s: Codes<'a>,
+    g: Codes<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    k: Option<Codes<'a>>,
+    a: Codes<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    b: Option<Codes<'a>>,
+    x: Codes<'a>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    n: Option<Text<'a, MAX_SNI>>,
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    p: Vec<Text<'a, MAX_PROTOCOL>>,
+    #[serde(default, skip_serializing_if = "is_unset")]
     q: bool,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_unset")]
     r: bool,
+    /// Whether a list was longer than what is written.
+    #[serde(default, skip_serializing_if = "is_unset")]
+    cut: bool,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct RawServed<'a> {
     #[serde(borrow)]
-    v: Cow<'a, str>,
+    v: Code<'a>,
     #[serde(borrow)]
-    s: Cow<'a, str>,
-    #[serde(borrow)]
-    g: Option<Cow<'a, str>>,
-    #[serde(default)]
+    s: Code<'a>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    g: Option<Code<'a>>,
+    #[serde(default, skip_serializing_if = "is_unset")]
     q: bool,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_unset")]
     h: bool,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_unset")]
     r: bool,
-    #[serde(borrow)]
-    a: Option<Cow<'a, str>>,
-    c: Option<String>,
-    n: Option<String>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    a: Option<Code<'a>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    c: Option<Text<'a, MAX_NAME>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    n: Option<Text<'a, MAX_TEXT>>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_unset(flag: &bool) -> bool {
+    !flag
+}
+
+/// A text: of a longer one so many bytes are written, cut between characters.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Text<'a, const MAX: usize>(#[serde(borrow)] Cow<'a, str>);
+
+impl<const MAX: usize> Serialize for Text<'_, MAX> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let end = self.0.floor_char_boundary(MAX);
+        serializer.serialize_str(self.0.get(..end).unwrap_or_default())
+    }
+}
+
+impl<'a, const MAX: usize> From<&'a String> for Text<'a, MAX> {
+    fn from(text: &'a String) -> Self {
+        Self(Cow::Borrowed(text))
+    }
+}
+
+impl<const MAX: usize> From<Text<'_, MAX>> for String {
+    fn from(text: Text<'_, MAX>) -> Self {
+        text.0.into_owned()
+    }
+}
+
+/// Code points as four hexadecimal digits each; up to [`MAX_VALUES`] are written.
+#[derive(Deserialize)]
+#[serde(try_from = "Cow<'_, str>")]
+struct Codes<'a>(Cow<'a, [u16]>);
+
+impl Codes<'_> {
+    fn is_cut(&self) -> bool {
+        self.0.len() > MAX_VALUES
+    }
+}
+
+impl Display for Codes<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        // All of them at once: a list is most of a line.
+        let mut digits = [0; 4 * MAX_VALUES];
+        let codes = self.0.iter().take(MAX_VALUES);
+        let len = codes
+            .zip(digits.as_chunks_mut::<4>().0)
+            .map(|(code, place)| *place = hex(*code))
+            .count();
+        f.write_str(std::str::from_utf8(&digits[..4 * len]).unwrap_or_default())
+    }
+}
+
+impl Serialize for Codes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl TryFrom<Cow<'_, str>> for Codes<'_> {
+    type Error = LineError;
+
+    fn try_from(text: Cow<'_, str>) -> Result<Self, LineError> {
+        let malformed = || LineError::Malformed("a list of code points has odd digits".into());
+        let (codes, rest) = text.as_bytes().as_chunks::<4>();
+        if !rest.is_empty() {
+            return Err(malformed());
+        }
+        let codes = codes.iter().map(|code| digits(*code).ok_or_else(malformed));
+        Ok(Self(codes.collect::<Result<_, _>>()?))
+    }
+}
+
+/// The code point of a name that has a row; of another the name itself.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Code<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'a> Code<'a> {
+    fn of(code: Option<u16>, name: &'a str) -> Self {
+        match code {
+            Some(code) => Self(String::from_utf8_lossy(&hex(code)).into_owned().into()),
+            None => Self(name.into()),
+        }
+    }
+
+    /// The name again. What has no row is a name itself.
+    fn name(&self, row: impl Fn(u16) -> Option<&'static str>) -> String {
+        let code = match self.0.as_bytes() {
+            [a, b, c, d] => digits([*a, *b, *c, *d]),
+            _ => None,
+        };
+        code.and_then(row).unwrap_or(&self.0).to_owned()
+    }
+}
+
+impl Serialize for Code<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Text::<MAX_NAME>(Cow::Borrowed(&self.0)).serialize(serializer)
+    }
 }
 
 impl RawHandshake<'_> {
     fn read(self) -> Result<Handshake, LineError> {
         let outcome = match (self.s, self.r, self.f) {
             (Some(served), None, None) => Outcome::Served(served.read()),
-            (None, Some(name), None) => {
-                let name: serde::de::value::StrDeserializer<'_, serde::de::value::Error> =
-                    name.as_ref().into_deserializer();
-                let refusal = Refusal::deserialize(name)
-                    .map_err(|error| LineError::Malformed(error.to_string()))?;
-                Outcome::Refused(refusal)
-            }
-            (None, None, Some(reason)) => Outcome::Failed(reason),
+            (None, Some(refusal), None) => Outcome::Refused(refusal),
+            (None, None, Some(reason)) => Outcome::Failed(reason.into()),
             _ => return Err(LineError::Malformed("there is not one outcome".into())),
         };
         Ok(Handshake {
             connection: self.c,
             time_ms: self.t,
-            listener: self.l,
+            listener: self.l.into(),
             peer: self.a,
-            policy: self.p,
-            mode: self.m,
-            offer: self.o.map(RawOffer::read).transpose()?,
-            ja4: self.j,
+            policy: self.p.into(),
+            mode: self.m.into(),
+            offer: self.o.map(RawOffer::read),
+            ja4: self.j.map(String::from),
             outcome,
             micros: self.u,
         })
     }
 }
 
-impl RawOffer<'_> {
-    fn read(self) -> Result<Offer, LineError> {
-        Ok(Offer {
+impl<'a> RawOffer<'a> {
+    fn of(offer: &'a Offer) -> Self {
+        let codes = |values: &'a Vec<u16>| Codes(Cow::Borrowed(values));
+        let protocols = offer.protocols.iter().take(MAX_PROTOCOLS).map(Into::into);
+        let mut raw = Self {
+            v: codes(&offer.versions),
+            s: codes(&offer.suites),
+            g: codes(&offer.groups),
+            k: offer.shares.as_ref().map(codes),
+            a: codes(&offer.schemes),
+            b: offer.certificate_schemes.as_ref().map(codes),
+            x: codes(&offer.extensions),
+            n: offer.sni.as_ref().map(Into::into),
+            p: protocols.collect(),
+            q: offer.transport == Transport::Quic,
+            r: offer.resumes,
+            cut: offer.protocols.len() > MAX_PROTOCOLS,
+        };
+        let lists = [&raw.v, &raw.s, &raw.g, &raw.a, &raw.x].into_iter();
+        raw.cut |= lists.chain(&raw.k).chain(&raw.b).any(Codes::is_cut);
+        raw
+    }
+
+    fn read(self) -> Offer {
+        let values = |codes: Codes<'_>| codes.0.into_owned();
+        Offer {
             transport: if self.q { Transport::Quic } else { Transport::Tcp },
-            versions: values(&self.v)?,
-            suites: values(&self.s)?,
-            groups: values(&self.g)?,
-            shares: self.k.as_deref().map(values).transpose()?,
-            schemes: values(&self.a)?,
-            certificate_schemes: self.b.as_deref().map(values).transpose()?,
-            sni: self.n,
-            protocols: self.p,
-            extensions: values(&self.x)?,
+            versions: values(self.v),
+            suites: values(self.s),
+            groups: values(self.g),
+            shares: self.k.map(values),
+            schemes: values(self.a),
+            certificate_schemes: self.b.map(values),
+            sni: self.n.map(String::from),
+            protocols: self.p.into_iter().map(String::from).collect(),
+            extensions: values(self.x),
             resumes: self.r,
-        })
+        }
     }
 }
 
-impl RawServed<'_> {
+impl<'a> RawServed<'a> {
+    fn of(served: &'a Served) -> Self {
+        let group = |name: &'a String| {
+            let exact = Group::by_name(name).filter(|row| row.name == *name);
+            Code::of(exact.map(|row| row.code_point), name)
+        };
+        let scheme =
+            |name: &'a String| Code::of(Scheme::by_name(name).map(|row| row.code_point), name);
+        let version = Version::by_name(&served.version).map(Version::code_point);
+        let suite = Suite::by_name(&served.suite).map(|row| row.code_point);
+        Self {
+            v: Code::of(version, &served.version),
+            s: Code::of(suite, &served.suite),
+            g: served.group.as_ref().map(group),
+            q: served.post_quantum,
+            h: served.hello_retry,
+            r: served.resumed,
+            a: served.scheme.as_ref().map(scheme),
+            c: served.certificate.as_ref().map(Into::into),
+            n: served.client.as_ref().map(Into::into),
+        }
+    }
+
     fn read(self) -> Served {
         let group = |code| Group::by_code_point(code).map(|row| row.name);
         let scheme = |code| Scheme::by_code_point(code).map(|row| row.name);
@@ -464,35 +494,22 @@ impl RawServed<'_> {
             Version::ALL.into_iter().find(|row| row.code_point() == code).map(Version::name)
         };
         Served {
-            version: name_of(&self.v, version),
-            suite: name_of(&self.s, |code| Suite::by_code_point(code).map(|row| row.name)),
-            group: self.g.as_deref().map(|text| name_of(text, group)),
+            version: self.v.name(version),
+            suite: self.s.name(|code| Suite::by_code_point(code).map(|row| row.name)),
+            group: self.g.map(|code| code.name(group)),
             post_quantum: self.q,
             hello_retry: self.h,
             resumed: self.r,
-            scheme: self.a.as_deref().map(|text| name_of(text, scheme)),
-            certificate: self.c,
-            client: self.n,
+            scheme: self.a.map(|code| code.name(scheme)),
+            certificate: self.c.map(String::from),
+            client: self.n.map(String::from),
         }
     }
 }
 
-/// The name of a code point that has a row; anything else is a name itself.
-fn name_of(text: &str, row: impl Fn(u16) -> Option<&'static str>) -> String {
-    let code = match text.as_bytes() {
-        [a, b, c, d] => digits([*a, *b, *c, *d]),
-        _ => None,
-    };
-    code.and_then(row).unwrap_or(text).to_owned()
-}
-
-fn values(text: &str) -> Result<Vec<u16>, LineError> {
-    let malformed = || LineError::Malformed("a list of code points has odd digits".into());
-    let (codes, rest) = text.as_bytes().as_chunks::<4>();
-    if !rest.is_empty() {
-        return Err(malformed());
-    }
-    codes.iter().map(|code| digits(*code).ok_or_else(malformed)).collect()
+fn hex(code: u16) -> [u8; 4] {
+    let digit = |shift: u16| b"0123456789abcdef"[usize::from(code >> shift & 15)];
+    [digit(12), digit(8), digit(4), digit(0)]
 }
 
 fn digits(code: [u8; 4]) -> Option<u16> {
