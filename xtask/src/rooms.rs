@@ -4,17 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Files of each crate that stand in circles of modules. There are to be no more of them; whoever breaks a circle lowers the number.
-const IN_CIRCLES: &[(&str, usize)] = &[
-    ("api", 3),
-    ("crypto", 7),
-    ("domain", 48),
-    ("lab", 42),
-    ("negotiate", 2),
-    ("net", 11),
-    ("pki", 9),
-    ("store", 2),
-    ("tlog", 2),
-];
+const IN_CIRCLES: &[(&str, usize)] =
+    &[("crypto", 7), ("domain", 39), ("lab", 42), ("net", 4), ("pki", 5)];
 
 /// The lab, which lies beside the crates.
 const LAB: &str = "lab";

@@ -11,6 +11,7 @@ mod publish;
 pub mod published;
 pub mod readiness;
 mod revocation;
+mod shared;
 mod strangers;
 mod trail;
 mod watched;
@@ -35,8 +36,9 @@ use outlast_store::driver::{Attempt, drive_and_wait};
 use outlast_store::{Store, StoreError, Transaction};
 
 pub use clock::Reading;
-pub use plain::{Plain, PlainStep, Question, Signed, Signing, busy, http_date, too_large};
+pub use plain::{Plain, PlainStep, Question, Signed, Signing, busy, too_large};
 pub use publish::Sink;
+pub use shared::http_date;
 
 use crate::audit::{Event, Notes, TlsDetails};
 use crate::call::Call;

@@ -19,17 +19,17 @@ mod token;
 mod validation;
 
 pub use account::{
-    Account, AccountKey, AccountStatus, NewAccount, SERVICE_PRINCIPAL, account_by_key, accounts,
-    change_key, create_account, deactivate_account, find_account, find_caller, principal_of,
-    revoke_account, set_contacts,
+    Account, AccountKey, AccountStatus, NewAccount, account_by_key, accounts, change_key,
+    create_account, deactivate_account, find_account, find_caller, principal_of, revoke_account,
+    set_contacts,
 };
 pub use authorization::{
     Authorization, AuthorizationStatus, CHALLENGES, Challenge, ChallengeKind, ChallengeStatus,
     deactivate_authorization, find_authorization, respond,
 };
 pub use binding::{
-    Binding, NewBinding, bindings, create_binding, credentials, delete_binding, find_binding,
-    parse_role_arn, prove, revoke_binding,
+    Binding, NewBinding, SERVICE_PRINCIPAL, bindings, create_binding, credentials, delete_binding,
+    find_binding, parse_role_arn, prove, revoke_binding,
 };
 pub use certificate::{
     Certificate, Finalize, Holder, RenewalWindow, Revocation, finalize, find_certificate,

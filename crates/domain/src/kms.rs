@@ -2,6 +2,7 @@
 
 mod access;
 mod alias;
+mod asker;
 mod grant;
 mod import;
 mod key;
@@ -12,11 +13,12 @@ mod region;
 mod rotation;
 mod usage;
 
-pub use access::{Access, authorize, authorize_retire, check_policy, put_policy, shown_policy};
+pub use access::{authorize, authorize_retire, check_policy, put_policy, shown_policy};
 pub use alias::{
     Alias, MayUpdate, after_prefix, aliases, check_new_name as check_new_alias_name, create_alias,
     delete_alias, update_alias,
 };
+pub use asker::Access;
 pub use grant::{
     Constraints, GRANT_OPERATIONS, Grant, NewGrant, REFILE_GRANTS, by_token, create_grant,
     delete_grant, find_grant, grants, is_token_of, principal_of, retirable_grants, shown_grant,

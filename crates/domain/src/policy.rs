@@ -16,6 +16,7 @@ mod pattern;
 mod principal;
 mod question;
 mod sharing;
+mod shown;
 mod steps;
 mod value;
 

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use outlast_crypto::versions::Version;
 
-use crate::policy::{Mode, SecurityPolicy, TlsRows};
+use crate::row::{Mode, SecurityPolicy, TlsRows};
 
 /// Every policy. The first is the default.
 pub static POLICIES: &[SecurityPolicy] = &ROWS;

@@ -14,6 +14,7 @@ pub mod ja4;
 pub mod names;
 pub mod offer;
 pub mod policy;
+mod row;
 
 pub use decide::{Choice, Decision, Refusal, decide};
 pub use offer::{Offer, Transport};

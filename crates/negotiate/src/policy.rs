@@ -1,104 +1,19 @@
 //! A security policy: what may be negotiated, and in which order it is preferred.
 
-use std::fmt;
-use std::str::FromStr;
-use std::sync::OnceLock;
-
-use outlast_crypto::groups::{Group, Strength};
+use outlast_crypto::groups::Group;
 use outlast_crypto::schemes::Scheme;
 use outlast_crypto::ssh::Algorithm;
 use outlast_crypto::suites::Suite;
 use outlast_crypto::versions::Version;
-use serde::{Deserialize, Serialize};
 
 use crate::catalogue::POLICIES;
 use crate::names::nearest;
-
-/// One dated policy. A row is never changed once released: a change is a new row with a new date.
-#[derive(Debug)]
-pub struct SecurityPolicy {
-    /// What it is called: its date is in it.
-    pub name: &'static str,
-    /// Whom it is for, in a sentence.
-    pub summary: &'static str,
-    /// What it follows: standard and section, or AWS's page.
-    pub sources: &'static [&'static str],
-    /// Where it departs from what it follows, and why it has what is not obvious: a sentence each.
-    pub differences: &'static [&'static str],
-    /// How its post-quantum groups are applied where nobody says otherwise.
-    pub mode: Mode,
-    /// TLS.
-    pub tls: TlsRows,
-    /// SSH.
-    pub ssh: SshRows,
-    /// Its names, looked up once.
-    pub(crate) resolved: OnceLock<Resolved>,
-}
-
-/// What a policy allows in TLS and QUIC, by IANA names, the preferred first.
-#[derive(Debug)]
-pub struct TlsRows {
-    /// As in [`Version::name`].
-    pub versions: &'static [Version],
-    /// Names of [`outlast_crypto::groups::GROUPS`].
-    pub groups: &'static [&'static str],
-    /// Names of [`outlast_crypto::suites::SUITES`].
-    pub suites: &'static [&'static str],
-    /// Names of [`outlast_crypto::schemes::SCHEMES`], for the signature of the handshake.
-    pub handshake_schemes: &'static [&'static str],
-    /// The same for the signatures in certificates.
-    pub certificate_schemes: &'static [&'static str],
-}
-
-/// What a policy allows in SSH, by the names of IANA's registry "SSH Protocol Parameters", the preferred first.
-#[derive(Debug)]
-pub struct SshRows {
-    /// Key exchange methods.
-    pub key_exchanges: &'static [&'static str],
-    /// Ciphers.
-    pub ciphers: &'static [&'static str],
-    /// Message authentication codes, for ciphers that do not authenticate.
-    pub macs: &'static [&'static str],
-    /// Host key algorithms.
-    pub host_keys: &'static [&'static str],
-}
-
-/// The rows that a policy's names stand for: what [`Rules`] answers from, since looking names up takes longer than
-/// deciding.
-#[derive(Debug)]
-pub(crate) struct Resolved {
-    /// By mode, in the order of [`Mode::ALL`].
-    groups: [Vec<&'static Group>; 4],
-    suites: Vec<&'static Suite>,
-    handshake_schemes: Vec<&'static Scheme>,
-    certificate_schemes: Vec<&'static Scheme>,
-}
-
-impl Resolved {
-    fn of(tls: &TlsRows) -> Self {
-        let schemes =
-            |names: &[&str]| names.iter().filter_map(|name| Scheme::by_name(name)).collect();
-        let groups = |mode: Mode| {
-            let rows = tls.groups.iter().filter_map(|name| Group::by_name(name));
-            rows.filter(|row| mode.has(row.strength)).collect()
-        };
-        Self {
-            groups: Mode::ALL.map(groups),
-            suites: tls.suites.iter().filter_map(|name| Suite::by_name(name)).collect(),
-            handshake_schemes: schemes(tls.handshake_schemes),
-            certificate_schemes: schemes(tls.certificate_schemes),
-        }
-    }
-}
+pub use crate::row::{Mode, SecurityPolicy, SshRows, TlsRows};
 
 impl SecurityPolicy {
     /// The row with this name. The error says which comes nearest.
     pub fn by_name(name: &str) -> Result<&'static Self, UnknownPolicy> {
         POLICIES.iter().find(|row| row.name == name).ok_or_else(|| UnknownPolicy(name.to_owned()))
-    }
-
-    fn resolved(&self) -> &Resolved {
-        self.resolved.get_or_init(|| Resolved::of(&self.tls))
     }
 
     /// Its groups, the preferred first.
@@ -183,62 +98,6 @@ impl UnknownPolicy {
         let alias = POLICIES.iter().find(|row| words(row.summary));
         let like = || nearest(&wanted, POLICIES.iter().map(|row| row.name));
         alias.or_else(|| like().and_then(|name| SecurityPolicy::by_name(name).ok()))
-    }
-}
-
-/// How a listener applies its policy's post-quantum groups.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// Only post-quantum groups: a client that has none is refused.
-    Require,
-    /// A post-quantum group for each client that names one, by HelloRetryRequest if need be; else a classical one.
-    #[default]
-    Prefer,
-    /// Both, as the client prefers; nobody is asked to try again who sent a share that will do.
-    Allow,
-    /// Classical groups only.
-    Off,
-}
-
-impl Mode {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Require, Self::Prefer, Self::Allow, Self::Off];
-
-    /// Whether it leaves groups of this strength.
-    pub fn has(self, strength: Strength) -> bool {
-        match self {
-            Self::Require => strength.is_post_quantum(),
-            Self::Prefer | Self::Allow => true,
-            Self::Off => strength == Strength::Classical,
-        }
-    }
-
-    /// As on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Require => "require",
-            Self::Prefer => "prefer",
-            Self::Allow => "allow",
-            Self::Off => "off",
-        }
-    }
-}
-
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Mode {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|mode| mode.name() == text)
-            .ok_or_else(|| format!("{text:?} is not one of require, prefer, allow and off"))
     }
 }
 

@@ -174,3 +174,18 @@ impl Validator {
         }
     }
 }
+
+/// One step of a look, in time.
+async fn step<T, E: std::fmt::Display>(
+    host: &str,
+    doing: impl Future<Output = Result<T, E>>,
+) -> Result<T, Unmet> {
+    match timeout(limits::VALIDATION_STEP, doing).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(error)) => Err(Unmet::not_yet(
+            Kind::CONNECTION,
+            format!("The connection to {host} failed: {error}."),
+        )),
+        Err(_) => Err(Unmet::not_yet(Kind::CONNECTION, format!("{host} does not answer in time."))),
+    }
+}

@@ -23,7 +23,7 @@ use rustls::{
 };
 use x509_cert::ext::pkix::KeyUsages;
 
-use crate::door::chain_schemes;
+use crate::chain::chain_schemes;
 use crate::limits;
 
 /// Whether a client must have a certificate.

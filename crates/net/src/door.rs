@@ -38,7 +38,6 @@ mod shown;
 
 pub use report::Handshaking;
 pub use shown::ServerCertificate;
-pub(crate) use shown::chain_schemes;
 
 /// How a door is set up.
 #[derive(Default)]

@@ -7,14 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use outlast_api::service::Reading;
+use outlast_api::service::Service;
 use outlast_api::service::readiness::{AUDIT, LOOK, Problem};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use crate::clock::Clock;
 use crate::limits;
-use crate::server::{Clock, Server};
 
 /// What the clocks say now: `clock`, and the one of the machine that nobody sets.
 pub fn reading(clock: Clock) -> Reading {
@@ -83,28 +84,33 @@ impl Drop for Watching {
     }
 }
 
-impl Server {
-    /// Why this server is not ready; nothing if it is. Asks nobody: an alarm is known at once, the rest since the last look.
-    pub(crate) async fn problems(&self) -> Vec<Problem> {
-        let alarm = self.service.audit_alarm().map(|alarm| Problem::new(&AUDIT, alarm));
+impl Readiness {
+    /// Why a server with this service is not ready; nothing if it is. Asks nobody: an alarm is known at once, the rest since the
+    /// last look.
+    pub(crate) async fn why_not(&self, service: &Service) -> Vec<Problem> {
+        let alarm = service.audit_alarm().map(|alarm| Problem::new(&AUDIT, alarm));
         let mut problems: Vec<_> = alarm.into_iter().collect();
-        problems.extend(self.readiness.problems().await);
+        problems.extend(self.problems().await);
         problems
     }
 
-    /// Begins to look whether this server is ready, unless that has begun already.
-    pub(crate) fn watch_readiness(self: &Arc<Self>) -> Option<Watching> {
-        if self.readiness.is_watched.swap(true, Ordering::SeqCst) {
+    /// Begins to look whether the service is ready, unless that has begun already.
+    pub(crate) fn watch(
+        self: &Arc<Self>,
+        service: &Arc<Service>,
+        clock: Clock,
+    ) -> Option<Watching> {
+        if self.is_watched.swap(true, Ordering::SeqCst) {
             return None;
         }
-        let server = self.clone();
+        let (readiness, service) = (self.clone(), service.clone());
         Some(Watching(tokio::spawn(async move {
             loop {
-                let (service, clock) = (server.service.clone(), server.clock);
+                let service = service.clone();
                 // On a thread of its own: it may wait for a database or a token.
                 let look = tokio::task::spawn_blocking(move || service.look(reading(clock)));
                 if let Ok(problems) = look.await {
-                    server.readiness.note(problems);
+                    readiness.note(problems);
                 }
                 sleep(limits::LOOK_INTERVAL).await;
             }

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{ALT_SVC, CONTENT_LENGTH, CONTENT_TYPE, HOST};
@@ -29,6 +29,7 @@ pub(crate) use crate::activity::{Activity, Busy};
 use crate::bodies::Bodies;
 pub(crate) use crate::bodies::{Content, Unread, discard};
 use crate::cancelled::Cancelled;
+pub use crate::clock::{Clock, system_clock};
 use crate::door::{Accepted, Door};
 use crate::metrics::{Action, Limit, Metrics, Tally};
 use crate::peer::Peer;
@@ -41,15 +42,6 @@ use crate::{Negotiated, limits};
 /// ALPN names that the server speaks.
 pub const PROTOCOLS: &[&str] = &["h2", "http/1.1"];
 
-/// The time that requests see, milliseconds since 1970.
-pub type Clock = fn() -> i64;
-
-/// The system's clock.
-pub fn system_clock() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
 /// A server that is ready to run.
 pub struct Server {
     /// What it serves.
@@ -59,7 +51,7 @@ pub struct Server {
     /// What time it is.
     pub clock: Clock,
     /// What was found of its readiness.
-    pub(crate) readiness: Readiness,
+    pub(crate) readiness: Arc<Readiness>,
     /// Requests that may wait for a store over the network.
     reads: Semaphore,
     /// Whose turn it is of what takes long.
@@ -102,7 +94,7 @@ impl Server {
         let bodies = Bodies::new(connections, Tally::default());
         let has_lost_http3 = AtomicBool::new(false);
         let reads = Semaphore::new(limits::MAX_READS);
-        let readiness = Readiness::default();
+        let readiness = Arc::<Readiness>::default();
         let (http3, metrics) = (None, None);
         Self {
             service,
@@ -171,7 +163,7 @@ impl Server {
 
     /// Serves until `stop` is ready, then lets open requests finish, for [`limits::GRACE`] at most.
     pub async fn run(self: Arc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
-        let _watching = self.watch_readiness();
+        let _watching = self.readiness.watch(&self.service, self.clock);
         let places = Places::new(Of::Connections, self.connections, self.tally());
         let number = Number::of_handshakes(limits::MAX_HANDSHAKES, self.connections);
         let handshakes = Places::new(Of::Handshakes, number, self.tally());
@@ -505,7 +497,7 @@ impl Connection {
     /// Alive, or ready, with a line for each reason why not. Neither asks the store.
     async fn health(&self, is_about_readiness: bool) -> Response {
         let problems = match is_about_readiness {
-            true => self.server.problems().await,
+            true => self.server.readiness.why_not(&self.server.service).await,
             false => Vec::new(),
         };
         let lines: String = problems.iter().map(|problem| format!("{problem}\n")).collect();

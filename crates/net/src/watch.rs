@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use outlast_ledger::{End, Observe};
 
+use crate::clock::system_clock;
 use crate::observed::Counts;
-use crate::server::system_clock;
 
 /// Numbers connections within this process.
 pub(crate) fn next_connection() -> u64 {

@@ -1,7 +1,7 @@
 //! X.509 certificates: reading, and building in two steps around a signer that is somewhere else.
 
 use const_oid::ObjectIdentifier;
-use der::asn1::{BitString, OctetString};
+use der::asn1::BitString;
 use der::{Decode, Encode};
 use outlast_crypto::digests;
 use outlast_crypto::signatures::{Message, SignatureAlgorithm};
@@ -229,20 +229,6 @@ pub fn key_identifier(spki: &[u8]) -> Result<Vec<u8>, PkiError> {
     let parsed = SubjectPublicKeyInfoRef::from_der(spki)
         .map_err(|error| PkiError::malformed("public key", &error))?;
     Ok(digests::sha256(parsed.subject_public_key.raw_bytes())[..20].to_vec())
-}
-
-/// An extension with the criticality that is asked for.
-pub fn extension(
-    oid: ObjectIdentifier,
-    critical: bool,
-    value: &impl Encode,
-) -> Result<Extension, PkiError> {
-    let encode = || OctetString::new(value.to_der()?);
-    Ok(Extension {
-        extn_id: oid,
-        critical,
-        extn_value: encode().map_err(|error| PkiError::malformed("extension", &error))?,
-    })
 }
 
 /// The `AlgorithmIdentifier` of a signature.

@@ -23,7 +23,8 @@ use x509_cert::name::Name;
 use x509_cert::time::Time;
 
 use crate::PkiError;
-use crate::certificate::{algorithm_identifier, extension};
+use crate::certificate::algorithm_identifier;
+use crate::extension::extension;
 use crate::time::x509_time;
 
 pub use read::Crl;

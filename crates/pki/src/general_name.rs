@@ -90,7 +90,7 @@ impl GeneralName {
                 }
                 Ok(())
             }
-            Self::OtherName { value, .. } if !crate::extensions::is_der(value) => {
+            Self::OtherName { value, .. } if !crate::strict_der::is_der(value) => {
                 wrong("OtherName", "its value", "is not DER")
             }
             _ => Ok(()),

@@ -17,7 +17,7 @@ pub use verify::{OcspError, Response, Verified};
 use x509_cert::ext::Extension;
 
 use crate::PkiError;
-use crate::certificate::extension;
+use crate::extension::extension;
 
 /// Longest request that is read, in bytes: room for a signature with its certificates.
 pub const MAX_REQUEST_LEN: usize = 32 * 1024;

@@ -137,7 +137,7 @@ pub fn check_names(to_be_signed: &[u8], above: &[Certificate]) -> Result<(), Rul
     let facts = facts::Facts::read(&certificate).map_err(malformed)?;
     let mut budget = MAX_NAME_COMPARISONS;
     let above: Vec<_> = constraints.iter().collect();
-    constraints::check_new(&certificate, &facts, &above, &mut budget)
+    constraints::check_new(&certificate, &facts.names, &above, &mut budget)
 }
 
 /// A path that holds.

@@ -199,7 +199,8 @@ fn another_path_is_tried_when_one_does_not_hold() {
 }
 
 fn cross_certify(spki: &[u8], subject: &outlast_pki::name::Name, by: &Authority) -> Certificate {
-    use outlast_pki::certificate::{Content, extension};
+    use outlast_pki::certificate::Content;
+    use outlast_pki::extension::extension;
     use x509_cert::ext::pkix::BasicConstraints;
     let constraints = BasicConstraints { ca: true, path_len_constraint: None };
     let unsigned = Content {

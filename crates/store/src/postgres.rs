@@ -7,6 +7,7 @@
 mod breaker;
 mod connection;
 mod copy;
+mod patience;
 mod plan;
 mod pool;
 mod queue;
@@ -25,8 +26,9 @@ use tokio_postgres::Row;
 
 use crate::{Completion, Event, Item, Record, Store, StoreError, Transaction, prefix_end};
 use breaker::Breaker;
-use connection::{failed, unavailable};
+use connection::failed;
 use copy::{Restore, Snapshot};
+use patience::unavailable;
 use pool::{Pool, Question};
 use queue::Queue;
 use settings::Settings;

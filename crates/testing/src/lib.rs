@@ -10,6 +10,7 @@
 pub mod program;
 
 use std::fmt::Display;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -52,7 +53,9 @@ pub fn skip(reason: impl Display) {
     // The test harness may have begun a line.
     // Where each file of tests is a module, the test's name says which it is in.
     let place = if file == "all" { String::new() } else { format!("{file} ") };
-    println!("\n{SKIPPED}{package} {place}{test}: {reason}");
+    // Past the harness, which keeps what is printed to itself unless the test fails.
+    let line = format!("\n{SKIPPED}{package} {place}{test}: {reason}\n");
+    let _ = std::io::stdout().lock().write_all(line.as_bytes());
 }
 
 /// Skips the running test for want of a peer, the name of whose script in `tests/interop/peers` is `peer`. Where `cargo xtask ci` has

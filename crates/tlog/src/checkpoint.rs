@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::note::{NoteError, SignedNote, Verified};
-use crate::{Hash, Signer, VerifierKey, hash, key, text};
+use crate::{Hash, KeyError, Signer, VerifierKey, hash, text};
 
 /// Why a checkpoint was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -101,16 +101,11 @@ pub struct SignedCheckpoint {
 
 impl SignedCheckpoint {
     /// Signs a checkpoint at `time`, in seconds since 1970, with each of the signers.
-    pub fn sign(
-        checkpoint: Checkpoint,
-        signers: &[&Signer],
-        time: u64,
-    ) -> Result<Self, key::KeyError> {
-        let mut note =
-            SignedNote::new(&checkpoint.to_string()).map_err(|_| key::KeyError::Message)?;
+    pub fn sign(checkpoint: Checkpoint, signers: &[&Signer], time: u64) -> Result<Self, KeyError> {
+        let mut note = SignedNote::new(&checkpoint.to_string()).map_err(|_| KeyError::Message)?;
         for signer in signers {
             let signature = signer.sign(note.text(), time)?;
-            note.add(signature).map_err(|_| key::KeyError::Message)?;
+            note.add(signature).map_err(|_| KeyError::Message)?;
         }
         Ok(Self { checkpoint, note })
     }

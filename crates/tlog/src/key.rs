@@ -8,6 +8,7 @@ use outlast_crypto::keys::{Key, KeySpec};
 use outlast_crypto::signatures::{self, Message, SignatureAlgorithm};
 use outlast_crypto::{CryptoError, Secret};
 
+pub use crate::KeyError;
 use crate::checkpoint::Checkpoint;
 use crate::note::NoteSignature;
 use crate::text;
@@ -123,40 +124,6 @@ impl PartialEq for Algorithm {
 }
 
 impl Eq for Algorithm {}
-
-/// Why a key was refused, or a signature.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum KeyError {
-    /// Not `name+id+key`.
-    #[error(
-        "this is not a verifier key: name, plus sign, eight hexadecimal digits, plus sign, base64"
-    )]
-    Form,
-    /// A name that cannot be one.
-    #[error("a key's name has 1 to 255 bytes and neither spaces nor plus signs")]
-    Name,
-    /// A kind of signature without a row.
-    #[error("signatures of kind {0:#04x} are not known; known are 0x01, 0x04 and 0x06")]
-    Algorithm(u8),
-    /// The key has another length than its kind.
-    #[error("the public key has the wrong length")]
-    Length,
-    /// The id is not the key's.
-    #[error("the verifier key's id is not that of its name and key")]
-    Id,
-    /// The signature is another key's, or not valid.
-    #[error("the signature is not valid")]
-    Signature,
-    /// What is to be signed is not a checkpoint, or has extension lines, which ML-DSA signatures do not cover.
-    #[error("this is not a checkpoint that can be signed")]
-    Message,
-    /// The time is larger than 2^63 - 1.
-    #[error("the time is too large")]
-    Time,
-    /// The key could not be used.
-    #[error(transparent)]
-    Crypto(#[from] CryptoError),
-}
 
 /// A public key with a name: `example.com/log+c74f20a3+...`.
 #[derive(Clone, PartialEq, Eq)]

@@ -11,6 +11,7 @@
 pub mod checkpoint;
 pub mod hash;
 pub mod key;
+mod key_error;
 pub mod note;
 pub mod policy;
 pub mod proof;
@@ -22,6 +23,7 @@ pub mod witness;
 
 pub use checkpoint::{Checkpoint, SignedCheckpoint};
 pub use key::{Signer, VerifierKey};
+pub use key_error::KeyError;
 pub use note::{NoteSignature, SignedNote};
 pub use range::CompactRange;
 

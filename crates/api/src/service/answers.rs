@@ -86,8 +86,8 @@ impl Kept {
             seen_at: AtomicU64::new(0),
             uses: AtomicU32::new(0),
             etag: text(format!("\"{}\"", hex::encode(digest))),
-            last_modified: text(super::plain::http_date(answer.this_update)),
-            expires: text(super::plain::http_date(answer.next_update)),
+            last_modified: text(super::shared::http_date(answer.this_update)),
+            expires: text(super::shared::http_date(answer.next_update)),
             body: Bytes::from(answer.der),
         }
     }

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use base64::Engine;
 use base64::alphabet;
@@ -24,13 +24,11 @@ use outlast_domain::{Fault, ids, limits};
 use outlast_pki::ocsp::{Failure, RESPONSE_MEDIA_TYPE, Request};
 use outlast_store::StoreError;
 use outlast_store::driver::{Attempt, drive_and_wait};
-use time::OffsetDateTime;
-use time::format_description::BorrowedFormatItem;
-use time::macros::format_description;
 
 use super::Service;
 use super::alone::events;
 use super::answers::{Answers, Bounded, Kept, key};
+use super::shared::{http_date, lock};
 use super::strangers::{Strangers, Window};
 use crate::ops::ACM_PCA;
 
@@ -556,15 +554,6 @@ fn matches_etag(given: Option<&HeaderValue>, etag: &HeaderValue) -> bool {
     given.split(',').any(|one| one.trim().as_bytes() == etag.as_bytes())
 }
 
-/// A moment as HTTP writes it (RFC 9110, section 5.6.7).
-pub fn http_date(seconds: i64) -> String {
-    const FORMAT: &[BorrowedFormatItem<'static>] = format_description!(
-        "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
-    );
-    let time = OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
-    time.format(FORMAT).unwrap_or_default()
-}
-
 /// URL-encoded base 64 (RFC 6960, appendix A.1); the padding may be missing.
 fn decode(encoded: &str) -> Option<Vec<u8>> {
     const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -589,11 +578,6 @@ fn decode(encoded: &str) -> Option<Vec<u8>> {
         });
     }
     LENIENT.decode(plain).ok()
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is kept is replaced whole.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

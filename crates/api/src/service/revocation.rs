@@ -14,7 +14,7 @@ use super::Service;
 use super::alone::events;
 use super::answers::Kept;
 use super::housekeeping::Round;
-use super::plain::lock;
+use super::shared::lock;
 use crate::ops::ACM_PCA;
 
 /// Records that are looked at in one step.

@@ -25,7 +25,7 @@ use serde_json::json;
 
 use super::Service;
 use super::bucket::Bucket;
-use super::plain::lock;
+use super::shared::lock;
 use crate::audit::service_event_with;
 use crate::ops::ACM_PCA;
 

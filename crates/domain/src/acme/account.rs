@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::binding::{self, binding_arn};
+use super::binding::{self, SERVICE_PRINCIPAL, binding_arn, binding_count_place};
 use super::{AcmeError, Binding, Contact, Endpoint, Kind, is_id, new_id};
 use crate::acm::AcmError;
 use crate::identity::session::{ServiceRequest, trusts_service};
@@ -294,9 +294,6 @@ pub fn revoke_account(
     }
 }
 
-/// Who acts as the roles of ACME's accounts (ACM user guide, "IAM for ACME certificate automation").
-pub const SERVICE_PRINCIPAL: &str = "acm-acme.amazonaws.com";
-
 /// Who acts when the account does: a session of its role.
 pub fn principal_of(account: &Account) -> Principal {
     Principal {
@@ -364,11 +361,6 @@ fn place(endpoint: &str, id: &str) -> String {
 
 fn count_place(endpoint: &str) -> String {
     format!("acme/account-count/{endpoint}")
-}
-
-/// Where the accounts are counted that a binding has made.
-pub(super) fn binding_count_place(endpoint: &str, binding: &str) -> String {
-    format!("acme/binding-accounts/{endpoint}/{binding}")
 }
 
 fn key_place(endpoint: &str, key: &AccountKey) -> String {

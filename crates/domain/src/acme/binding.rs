@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use outlast_crypto::{Secret, hmac, random};
 use serde::{Deserialize, Serialize};
 
-use super::account::{SERVICE_PRINCIPAL, binding_count_place};
 use super::endpoint::{AcmeArn, in_scope, missing};
 use super::token::Idempotency;
 use super::{AcmeError, Endpoint, Kind, is_id, new_id};
@@ -22,6 +21,9 @@ use crate::work::{Page, Work};
 
 /// Bytes of a MAC key: HS256 wants at least 32 (RFC 7518, section 3.2).
 const KEY_LEN: usize = 32;
+
+/// Who acts as the roles of ACME's accounts (ACM user guide, "IAM for ACME certificate automation").
+pub const SERVICE_PRINCIPAL: &str = "acm-acme.amazonaws.com";
 
 /// What a new binding shall be.
 pub struct NewBinding<'a> {
@@ -330,4 +332,9 @@ fn place(endpoint: &str, id: &str) -> String {
 
 fn secret_place(endpoint: &str, id: &str) -> String {
     format!("acme/binding-secret/{endpoint}/{id}")
+}
+
+/// Where the accounts are counted that a binding has made.
+pub(super) fn binding_count_place(endpoint: &str, binding: &str) -> String {
+    format!("acme/binding-accounts/{endpoint}/{binding}")
 }

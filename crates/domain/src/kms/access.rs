@@ -3,31 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::asker::Access;
 use super::grant::{self, Grant, Way};
 use super::record::Key;
-use super::{EncryptionContext, KmsError, alias, usage};
+use super::{KmsError, alias, usage};
 use crate::Fault;
 use crate::arn::{self, Scope};
 use crate::identity::action::{self, Action};
 use crate::identity::unique::{self, UniqueIds, Unresolved};
-use crate::identity::{Caller, Permit, PolicyCache};
+use crate::identity::{Permit, PolicyCache};
 use crate::policy::{ConditionKeys, Kind, Policy};
 use crate::work::Work;
-
-/// Who asks, and with what.
-#[derive(Clone, Copy)]
-pub struct Access<'a> {
-    /// The caller.
-    pub caller: &'a Caller,
-    /// What is known of the request.
-    pub conditions: &'a ConditionKeys,
-    /// Parsed policies.
-    pub policies: &'a PolicyCache,
-    /// `GrantTokens`.
-    pub tokens: &'a [String],
-    /// Encryption context, if the operation has one.
-    pub context: Option<&'a EncryptionContext>,
-}
 
 /// The policy of a key that was made without one: its account's administrators decide by identity policies.
 fn default_policy(scope: &Scope) -> String {

@@ -8,7 +8,7 @@ use outlast_crypto::keys::KeyUsage;
 use serde::{Deserialize, Serialize};
 
 use self::index::usable::{self, Constrained};
-use super::access::Access;
+use super::asker::Access;
 use super::record::Key;
 use super::{EncryptionContext, KmsError};
 use crate::arn::{self, Arn, Scope, is_account_id};

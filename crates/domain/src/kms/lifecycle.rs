@@ -2,7 +2,6 @@
 
 use super::record::{Deletion, Key, KeyState, Record, place, scope_of};
 use super::{KmsError, alias, grant, import, region, usage};
-use crate::arn::Scope;
 use crate::identity::{Permit, action};
 use crate::work::{Sweep, Swept, Work};
 use crate::{Fault, limits};
@@ -130,11 +129,4 @@ fn erase(work: &mut Work<'_>, key: &Key, swept: &mut Swept) -> Result<(), Fault>
         region::replica_is_gone(work, key)?;
     }
     Ok(())
-}
-
-/// The record of a key in another region of its set.
-pub(super) fn sibling(work: &mut Work<'_>, key: &Key, region: &str) -> Result<Option<Key>, Fault> {
-    let scope = Scope { account: key.account().to_owned(), region: region.to_owned() };
-    let Some(record) = work.get::<Record>(&place(&scope, key.id()))? else { return Ok(None) };
-    Key::new(&scope, record, work.now_ms()).map(Some)
 }

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use super::KmsError;
 use super::key::check_tags;
-use super::lifecycle::sibling;
-use super::record::{Deletion, Key, KeyState, Origin, Regions, place};
+use super::record::{Deletion, Key, KeyState, Origin, Record, Regions, place};
 use crate::arn::{Scope, is_region};
 use crate::identity::{Permit, action};
 use crate::partition::Partition;
@@ -229,4 +228,11 @@ fn save_regions(work: &mut Work<'_>, key: &Key, regions: &Regions) -> Result<(),
         }
     }
     Ok(())
+}
+
+/// The record of a key in another region of its set.
+pub(super) fn sibling(work: &mut Work<'_>, key: &Key, region: &str) -> Result<Option<Key>, Fault> {
+    let scope = Scope { account: key.account().to_owned(), region: region.to_owned() };
+    let Some(record) = work.get::<Record>(&place(&scope, key.id()))? else { return Ok(None) };
+    Key::new(&scope, record, work.now_ms()).map(Some)
 }

@@ -1,7 +1,7 @@
 //! New material for a key; what the old one encrypted is decrypted for ever.
 
 use super::record::{Key, Material, Origin, Record, Rotation, scope_of};
-use super::{KmsError, lifecycle, region};
+use super::{KmsError, region};
 use crate::identity::{Permit, action};
 use crate::work::{Page, Sweep, Swept, Work};
 use crate::{Fault, ids, limits};
@@ -76,7 +76,7 @@ pub fn rotation_status(
     }
     match key.regions() {
         Some(regions) if key.is_replica() => {
-            let primary = lifecycle::sibling(work, key, &regions.primary)?;
+            let primary = region::sibling(work, key, &regions.primary)?;
             Ok(primary.and_then(|primary| primary.rotation()))
         }
         _ => Ok(key.rotation()),
@@ -219,7 +219,7 @@ fn rotate_to_imported(work: &mut Work<'_>, key: &mut Key) -> Result<(), KmsError
 fn region_without(work: &mut Work<'_>, key: &Key, id: &str) -> Result<Option<String>, Fault> {
     let Some(regions) = key.regions().cloned() else { return Ok(None) };
     for region in regions.replicas.into_iter().chain([regions.primary]) {
-        let member = lifecycle::sibling(work, key, &region)?;
+        let member = region::sibling(work, key, &region)?;
         // One on its way out takes no imports any more, and must not hold up the others.
         if member.as_ref().is_some_and(|member| member.require_kept().is_err()) {
             continue;

@@ -5,8 +5,8 @@
 
 use super::condition::Condition;
 use super::keys::{KeyRow, PREFIXES, Set};
-use super::parse::short;
 use super::pattern::Template;
+use super::shown::short;
 use super::{Effect, Policy, Statement};
 
 /// Findings of one document at most.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use super::parse::short;
+use super::shown::short;
 
 /// A JSON value.
 #[derive(Debug)]

@@ -8,6 +8,7 @@ use super::condition::{Condition, Operator};
 use super::json::Node;
 use super::pattern::{Syntax, Template, is_key};
 use super::principal::Principal;
+use super::shown::short;
 use super::{
     Effect, Kind, MAX_DOCUMENT_BYTES, MAX_STATEMENTS, Malformed, Policy, Selection, Statement,
 };
@@ -41,16 +42,6 @@ impl Problem {
         };
         Self { place, ..self }
     }
-}
-
-/// Text of the document as messages repeat it: its beginning, without control characters.
-pub(super) fn short(text: &str) -> String {
-    let mut shown: String =
-        text.chars().take(60).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-    if text.chars().nth(60).is_some() {
-        shown.push_str("...");
-    }
-    format!("\"{shown}\"")
 }
 
 fn read_document(text: &str, kind: Kind) -> Result<Policy, Problem> {

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::addresses::may_look;
-use super::{Unmet, Validator, tls};
+use super::{Unmet, Validator, step, tls};
 use crate::exchange::{Origin, over};
 use crate::limits;
 
@@ -103,21 +103,6 @@ impl Validator {
             Kind::CONNECTION,
             format!("{host} cannot be reached at port {port}: {why}."),
         ))
-    }
-}
-
-/// One step of a look, in time.
-pub(super) async fn step<T, E: std::fmt::Display>(
-    host: &str,
-    doing: impl Future<Output = Result<T, E>>,
-) -> Result<T, Unmet> {
-    match timeout(limits::VALIDATION_STEP, doing).await {
-        Ok(Ok(done)) => Ok(done),
-        Ok(Err(error)) => Err(Unmet::not_yet(
-            Kind::CONNECTION,
-            format!("The connection to {host} failed: {error}."),
-        )),
-        Err(_) => Err(Unmet::not_yet(Kind::CONNECTION, format!("{host} does not answer in time."))),
     }
 }
 

@@ -15,7 +15,7 @@ use x509_cert::Certificate;
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 
-use super::http::step;
+use super::step;
 use super::{Unmet, Validator};
 
 /// `id-pe-acmeIdentifier`

@@ -34,7 +34,7 @@ impl Server {
         mut listener: Listener,
         stop: impl Future<Output = ()>,
     ) {
-        let _watching = self.watch_readiness();
+        let _watching = self.readiness.watch(&self.service, self.clock);
         let (stopping, stopped) = watch::channel(Stop::No);
         tokio::pin!(stop);
         loop {

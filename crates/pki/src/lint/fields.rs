@@ -6,7 +6,7 @@ use spki::AlgorithmIdentifierRef;
 
 use super::Outcome;
 use super::parts::Parts;
-use crate::extensions::is_der;
+use crate::strict_der::is_der;
 
 pub(super) fn version(parts: &Parts<'_>) -> Outcome {
     (parts.version != 2).then(|| format!("the version is {}", u16::from(parts.version) + 1))

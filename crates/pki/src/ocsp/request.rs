@@ -8,7 +8,8 @@ use x509_cert::ext::Extension;
 use super::asn1::{ACCEPTABLE_RESPONSES, NONCE, PREFERRED_SIGNATURES};
 use super::{CertId, MAX_CERT_IDS, MAX_NONCE_LEN, MAX_REQUEST_LEN, asn1, malformed};
 use crate::PkiError;
-use crate::certificate::{Certificate, extension};
+use crate::certificate::Certificate;
+use crate::extension::extension;
 
 /// What a client asks.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The whole table: names, where extensions come from, key usages by kind of key.
 
 use super::*;
-use crate::certificate::extension;
+use crate::extension::extension;
 use crate::general_name::GeneralName;
 use outlast_crypto::keys::{KEY_SPECS, KeySpec};
 

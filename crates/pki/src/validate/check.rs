@@ -46,7 +46,8 @@ pub fn path(
         // RFC 5280, section 6.1.3 (b), (c): CAs that change their key are not held to their own constraints.
         if last || !self_issued {
             let mut left = pool.comparisons_left.get();
-            let outcome = constraints::check(pool.certificates[index], facts, &above, &mut left);
+            let outcome =
+                constraints::check(pool.certificates[index], &facts.names, &above, &mut left);
             pool.comparisons_left.set(left);
             outcome.map_err(fail)?;
         }

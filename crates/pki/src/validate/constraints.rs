@@ -6,7 +6,6 @@ use x509_cert::ext::pkix::constraints::name::GeneralSubtree;
 use x509_cert::ext::pkix::name::GeneralName;
 
 use super::Rule;
-use super::facts::Facts;
 use super::names::{Comparable, text};
 use crate::certificate::Certificate;
 
@@ -89,30 +88,30 @@ fn form(name: &GeneralName) -> Form {
     }
 }
 
-/// Checks all names of a certificate against the constraints of all CAs above it. `budget` is what is left of the
+/// Checks all names of a certificate, with its alternative `names`, against the constraints of all CAs above it. `budget` is what is left of the
 /// comparisons that the whole validation may make.
 pub fn check(
     certificate: &Certificate,
-    facts: &Facts,
+    names: &[GeneralName],
     above: &[&Constraints],
     budget: &mut u32,
 ) -> Result<(), Rule> {
     if above.is_empty() {
         return Ok(());
     }
-    check_all(&names_of(certificate, facts), above, budget)
+    check_all(&names_of(certificate, names), above, budget)
 }
 
 /// As [`check`] for what is to be issued, and stricter: a common name that would be taken for the name of a host must be
 /// permitted, too. Some clients look there if no alternative name is one.
 pub fn check_new(
     certificate: &Certificate,
-    facts: &Facts,
+    names: &[GeneralName],
     above: &[&Constraints],
     budget: &mut u32,
 ) -> Result<(), Rule> {
-    let mut names = names_of(certificate, facts);
-    let has_hosts = facts.names.iter().any(|name| matches!(name, GeneralName::DnsName(_)));
+    let has_hosts = names.iter().any(|name| matches!(name, GeneralName::DnsName(_)));
+    let mut names = names_of(certificate, names);
     let is_ca = certificate.basic_constraints().is_some_and(|constraints| constraints.ca);
     if !has_hosts && !is_ca {
         let common = certificate.subject().iter().filter(|attribute| attribute.oid == COMMON_NAME);
@@ -126,7 +125,7 @@ fn is_host(text: &str) -> bool {
     text.contains('.') && crate::general_name::dns_name(text.trim_end_matches('.')).is_ok()
 }
 
-fn names_of(certificate: &Certificate, facts: &Facts) -> Vec<(Form, String)> {
+fn names_of(certificate: &Certificate, alternative: &[GeneralName]) -> Vec<(Form, String)> {
     let mut names: Vec<(Form, String)> = Vec::new();
     let subject = certificate.subject();
     if !subject.is_empty() {
@@ -137,9 +136,9 @@ fn names_of(certificate: &Certificate, facts: &Facts) -> Vec<(Form, String)> {
         let address = text(attribute).unwrap_or_default();
         names.push((Form::Email(address.clone()), address));
     }
-    names.extend(facts.names.iter().map(|name| (form(name), format!("{name:?}"))));
+    names.extend(alternative.iter().map(|name| (form(name), format!("{name:?}"))));
     // RFC 9598, section 6: constraints on rfc822Name are on internationalized mailboxes, too.
-    let mailboxes = facts.names.iter().filter_map(internationalized_mailbox);
+    let mailboxes = alternative.iter().filter_map(internationalized_mailbox);
     names.extend(mailboxes.map(|mailbox| (Form::Email(mailbox.clone()), mailbox)));
     names
 }

@@ -8,7 +8,8 @@
 
 use outlast_crypto::keys::{Key, KeySpec};
 use outlast_crypto::signatures::{Message, SignatureAlgorithm};
-use outlast_pki::certificate::{Certificate, Content, extension, key_identifier};
+use outlast_pki::certificate::{Certificate, Content, key_identifier};
+use outlast_pki::extension::extension;
 use outlast_pki::name::{Name, common_name};
 use x509_cert::ext::Extension;
 use x509_cert::ext::pkix::{

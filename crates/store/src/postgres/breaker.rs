@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::watch;
 use tokio::time::{Duration, sleep};
 
-use super::connection::{is_silent, silent, unavailable};
+use super::connection::{is_silent, silent};
+use super::patience::unavailable;
 use super::pool::Pool;
 use crate::{StoreError, limits};
 

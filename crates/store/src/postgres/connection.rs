@@ -7,13 +7,9 @@ use tokio::time::{Instant, timeout};
 use tokio_postgres::error::{DbError, Severity, SqlState};
 use tokio_postgres::{Client, Connection, Error, NoTls, Socket};
 
+use super::patience::{ANSWER, CONNECT, unavailable};
 use super::settings::Settings;
 use crate::StoreError;
-
-/// Longest that making a connection may take.
-pub(super) const CONNECT: Duration = Duration::from_secs(4);
-/// Longest that the client waits for an answer; longer than the limits that the database itself keeps.
-pub(super) const ANSWER: Duration = Duration::from_secs(20);
 
 /// What every session sets. `idle_in_transaction` frees the lock of a process that hangs or is cut off.
 const SESSION: &str = "
@@ -145,10 +141,6 @@ pub(super) fn failed(error: &Error) -> StoreError {
         Some(code) if *code == SqlState::DISK_FULL => StoreError::Full,
         _ => unavailable(&describe(error)),
     }
-}
-
-pub(super) fn unavailable(what: &str) -> StoreError {
-    StoreError::Unavailable(what.to_owned())
 }
 
 /// What happened, without the values that it happened to.

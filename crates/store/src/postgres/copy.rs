@@ -2,7 +2,8 @@
 
 use tokio_postgres::{Client, Row};
 
-use super::connection::{self, answer, failed, unavailable};
+use super::connection::{self, answer, failed};
+use super::patience::unavailable;
 use super::plan::{Columns, Events};
 use super::settings::Settings;
 use super::writer::{APPEND, LOCK, SET_COUNTER};

@@ -7,7 +7,8 @@ use tokio::sync::Mutex;
 use tokio::time::{Duration, timeout};
 use tokio_postgres::{Client, Error, Row, Statement};
 
-use super::connection::{ANSWER, Connector, answer, failed, is_refusal, silent, unavailable};
+use super::connection::{Connector, answer, failed, is_refusal, silent};
+use super::patience::{ANSWER, unavailable};
 use super::settings::Settings;
 use super::writer::LAST_EVENT;
 use crate::StoreError;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use super::connection::unavailable;
+use super::patience::unavailable;
 use crate::{Completion, StoreError, Transaction};
 
 /// Transactions that may wait; more are refused.

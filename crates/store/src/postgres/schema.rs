@@ -4,7 +4,8 @@ use tokio::time::{Duration, timeout};
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-use super::connection::{self, failed, unavailable};
+use super::connection::{self, failed};
+use super::patience::unavailable;
 use super::settings::Settings;
 use crate::StoreError;
 

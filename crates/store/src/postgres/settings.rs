@@ -5,7 +5,7 @@ use std::path::Path;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
-use super::connection::{self, unavailable};
+use super::patience::{ANSWER, CONNECT, unavailable};
 use super::tls::Tls;
 use crate::StoreError;
 
@@ -46,8 +46,8 @@ impl Settings {
         let tls = needs_tls(mode, &config)?.then(|| roots_of(roots.as_deref())).transpose()?;
         config
             .ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable })
-            .connect_timeout(connection::CONNECT)
-            .tcp_user_timeout(connection::ANSWER)
+            .connect_timeout(CONNECT)
+            .tcp_user_timeout(ANSWER)
             // Of several hosts the one that takes writes.
             .target_session_attrs(TargetSessionAttrs::ReadWrite);
         if config.get_application_name().is_none() {

@@ -15,9 +15,8 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row, Statement};
 
-use super::connection::{
-    ANSWER, Connector, answer, failed, is_refusal, is_transient, silent, unavailable,
-};
+use super::connection::{Connector, answer, failed, is_refusal, is_transient, silent};
+use super::patience::{ANSWER, unavailable};
 use super::plan::{self, Ground, Plan};
 use super::queue::Queue;
 use super::schema::SCHEMA_VERSION;

@@ -14,7 +14,7 @@ use outlast_crypto::digests;
 use super::{Grant, Pointer, place};
 use crate::arn::{self, Scope};
 use crate::kms::EncryptionContext;
-use crate::kms::access::Access;
+use crate::kms::asker::Access;
 use crate::kms::grant::WITHOUT_CONTEXT;
 use crate::kms::record::Key;
 use crate::work::{Sweep, Swept, Work};
