@@ -1,7 +1,7 @@
 //! Charts as SVG and PNG.
 //!
-//! A chart is laid out here, by the measures of the font that the PNG is drawn with, and drawn by plotters: its own layout knows no
-//! font. Odd figures (none, NaN, infinite, not above 0 on a logarithmic axis) are left out, and the chart says how many.
+//! A chart is laid out here, by the measures of the font that the PNG is drawn with, and written as SVG.
+//! Odd figures (none, NaN, infinite, not above 0 on a logarithmic axis) are left out, and the chart says how many.
 
 mod axes;
 mod bars;
@@ -52,18 +52,15 @@ pub fn svg(chart: &Chart) -> Result<String, LabError> {
 /// Draws a chart the way that it is asked for.
 pub fn draw(chart: &Chart, look: Look) -> Result<String, LabError> {
     // Laid out once to know how high it is, then drawn.
-    let mut nothing = String::new();
-    let height = paint(&Canvas::new(&mut nothing, look.width, 10.0), chart, look);
-    let mut text = String::new();
-    let canvas = Canvas::new(&mut text, look.width, height);
+    let height = paint(&Canvas::new(look.width), chart, look);
+    let canvas = Canvas::new(look.width);
     if look.alone {
         canvas.rect([0.0, 0.0, look.width, height], Role::Paper.colour(), 1.0);
     }
     paint(&canvas, chart, look);
-    canvas.finish()?;
     // On a page, what is drawn begins where the text around it begins.
     let left = if look.alone { 0.0 } else { 14.0 };
-    Ok(canvas::header(&text, [left, look.width, height], &describe(chart)))
+    Ok(canvas.finish(left, height, &describe(chart)))
 }
 
 /// The chart in words, for those who do not see it.
@@ -93,7 +90,7 @@ pub fn png(svg: &str) -> Result<Vec<u8>, LabError> {
 }
 
 /// Draws everything; returns the height that it takes.
-fn paint(canvas: &Canvas<'_>, chart: &Chart, look: Look) -> f64 {
+fn paint(canvas: &Canvas, chart: &Chart, look: Look) -> f64 {
     let mut top = if look.alone { 16.0 } else { 4.0 };
     if look.alone {
         for line in font::wrap(&chart.title, look.width - 32.0, 17.0, true, 3) {

@@ -15,6 +15,7 @@ mod ci;
 mod codegen;
 mod deny;
 mod fuzz;
+mod invariants;
 mod peers;
 mod rooms;
 mod suite;

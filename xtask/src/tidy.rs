@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::rooms;
+use crate::{invariants, rooms};
 
 /// Longest source file, in lines: past that it holds two rooms.
 const MAX_LINES: usize = 700;
@@ -36,6 +36,7 @@ pub fn check(root: &Path) -> Result<usize, String> {
     }
     count += 1;
     let architecture = read(&root.join("ARCHITECTURE.md"))?;
+    let operations = invariants::operations(root)?;
     for (name, allowed) in rooms::may_use(&architecture)? {
         count += 1;
         let folder = rooms::folder(root, &name);
@@ -63,6 +64,7 @@ pub fn check(root: &Path) -> Result<usize, String> {
         let files: Vec<_> =
             paths.iter().zip(&texts).map(|(path, text)| (path.as_path(), text.as_str())).collect();
         problems.extend(rooms::circles(&name, &source, &files));
+        problems.extend(invariants::broken(&name, &files, &operations));
     }
     let mut sources = Vec::new();
     for folder in ["crates", "lab", "xtask", "fuzz"] {

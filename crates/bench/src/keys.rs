@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use outlast_api::aws::Operation;
 use outlast_api::ops::kms::{create_key, describe_key, generate_data_key, list_keys};
 use outlast_harness::server::{Server, status_kib};
 use outlast_net::policy::Policy;
@@ -27,13 +28,16 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
 }
 
 /// Requests of several clients for so long, each as soon as its last is answered, or one in every `pause`.
-pub(crate) async fn load(
+pub(crate) async fn load<O>(
     server: &Server,
     clients: u32,
     length: Duration,
     request: &Value,
     pause: Option<Duration>,
-) -> Result<Vec<Duration>, String> {
+) -> Result<Vec<Duration>, String>
+where
+    O: Operation<Input: Send + Sync, Output: Send> + 'static,
+{
     let request = Arc::new(request.clone());
     let mut sessions = Vec::new();
     for _ in 0..clients {
@@ -52,7 +56,7 @@ pub(crate) async fn load(
                     due += pause;
                 }
                 let begun = Instant::now();
-                session.call::<generate_data_key::GenerateDataKey>((*request).clone()).await?;
+                session.call::<O>((*request).clone()).await?;
                 times.push(begun.elapsed());
             }
             Ok::<_, String>(times)
@@ -98,7 +102,10 @@ async fn rates(quick: bool) -> Result<Vec<Figure>, String> {
     let mut syncs = Vec::new();
     for _ in 0..rounds {
         for (slot, clients) in [1, 16, 64].into_iter().enumerate() {
-            let times = load(&server, clients, length, &request, None).await?;
+            let times = load::<generate_data_key::GenerateDataKey>(
+                &server, clients, length, &request, None,
+            )
+            .await?;
             rates[slot].push(per_second(&times, length));
         }
         syncs.push(syncs_per_second(&folder.data(), length / 4)?);
@@ -111,7 +118,14 @@ async fn rates(quick: bool) -> Result<Vec<Figure>, String> {
     let disk = median(&mut syncs);
     // 16 clients that come evenly, together at half of what they reach.
     let pause = Duration::from_secs_f64(16.0 / (sixteen / 2.0));
-    let mut times = load(&server, 16, length * rounds, &request, Some(pause)).await?;
+    let mut times = load::<generate_data_key::GenerateDataKey>(
+        &server,
+        16,
+        length * rounds,
+        &request,
+        Some(pause),
+    )
+    .await?;
     let (p50, p99) = (quantile(&mut times, 0.5), quantile(&mut times, 0.99));
     let tail = ratio(p99, p50);
     Ok(vec![

@@ -3,8 +3,9 @@
 //! Above the share of each verdict, below the number of connections, by hour, or by day where there are many hours.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::Display;
 
+use outlast_svg::Picture;
 use time::OffsetDateTime;
 
 use crate::tally::Tally;
@@ -56,33 +57,31 @@ pub fn svg(tally: &Tally) -> Option<String> {
     let x_of = |at: i64| LEFT + step * (at - first) as f64 + (step - width) / 2.0;
     let height = TOP + SHARES + GAP + COUNTS + BOTTOM;
     let counts_end = TOP + SHARES + GAP + COUNTS;
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
-         font-family=\"sans-serif\" font-size=\"12\" fill=\"#222\">\n\
-         <rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#fff\"/>\n\
-         <text x=\"{LEFT}\" y=\"22\" font-size=\"16\" font-weight=\"bold\">Key exchange of {} connections, by {} (UTC)</text>\n",
+    let mut picture = Picture::default();
+    picture.shape("rect", &[("width", &WIDTH), ("height", &height), ("fill", &"#fff")]);
+    let heading = format!(
+        "Key exchange of {} connections, by {} (UTC)",
         tally.total.connections,
         if hours_per_bar == 1 { "hour" } else { "day" }
     );
+    let at: [(&str, &dyn Display); 4] =
+        [("x", &LEFT), ("y", &22), ("font-size", &16), ("font-weight", &"bold")];
+    picture.text(&at, &heading);
     let mut x = LEFT;
     for (label, colour, verdicts) in BANDS {
         let any = verdicts.iter().any(|verdict| tally.total.verdicts.contains_key(verdict));
         if any {
-            let _ = writeln!(
-                out,
-                "<rect x=\"{x}\" y=\"38\" width=\"12\" height=\"12\" fill=\"{colour}\"/>\
-                 <text x=\"{}\" y=\"48\">{label}</text>",
-                x + 17.0
-            );
+            bar_of(&mut picture, [x, 38.0, 12.0, 12.0], colour, None);
+            picture.text(&[("x", &(x + 17.0)), ("y", &48)], label);
             x += 34.0 + label.len() as f64 * 6.6;
         }
     }
     for percent in [0, 25, 50, 75, 100] {
         let y = TOP + SHARES * (1.0 - f64::from(percent) / 100.0);
-        rule(&mut out, y, &format!("{percent} %"));
+        rule(&mut picture, y, &format!("{percent} %"));
     }
-    rule(&mut out, counts_end, "0");
-    rule(&mut out, counts_end - COUNTS, &most.to_string());
+    rule(&mut picture, counts_end, "0");
+    rule(&mut picture, counts_end - COUNTS, &most.to_string());
     for (at, bar) in bars.range(first..) {
         let all = total(bar).max(1) as f64;
         let x = x_of(*at);
@@ -94,50 +93,50 @@ pub fn svg(tally: &Tally) -> Option<String> {
             }
             let tall = SHARES * part as f64 / all;
             y -= tall;
-            let _ = writeln!(
-                out,
-                "<rect x=\"{x:.2}\" y=\"{y:.2}\" width=\"{width:.2}\" height=\"{tall:.2}\" fill=\"{colour}\">\
-                 <title>{}: {label} {part}</title></rect>",
-                moment(*at, hours_per_bar)
-            );
+            let title = format!("{}: {label} {part}", moment(*at, hours_per_bar));
+            bar_of(&mut picture, [x, y, width, tall], colour, Some(&title));
         }
         let tall = COUNTS * total(bar) as f64 / most as f64;
-        let _ = writeln!(
-            out,
-            "<rect x=\"{x:.2}\" y=\"{:.2}\" width=\"{width:.2}\" height=\"{tall:.2}\" fill=\"#555\"/>",
-            counts_end - tall
-        );
+        bar_of(&mut picture, [x, counts_end - tall, width, tall], "#555", None);
     }
     // As many labels as there is room for.
     let every = (((last - first + 1) as f64 * 112.0 / (WIDTH - LEFT - RIGHT)).ceil() as i64).max(1);
     for at in (first..=last).step_by(usize::try_from(every).unwrap_or(1)) {
-        let _ = writeln!(
-            out,
-            "<text x=\"{:.2}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-            x_of(at) + width / 2.0,
-            counts_end + 20.0,
-            moment(at, hours_per_bar)
-        );
+        let (x, y) = (format!("{:.2}", x_of(at) + width / 2.0), counts_end + 20.0);
+        let place: [(&str, &dyn Display); 3] = [("x", &x), ("y", &y), ("text-anchor", &"middle")];
+        picture.text(&place, &moment(at, hours_per_bar));
     }
-    let _ = writeln!(
-        out,
-        "<text x=\"{LEFT}\" y=\"{}\" font-size=\"11\" fill=\"#555\">share of connections</text>\
-         <text x=\"{LEFT}\" y=\"{}\" font-size=\"11\" fill=\"#555\">connections</text>\n</svg>",
-        TOP - 8.0,
-        counts_end - COUNTS - 8.0
-    );
-    Some(out)
+    for (y, name) in [(TOP, "share of connections"), (counts_end - COUNTS, "connections")] {
+        let at: [(&str, &dyn Display); 4] =
+            [("x", &LEFT), ("y", &(y - 8.0)), ("font-size", &11), ("fill", &"#555")];
+        picture.text(&at, name);
+    }
+    Some(picture.finish(&[
+        ("viewBox", &format!("0 0 {WIDTH} {height}")),
+        ("font-family", &"sans-serif"),
+        ("font-size", &12),
+        ("fill", &"#222"),
+    ]))
 }
 
-fn rule(out: &mut String, y: f64, label: &str) {
-    let _ = writeln!(
-        out,
-        "<line x1=\"{LEFT}\" x2=\"{}\" y1=\"{y}\" y2=\"{y}\" stroke=\"#ddd\"/>\
-         <text x=\"{}\" y=\"{}\" text-anchor=\"end\">{label}</text>",
-        WIDTH - RIGHT,
-        LEFT - 6.0,
-        y + 4.0
-    );
+/// A filled rectangle: left, top, width, height.
+fn bar_of(picture: &mut Picture, place: [f64; 4], colour: &str, title: Option<&str>) {
+    let [x, y, width, height] = place.map(|length| format!("{length:.2}"));
+    let attributes: [(&str, &dyn Display); 5] =
+        [("x", &x), ("y", &y), ("width", &width), ("height", &height), ("fill", &colour)];
+    match title {
+        Some(title) => picture.titled("rect", &attributes, title),
+        None => picture.shape("rect", &attributes),
+    }
+}
+
+fn rule(picture: &mut Picture, y: f64, label: &str) {
+    let end = WIDTH - RIGHT;
+    picture
+        .shape("line", &[("x1", &LEFT), ("x2", &end), ("y1", &y), ("y2", &y), ("stroke", &"#ddd")]);
+    let at: [(&str, &dyn Display); 3] =
+        [("x", &(LEFT - 6.0)), ("y", &(y + 4.0)), ("text-anchor", &"end")];
+    picture.text(&at, label);
 }
 
 fn moment(at: i64, hours_per_bar: i64) -> String {

@@ -36,7 +36,7 @@ pub(super) fn margin(ticks: &[Tick]) -> f64 {
 }
 
 /// The name of the axis of values, above it; returns where it ends.
-pub(super) fn name_above(canvas: &Canvas<'_>, text: &str, x: f64, top: f64, room: f64) -> f64 {
+pub(super) fn name_above(canvas: &Canvas, text: &str, x: f64, top: f64, room: f64) -> f64 {
     let mut y = top;
     for line in font::wrap(text, room, LABEL, false, 2) {
         canvas.label(x, y + 8.0, &line, LABEL, Anchor::Start, Role::Muted);
@@ -46,7 +46,7 @@ pub(super) fn name_above(canvas: &Canvas<'_>, text: &str, x: f64, top: f64, room
 }
 
 /// Grid and labels of a vertical axis.
-pub(super) fn vertical(canvas: &Canvas<'_>, plot: Plot, scale: &Scale) {
+pub(super) fn vertical(canvas: &Canvas, plot: Plot, scale: &Scale) {
     for tick in &scale.ticks {
         let Some(y) = scale.place(tick.at) else { continue };
         let line = [(plot.left, y), (plot.right, y)];
@@ -62,7 +62,7 @@ pub(super) fn vertical(canvas: &Canvas<'_>, plot: Plot, scale: &Scale) {
 
 /// Ticks, labels and the name of a horizontal axis below the plot, with a grid if asked; returns where it ends.
 pub(super) fn horizontal(
-    canvas: &Canvas<'_>,
+    canvas: &Canvas,
     plot: Plot,
     scale: &Scale,
     name: &str,
@@ -119,7 +119,7 @@ pub(super) fn horizontal(
 }
 
 /// Says that there is nothing.
-pub(super) fn nothing(canvas: &Canvas<'_>, plot: Plot) {
+pub(super) fn nothing(canvas: &Canvas, plot: Plot) {
     let (x, y) = (f64::midpoint(plot.left, plot.right), f64::midpoint(plot.top, plot.bottom));
     canvas.label(x, y, "nothing was measured", 13.0, Anchor::Middle, Role::Muted);
 }

@@ -31,7 +31,7 @@ impl Note {
         Self { at, text, anchor: Anchor::Middle, role: ground.ink(), ground }
     }
 
-    fn paint(&self, canvas: &Canvas<'_>) {
+    fn paint(&self, canvas: &Canvas) {
         let (x, y) = self.at;
         let width = font::width(&self.text, FIGURE, false) + 4.0;
         let left = match self.anchor {
@@ -114,7 +114,7 @@ impl Bars<'_> {
 }
 
 /// Draws bars; returns where the chart ends and how many figures were left out.
-pub(super) fn paint(canvas: &Canvas<'_>, chart: &Chart, bars: &Bars<'_>, top: f64) -> (f64, usize) {
+pub(super) fn paint(canvas: &Canvas, chart: &Chart, bars: &Bars<'_>, top: f64) -> (f64, usize) {
     let categories = &bars.categories[..bars.categories.len().min(MOST)];
     let bars = &Bars { categories, parts: bars.parts, grouped: bars.grouped };
     let names: Vec<&str> = bars.parts.iter().map(|(name, _)| name.as_str()).collect();
@@ -152,7 +152,7 @@ pub(super) fn paint(canvas: &Canvas<'_>, chart: &Chart, bars: &Bars<'_>, top: f6
 }
 
 fn standing<I: Iterator<Item = f64>>(
-    canvas: &Canvas<'_>,
+    canvas: &Canvas,
     chart: &Chart,
     bars: &Bars<'_>,
     colours: &[Colour],
@@ -267,7 +267,7 @@ fn standing<I: Iterator<Item = f64>>(
 }
 
 fn lying<I: Iterator<Item = f64>>(
-    canvas: &Canvas<'_>,
+    canvas: &Canvas,
     chart: &Chart,
     bars: &Bars<'_>,
     colours: &[Colour],
@@ -354,7 +354,7 @@ fn lying<I: Iterator<Item = f64>>(
 
 /// The pieces of one lying bar with their figures.
 fn row(
-    canvas: &Canvas<'_>,
+    canvas: &Canvas,
     bars: &Bars<'_>,
     pieces: &[Piece],
     x: &Scale,

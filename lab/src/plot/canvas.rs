@@ -1,19 +1,13 @@
-//! Paper to draw on: pixels as fractions, plotters underneath.
+//! Paper to draw on, in pixels, of which SVG gets quarters as whole numbers.
 
 use std::cell::RefCell;
+use std::fmt::{self, Display};
 
-use plotters::coord::Shift;
-use plotters::element::{Circle, Drawable, PathElement, PointCollection, Polygon, Rectangle, Text};
-use plotters::prelude::{DrawingArea, IntoDrawingArea, SVGBackend};
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{
-    Color, FontStyle, FontTransform, IntoFont, RGBAColor, RGBColor, ShapeStyle, TextStyle,
-};
+use outlast_svg::{Picture, Points};
 
 use super::colour::Colour;
-use crate::error::LabError;
 
-/// plotters knows whole pixels only; ours are made of so many of its.
+/// A pixel is so many units of the picture: whole numbers are shorter, and nobody sees less.
 const FINE: f64 = 4.0;
 
 /// A point in pixels, from the left and from the top.
@@ -68,14 +62,13 @@ pub(super) enum Anchor {
 pub(super) const MARKERS: usize = 5;
 
 /// Paper.
-pub(super) struct Canvas<'a> {
-    area: DrawingArea<SVGBackend<'a>, Shift>,
+pub(super) struct Canvas {
+    picture: RefCell<Picture>,
     /// Width in pixels.
     pub(super) width: f64,
-    failed: RefCell<Option<String>>,
 }
 
-/// plotters' pixel. Nothing is drawn far outside the paper, so the limits are never seen.
+/// A unit of the picture. Nothing is drawn far outside the paper, so the limits are never seen.
 fn fine(at: f64) -> i32 {
     let at = if at.is_finite() { (at * FINE).round().clamp(-400_000.0, 400_000.0) } else { 0.0 };
     #[expect(clippy::cast_possible_truncation, reason = "a whole number within the limits")]
@@ -87,38 +80,41 @@ fn pixels((x, y): Point) -> (i32, i32) {
     (fine(x), fine(y))
 }
 
-fn rgba(Colour(red, green, blue): Colour, opacity: f64) -> RGBAColor {
-    RGBColor(red, green, blue).mix(opacity)
+impl Display for Colour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{:02X}{:02X}{:02X}", self.0, self.1, self.2)
+    }
 }
 
-impl<'a> Canvas<'a> {
-    /// Paper of this size.
-    pub(super) fn new(text: &'a mut String, width: f64, height: f64) -> Self {
-        let size = (fine(width).unsigned_abs(), fine(height).unsigned_abs());
-        let area = SVGBackend::with_string(text, size).into_drawing_area();
-        Self { area, width, failed: RefCell::new(None) }
+/// How a text is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hand {
+    Plain,
+    Bold,
+    /// Read upwards.
+    Upwards,
+}
+
+impl Canvas {
+    /// Paper of this width.
+    pub(super) fn new(width: f64) -> Self {
+        Self { picture: RefCell::default(), width }
     }
 
-    /// Ends the drawing.
-    pub(super) fn finish(self) -> Result<(), LabError> {
-        if let Err(error) = self.area.present() {
-            self.note(&error);
-        }
-        self.failed.into_inner().map_or(Ok(()), |error| Err(LabError::failed(error)))
+    /// The picture, with a head that scales and says what it shows. `left` is cut off.
+    pub(super) fn finish(self, left: f64, height: f64, description: &str) -> String {
+        let box_ = format!("{} 0 {} {}", fine(left), fine(self.width - left), fine(height));
+        self.picture.into_inner().finish(&[
+            ("width", &(self.width - left)),
+            ("height", &height),
+            ("viewBox", &box_),
+            ("role", &"img"),
+            ("aria-label", &description),
+        ])
     }
 
-    fn note(&self, error: &dyn std::fmt::Display) {
-        self.failed.borrow_mut().get_or_insert_with(|| error.to_string());
-    }
-
-    fn put<E>(&self, element: &E)
-    where
-        for<'b> &'b E: PointCollection<'b, (i32, i32)>,
-        E: Drawable<SVGBackend<'a>>,
-    {
-        if let Err(error) = self.area.draw(element) {
-            self.note(&error);
-        }
+    fn put(&self, name: &str, attributes: outlast_svg::Attributes<'_>) {
+        self.picture.borrow_mut().shape(name, attributes);
     }
 
     /// A line through points.
@@ -126,12 +122,16 @@ impl<'a> Canvas<'a> {
         if points.len() < 2 {
             return;
         }
-        let style = ShapeStyle {
-            color: rgba(colour, opacity),
-            filled: false,
-            stroke_width: fine(width).unsigned_abs(),
-        };
-        self.put(&PathElement::new(thinned(points), style));
+        self.put(
+            "polyline",
+            &[
+                ("fill", &"none"),
+                ("opacity", &opacity),
+                ("stroke", &colour),
+                ("stroke-width", &fine(width)),
+                ("points", &Points(&thinned(points))),
+            ],
+        );
     }
 
     /// A straight line in dashes.
@@ -152,13 +152,25 @@ impl<'a> Canvas<'a> {
         if points.len() < 3 {
             return;
         }
-        self.put(&Polygon::new(thinned(points), rgba(colour, opacity).filled()));
+        let points = thinned(points);
+        let points = Points(&points);
+        self.put("polygon", &[("opacity", &opacity), ("fill", &colour), ("points", &points)]);
     }
 
     /// A filled rectangle: left, top, width, height.
     pub(super) fn rect(&self, [x, y, width, height]: [f64; 4], colour: Colour, opacity: f64) {
-        let corners = [pixels((x, y)), pixels((x + width, y + height))];
-        self.put(&Rectangle::new(corners, rgba(colour, opacity).filled()));
+        let ((left, top), (right, bottom)) = (pixels((x, y)), pixels((x + width, y + height)));
+        self.put(
+            "rect",
+            &[
+                ("x", &left.min(right)),
+                ("y", &top.min(bottom)),
+                ("width", &left.abs_diff(right)),
+                ("height", &top.abs_diff(bottom)),
+                ("opacity", &opacity),
+                ("fill", &colour),
+            ],
+        );
     }
 
     /// A marker of one of the shapes.
@@ -169,11 +181,10 @@ impl<'a> Canvas<'a> {
             self.polygon(&corners, colour, 1.0);
         };
         match shape % MARKERS {
-            0 => self.put(&Circle::new(
-                pixels((x, y)),
-                fine(radius).unsigned_abs(),
-                rgba(colour, 1.0).filled(),
-            )),
+            0 => self.put(
+                "circle",
+                &[("cx", &fine(x)), ("cy", &fine(y)), ("r", &fine(radius)), ("fill", &colour)],
+            ),
             1 => self.rect(
                 [x - radius * 0.9, y - radius * 0.9, radius * 1.8, radius * 1.8],
                 colour,
@@ -187,55 +198,54 @@ impl<'a> Canvas<'a> {
 
     /// A text, its middle at this height.
     pub(super) fn label(&self, x: f64, y: f64, text: &str, size: f64, anchor: Anchor, role: Role) {
-        self.text((x, y), text, size, anchor, role, FontStyle::Normal, FontTransform::None);
+        self.text((x, y), text, size, anchor, role, Hand::Plain);
     }
 
     /// A text in bold that begins here.
     pub(super) fn bold(&self, x: f64, y: f64, text: &str, size: f64) {
         let (anchor, role) = (Anchor::Start, Role::Ink);
-        self.text((x, y), text, size, anchor, role, FontStyle::Bold, FontTransform::None);
+        self.text((x, y), text, size, anchor, role, Hand::Bold);
     }
 
     /// A text that is read upwards; it begins at the bottom.
     pub(super) fn upwards(&self, x: f64, y: f64, text: &str, size: f64, role: Role) {
-        let (anchor, turn) = (Anchor::Start, FontTransform::Rotate270);
-        self.text((x, y), text, size, anchor, role, FontStyle::Normal, turn);
+        self.text((x, y), text, size, Anchor::Start, role, Hand::Upwards);
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the three functions above give them names")]
-    fn text(
-        &self,
-        (x, y): Point,
-        text: &str,
-        size: f64,
-        anchor: Anchor,
-        role: Role,
-        style: FontStyle,
-        turn: FontTransform,
-    ) {
+    fn text(&self, (x, y): Point, text: &str, size: f64, anchor: Anchor, role: Role, hand: Hand) {
         if text.is_empty() {
             return;
         }
-        let h_pos = match anchor {
-            Anchor::Start => HPos::Left,
-            Anchor::Middle => HPos::Center,
-            Anchor::End => HPos::Right,
+        let anchor = match anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
         };
-        // plotters centres the small letters; figures and capitals look right a little lower. It also divides sizes by 1.24.
+        // Half an ex centres the small letters; figures and capitals look right a little lower.
         let lower = size * 0.09;
-        let at =
-            if matches!(turn, FontTransform::Rotate270) { (x + lower, y) } else { (x, y + lower) };
-        let font = ("sans-serif", size * FINE * 1.24).into_font().style(style).transform(turn);
-        let colour = rgba(role.colour(), 1.0);
-        let style = TextStyle::from(font).color(&colour).pos(Pos::new(h_pos, VPos::Center));
-        // Characters that XML 1.0 cannot have (section 2.2) would make the picture unreadable.
-        let text: String = text
-            .chars()
-            .map(|c| if c.is_control() || matches!(c, '\u{FFFE}' | '\u{FFFF}') { ' ' } else { c })
-            .collect();
-        self.put(&Text::new(text, pixels(at), style));
+        let (x, y) = pixels(if hand == Hand::Upwards { (x + lower, y) } else { (x, y + lower) });
+        let turn = format!("rotate(270, {x}, {y})");
+        let (colour, size) = (role.colour(), fine(size));
+        let mut attributes: Vec<(&str, &dyn Display)> = vec![
+            ("x", &x),
+            ("y", &y),
+            ("dy", &"0.5ex"),
+            ("text-anchor", &anchor),
+            ("font-family", &FONTS),
+            ("font-size", &size),
+            ("fill", &colour),
+        ];
+        match hand {
+            Hand::Plain => {}
+            Hand::Bold => attributes.push(("font-weight", &"bold")),
+            Hand::Upwards => attributes.push(("transform", &turn)),
+        }
+        self.picture.borrow_mut().text(&attributes, text);
     }
 }
+
+/// Where the embedded font is not at hand, browsers show the next of these.
+const FONTS: &str = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif";
 
 /// Without the points that nobody can tell from their neighbours.
 fn thinned(points: &[Point]) -> Vec<(i32, i32)> {
@@ -257,32 +267,4 @@ fn thinned(points: &[Point]) -> Vec<(i32, i32)> {
         thin.push(point);
     }
     thin
-}
-
-/// The picture with a head that scales, that says what it shows, and that names the font.
-///
-/// `left` is cut off.
-pub(super) fn header(text: &str, [left, width, height]: [f64; 3], description: &str) -> String {
-    let body = text.split_once('\n').map_or("", |(_, body)| body);
-    let mut escaped = String::new();
-    for character in description.chars() {
-        match character {
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '&' => escaped.push_str("&amp;"),
-            '"' => escaped.push_str("&quot;"),
-            c if c.is_control() || matches!(c, '\u{FFFE}' | '\u{FFFF}') => escaped.push(' '),
-            c => escaped.push(c),
-        }
-    }
-    let (from, wide, high) = (fine(left), fine(width - left), fine(height));
-    let width = width - left;
-    let body = body.replace(
-        " font-family=\"sans-serif\"",
-        " font-family=\"DejaVu Sans, Verdana, Helvetica, Arial, sans-serif\"",
-    );
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"{from} 0 {wide} {high}\" role=\"img\" aria-label=\"{escaped}\">\n{body}"
-    )
 }

@@ -11,7 +11,7 @@ use crate::result::{Chart, Fan};
 const PANEL: f64 = 230.0;
 
 /// Draws fans; returns where the chart ends and how many figures were left out.
-pub(super) fn paint(canvas: &Canvas<'_>, chart: &Chart, panels: &[Fan], top: f64) -> (f64, usize) {
+pub(super) fn paint(canvas: &Canvas, chart: &Chart, panels: &[Fan], top: f64) -> (f64, usize) {
     let mut names: Vec<&str> = Vec::new();
     for name in panels.iter().flat_map(|panel| &panel.names) {
         if !names.contains(&name.as_str()) {
@@ -108,7 +108,7 @@ fn bands(panels: &[Fan]) -> String {
 }
 
 fn one(
-    canvas: &Canvas<'_>,
+    canvas: &Canvas,
     chart: &Chart,
     panel: &Fan,
     values: &[f64],

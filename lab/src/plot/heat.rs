@@ -55,7 +55,7 @@ impl Shades {
 
 /// Draws a heat map; returns where the chart ends and how many figures were left out.
 pub(super) fn paint(
-    canvas: &Canvas<'_>,
+    canvas: &Canvas,
     chart: &Chart,
     rows: &[String],
     columns: &[String],
@@ -135,7 +135,7 @@ pub(super) fn paint(
     (y + 8.0, left_out)
 }
 
-fn cell(canvas: &Canvas<'_>, [x, y, width, height]: [f64; 4], value: Option<f64>, shades: &Shades) {
+fn cell(canvas: &Canvas, [x, y, width, height]: [f64; 4], value: Option<f64>, shades: &Shades) {
     let inner = [x + 0.75, y + 0.75, (width - 1.5).max(0.5), height - 1.5];
     let (middle, centre) = (x + width / 2.0, y + height / 2.0);
     let Some(value) = value else {
@@ -155,7 +155,7 @@ fn cell(canvas: &Canvas<'_>, [x, y, width, height]: [f64; 4], value: Option<f64>
 }
 
 /// The colours with figures, and what these are; returns where it ends.
-fn bar(canvas: &Canvas<'_>, chart: &Chart, shades: &Shades, top: f64) -> f64 {
+fn bar(canvas: &Canvas, chart: &Chart, shades: &Shades, top: f64) -> f64 {
     let mut y = top;
     for line in font::wrap(&chart.y.label, canvas.width - 32.0, LABEL, false, 2) {
         canvas.label(16.0, y + 8.0, &line, LABEL, Anchor::Start, Role::Muted);
@@ -186,7 +186,7 @@ fn bar(canvas: &Canvas<'_>, chart: &Chart, shades: &Shades, top: f64) -> f64 {
 
 /// Names of the columns, upright where they do not fit; returns where they end.
 fn heads(
-    canvas: &Canvas<'_>,
+    canvas: &Canvas,
     chart: &Chart,
     columns: &[String],
     left: f64,

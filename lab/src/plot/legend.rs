@@ -18,7 +18,7 @@ pub(super) enum Swatch {
 
 /// Draws a legend from the top; returns where it ends.
 pub(super) fn paint(
-    canvas: &Canvas<'_>,
+    canvas: &Canvas,
     entries: &[(&str, Colour, Swatch)],
     left: f64,
     top: f64,

@@ -9,7 +9,7 @@ use crate::result::{Chart, Series};
 
 /// Draws lines, or steps; returns where the chart ends and how many figures were left out.
 pub(super) fn paint(
-    canvas: &Canvas<'_>,
+    canvas: &Canvas,
     chart: &Chart,
     series: &[Series],
     steps: bool,

@@ -40,14 +40,14 @@ fn inside<'a>(rules: &'a [Rule], scale: &'a Scale) -> impl Iterator<Item = (&'a 
 }
 
 /// Height that labels above a plot take when the axis of values lies.
-pub(super) fn room_above(rules: &[Rule], scale: &Scale, canvas: &Canvas<'_>) -> f64 {
+pub(super) fn room_above(rules: &[Rule], scale: &Scale, canvas: &Canvas) -> f64 {
     let rows = rows(rules, scale, canvas);
     let most = rows.iter().map(|(_, _, row)| row + 1).max().unwrap_or(0);
     f64::from(most) * 15.0
 }
 
 /// Label, its middle, its row from below.
-fn rows(rules: &[Rule], scale: &Scale, canvas: &Canvas<'_>) -> Vec<(String, f64, u8)> {
+fn rows(rules: &[Rule], scale: &Scale, canvas: &Canvas) -> Vec<(String, f64, u8)> {
     let mut sorted: Vec<(&Rule, f64)> = inside(rules, scale).collect();
     sorted.sort_by(|a, b| a.1.total_cmp(&b.1));
     let mut free: Vec<f64> = Vec::new();
@@ -70,7 +70,7 @@ fn rows(rules: &[Rule], scale: &Scale, canvas: &Canvas<'_>) -> Vec<(String, f64,
 }
 
 /// Rules for an axis of values that lies: upright lines, labels above the plot.
-pub(super) fn upright(canvas: &Canvas<'_>, plot: Plot, rules: &[Rule], scale: &Scale) {
+pub(super) fn upright(canvas: &Canvas, plot: Plot, rules: &[Rule], scale: &Scale) {
     for (_, x) in inside(rules, scale) {
         canvas.dashes((x, plot.top - 3.0), (x, plot.bottom), Role::Ink.colour(), 1.2);
     }
@@ -91,7 +91,7 @@ fn covered(data: &[[f64; 4]], [x, y, width, height]: [f64; 4]) -> usize {
 
 /// Rules for an axis of values that stands: lines across, labels above or below them, at the end where they cover least of the data.
 pub(super) fn across(
-    canvas: &Canvas<'_>,
+    canvas: &Canvas,
     plot: Plot,
     rules: &[Rule],
     scale: &Scale,

@@ -4,7 +4,9 @@
 //! detected: Value '...' at 'keyId' failed to satisfy constraint: Member must have ...; Value null at ...`. The value of a sensitive
 //! member is never repeated: `Value at 'plaintext' failed to satisfy constraint: ...`.
 
-use serde_json::Value;
+use std::fmt::{self, Display, Formatter};
+
+use serde_json::{Map, Value};
 
 use super::ApiError;
 use super::validate::member_name;
@@ -16,7 +18,7 @@ const MAX_SHOWN: usize = 256;
 /// Checks what was read against its schema.
 pub fn check(value: &Value, shape: &'static Shape) -> Result<(), ApiError> {
     let mut found = Vec::new();
-    inside(value, shape, "", &mut found);
+    inside(value, shape, &Path::Root, &mut found);
     let plural = match found.len() {
         0 => return Ok(()),
         1 => "",
@@ -29,17 +31,40 @@ pub fn check(value: &Value, shape: &'static Shape) -> Result<(), ApiError> {
     )))
 }
 
-fn at(path: &str, name: &str) -> String {
-    if path.is_empty() { member_name(name) } else { format!("{path}.{}", member_name(name)) }
+/// Where a value stands: put into words only where something is wrong, since every request is checked.
+enum Path<'a> {
+    Root,
+    Member(&'a Path<'a>, &'static str),
+    /// By its place, from 1.
+    Item(&'a Path<'a>, usize),
 }
 
-fn inside(value: &Value, shape: &'static Shape, path: &str, found: &mut Vec<String>) {
+impl Display for Path<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Member(Self::Root, name) => f.write_str(&member_name(name)),
+            Self::Member(of, name) => write!(f, "{of}.{}", member_name(name)),
+            Self::Item(of, place) => write!(f, "{of}.{place}.member"),
+        }
+    }
+}
+
+/// A member. Hashing the names of all that a request might have takes longer than to look through the few that it has.
+fn get<'a>(given: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    match given.len() {
+        0..=8 => given.iter().find_map(|(known, value)| (known == name).then_some(value)),
+        _ => given.get(name),
+    }
+}
+
+fn inside(value: &Value, shape: &'static Shape, path: &Path<'_>, found: &mut Vec<String>) {
     match (shape.kind, value) {
         (Kind::Structure(_, members), Value::Object(given)) => {
             for member in members {
                 let Some(shape) = member.shape else { continue };
-                let path = at(path, member.name);
-                match given.get(member.name) {
+                let path = Path::Member(path, member.name);
+                match get(given, member.name) {
                     Some(value) => {
                         own(value, shape, &path, found);
                         inside(value, shape, &path, found);
@@ -58,7 +83,7 @@ fn inside(value: &Value, shape: &'static Shape, path: &str, found: &mut Vec<Stri
             for (index, item) in items.iter().enumerate() {
                 // The items of a list of plain values are told of with the list.
                 if !is_plain(of) {
-                    let path = format!("{path}.{}.member", index + 1);
+                    let path = Path::Item(path, index + 1);
                     own(item, of, &path, found);
                     inside(item, of, &path, found);
                 }
@@ -74,7 +99,7 @@ fn is_plain(shape: &Shape) -> bool {
 }
 
 /// The constraints of a value itself, and of the plain values in a list or a map.
-fn own(value: &Value, shape: &'static Shape, path: &str, found: &mut Vec<String>) {
+fn own(value: &Value, shape: &'static Shape, path: &Path<'_>, found: &mut Vec<String>) {
     let mut broken = violations(value, shape);
     match (shape.kind, value) {
         (Kind::List(of), Value::Array(items))
@@ -83,8 +108,7 @@ fn own(value: &Value, shape: &'static Shape, path: &str, found: &mut Vec<String>
             broken.push(format!("Member must satisfy constraint: [{}]", all(of).join(", ")));
         }
         (Kind::Map(key, of), Value::Object(entries)) => {
-            let is_wrong =
-                |name: &String| !violations(&Value::String(name.clone()), key).is_empty();
+            let is_wrong = |name: &String| !violations_of_text(name, key).is_empty();
             if entries.keys().any(is_wrong) {
                 broken.push(format!("Map keys must satisfy constraint: [{}]", all(key).join(", ")));
             }
@@ -118,33 +142,48 @@ fn has_sensitive(shape: &Shape) -> bool {
 /// The constraints that a value does not keep.
 fn violations(value: &Value, shape: &Shape) -> Vec<String> {
     let size = match (shape.kind, value) {
-        (Kind::String, Value::String(text)) => i64::try_from(text.chars().count()).ok(),
-        (Kind::Blob, Value::String(text)) => i64::try_from(decoded_len(text)).ok(),
+        (_, Value::String(text)) => return violations_of_text(text, shape),
         (Kind::List(_), Value::Array(items)) => i64::try_from(items.len()).ok(),
         (Kind::Map(..), Value::Object(entries)) => i64::try_from(entries.len()).ok(),
         (Kind::Integer, Value::Number(number)) => number.as_i64(),
         _ => None,
     };
     let mut broken = Vec::new();
-    if let Some(size) = size {
-        if shape.max.is_some_and(|max| size > max) {
-            broken.push(greatest(shape));
-        }
-        if shape.min.is_some_and(|min| size < min) {
-            broken.push(least(shape));
-        }
+    sized(size, shape, &mut broken);
+    broken
+}
+
+/// The same of a text.
+fn violations_of_text(text: &str, shape: &Shape) -> Vec<String> {
+    let mut broken = Vec::new();
+    if shape.max.is_some() || shape.min.is_some() {
+        let len = match shape.kind {
+            Kind::String => text.chars().count(),
+            Kind::Blob => decoded_len(text),
+            _ => return broken,
+        };
+        sized(i64::try_from(len).ok(), shape, &mut broken);
     }
-    if let Value::String(text) = value {
-        if let Some(pattern) = shape.pattern
-            && !pattern.matches(text)
-        {
-            broken.push(like(pattern.text));
-        }
-        if !shape.values.is_empty() && !shape.values.contains(&text.as_str()) {
-            broken.push(one_of(shape));
-        }
+    if let Some(pattern) = shape.pattern
+        && !pattern.matches(text)
+    {
+        broken.push(like(pattern.text));
+    }
+    if !shape.values.is_empty() && !shape.values.contains(&text) {
+        broken.push(one_of(shape));
     }
     broken
+}
+
+/// Whether a size, if it is one, is within its limits.
+fn sized(size: Option<i64>, shape: &Shape, broken: &mut Vec<String>) {
+    let Some(size) = size else { return };
+    if shape.max.is_some_and(|max| size > max) {
+        broken.push(greatest(shape));
+    }
+    if shape.min.is_some_and(|min| size < min) {
+        broken.push(least(shape));
+    }
 }
 
 /// Every constraint of a plain value, as AWS lists them for the items of a list.

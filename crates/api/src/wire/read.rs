@@ -165,17 +165,15 @@ impl<'de> Visitor<'de> for Reader<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let mut found = Map::new();
+        // Room for all that most requests have: growing looks every key up again.
+        let mut found = Map::with_capacity(entries.size_hint().unwrap_or(4).min(8));
         match self.shape.kind {
             Kind::Structure(_, members) => {
+                let mut has_null = false;
                 while let Some(name) = entries.next_key::<String>()? {
                     let Some(member) = find(members, &name) else {
                         return Err(A::Error::custom(format!("{UNKNOWN}{}", shorten(&name))));
                     };
-                    if found.contains_key(&name) {
-                        let name = member_name(member.name);
-                        return Err(A::Error::custom(format!("the member '{name}' comes twice")));
-                    }
                     let Some(shape) = member.shape else {
                         // Its value is not looked at, but `null` is nothing.
                         let value: Option<serde::de::IgnoredAny> = entries.next_value()?;
@@ -185,9 +183,15 @@ impl<'de> Visitor<'de> for Reader<'_> {
                         continue;
                     };
                     let value = entries.next_value_seed(self.of(shape))?;
-                    found.insert(name, value);
+                    has_null |= value.is_null();
+                    if found.insert(name, value).is_some() {
+                        let name = member_name(member.name);
+                        return Err(A::Error::custom(format!("the member '{name}' comes twice")));
+                    }
                 }
-                found.retain(|_, value| !value.is_null());
+                if has_null {
+                    found.retain(|_, value| !value.is_null());
+                }
             }
             Kind::Map(_, of) => {
                 while let Some(name) = entries.next_key::<String>()? {
