@@ -134,7 +134,8 @@ fn has(code: &str, word: &str) -> bool {
         let before = code[..at].chars().next_back();
         let after = code[at + word.len()..].chars().next();
         let ends = word.chars().next_back().is_some_and(is_part);
-        !before.is_some_and(is_part) && !(ends && after.is_some_and(is_part))
+        let goes_on = ends && after.is_some_and(is_part);
+        !goes_on && !before.is_some_and(is_part)
     })
 }
 
