@@ -5,12 +5,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use outlast_testing::program::copy;
+
 use crate::common::{fail, outlast, run, stdout};
 
 /// The program at a place with nothing beside it.
 fn alone(folder: &Path) -> Command {
     let place = folder.join("outlast");
-    std::fs::copy(outlast().get_program(), &place).unwrap();
+    copy(outlast().get_program(), &place);
     let mut command = Command::new(place);
     command.env_remove("OUTLAST_OUTPUT").env("PATH", "/usr/bin:/bin");
     command
@@ -19,9 +21,10 @@ fn alone(folder: &Path) -> Command {
 /// A lab that says what it was asked, and ends with 42.
 fn lab(folder: &Path, name: &str) {
     std::fs::create_dir_all(folder).unwrap();
-    let place = folder.join("outlast-lab");
-    std::fs::write(&place, format!("#!/bin/sh\necho {name} \"$@\"\nexit 42\n")).unwrap();
-    std::fs::set_permissions(place, PermissionsExt::from_mode(0o755)).unwrap();
+    let script = folder.join("script");
+    std::fs::write(&script, format!("#!/bin/sh\necho {name} \"$@\"\nexit 42\n")).unwrap();
+    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+    copy(script, &folder.join("outlast-lab"));
 }
 
 #[test]

@@ -289,7 +289,7 @@ impl World {
                 .unwrap();
         }
         let program = data.path("outlast");
-        std::fs::copy(outlast().get_program(), &program).unwrap();
+        outlast_testing::program::copy(outlast().get_program(), &program);
         let folders = vec![data, served, loose, keyless];
         Self { places, program, _folders: folders, _server: server }
     }

@@ -1,5 +1,7 @@
 //! Programs as a user has them: run to their end, with what they said.
 
+use std::ffi::OsStr;
+use std::path::Path;
 use std::process::{Command, Output};
 
 /// A program with nothing of AWS or Outlast in its environment.
@@ -45,4 +47,11 @@ pub fn fail(command: &mut Command, code: i32) -> String {
     let text = stderr(&output);
     assert_eq!(output.status.code(), Some(code), "{command:?}\n{}{text}", stdout(&output));
     text
+}
+
+/// Copies a program to where it is to be started. Another process does it: what this one has open to write, a child that another
+/// thread begins just then has open, too, and a file that anybody has open to write does not start ("Text file busy").
+#[track_caller]
+pub fn copy(from: impl AsRef<OsStr>, to: &Path) {
+    succeed(Command::new("cp").arg("--preserve=mode").arg(from.as_ref()).arg(to));
 }
