@@ -10,5 +10,5 @@ pub static AGENTS: &[Agent] = &[
     crate::pinned::AGENT,
     crate::quic::AGENT,
     crate::siege::AGENT,
-    crate::tls::rounds::AGENT,
+    crate::tls::AGENT,
 ];

@@ -16,9 +16,9 @@ use outlast_net::client::{Connection, Connector};
 use outlast_net::policy::Policy;
 use serde::{Deserialize, Serialize};
 
-use crate::agent::Agent;
 use crate::error::LabError;
 use crate::server::{Access, NAME, call};
+use outlast_harness::agent::Agent;
 
 /// The row.
 pub const AGENT: Agent = Agent { name: "client", run };

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use crate::error::LabError;
 use crate::experiments;
+use crate::result::{Findings, Told};
 use crate::run::{Run, Settings};
+use crate::state::State;
 
 /// A way to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,5 +70,21 @@ impl Experiment {
     /// The row with this name.
     pub fn by_name(name: &str) -> Option<&'static Self> {
         EXPERIMENTS.iter().find(|row| row.name == name)
+    }
+
+    /// What this experiment told.
+    pub fn told(&self, state: State, findings: Findings) -> Told {
+        Told {
+            experiment: self.name.to_owned(),
+            title: self.title.to_owned(),
+            question: self.question.to_owned(),
+            source: self.source.to_owned(),
+            state,
+            after: None,
+            seconds: 0.0,
+            findings,
+            skipped: None,
+            failed: None,
+        }
     }
 }

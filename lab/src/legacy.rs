@@ -18,13 +18,33 @@ use std::sync::LazyLock;
 
 use outlast_crypto::groups::{Group, Strength};
 
-use crate::subject::{Authentication, KeyExchange};
+use crate::subject::rows::{Authentication, KeyExchange};
 
 /// First code point of mechanisms alone; hybrids are [`HYBRID`] further.
 const GROUPS: u16 = 0xfe10;
 /// First code point of signature algorithms alone; hybrids are [`HYBRID`] further.
 const SCHEMES: u16 = 0xfe10;
 const HYBRID: u16 = 0x60;
+
+/// Every mechanism that can run here.
+pub fn kems() -> &'static [kem::Kem] {
+    static ROWS: LazyLock<Vec<kem::Kem>> = LazyLock::new(|| {
+        let mut rows = kem::compiled();
+        rows.extend(pqmagic::kems());
+        rows
+    });
+    &ROWS
+}
+
+/// Every algorithm that can run here.
+pub fn signature_algorithms() -> &'static [signature::Signature] {
+    static ROWS: LazyLock<Vec<signature::Signature>> = LazyLock::new(|| {
+        let mut rows = signature::compiled();
+        rows.extend(pqmagic::signatures());
+        rows
+    });
+    &ROWS
+}
 
 /// The curve of the same level, as the 2022 study pairs them.
 pub fn curve(level: u8) -> Curve {
@@ -106,7 +126,7 @@ const DEPLOYED: &[Deployed] = &[
 /// Every key exchange of the literature that can run here.
 pub fn key_exchanges() -> Vec<KeyExchange> {
     let mut rows = Vec::new();
-    for (index, kem) in (0..).zip(kem::kems()) {
+    for (index, kem) in (0..).zip(kems()) {
         let alone = group::KemGroup {
             code_point: GROUPS + index,
             curve: None,
@@ -124,7 +144,7 @@ pub fn key_exchanges() -> Vec<KeyExchange> {
         rows.push(row(format!("{}_{}", curve.prefix, kem.name), hybrid, Strength::Hybrid));
     }
     for deployed in DEPLOYED {
-        if let Some(kem) = kem::kems().iter().find(|row| row.name == deployed.kem) {
+        if let Some(kem) = kems().iter().find(|row| row.name == deployed.kem) {
             let group = group::KemGroup {
                 code_point: deployed.code_point,
                 curve: Group::by_name(deployed.curve),
@@ -157,8 +177,8 @@ pub fn authentications() -> Vec<Authentication> {
 /// Signature algorithms alone, then their hybrids, with their code points.
 pub(crate) fn signatures() -> &'static [(u16, signature::Signature)] {
     static ROWS: LazyLock<Vec<(u16, signature::Signature)>> = LazyLock::new(|| {
-        let alone = (SCHEMES..).zip(signature::signatures());
-        let hybrids = (SCHEMES + HYBRID..).zip(signature::signatures());
+        let alone = (SCHEMES..).zip(signature_algorithms());
+        let hybrids = (SCHEMES + HYBRID..).zip(signature_algorithms());
         let mut rows: Vec<_> = alone.map(|(code_point, row)| (code_point, row.clone())).collect();
         rows.extend(hybrids.filter_map(|(code_point, row)| Some((code_point, hybrid::of(row)?))));
         rows

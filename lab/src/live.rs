@@ -7,6 +7,7 @@
 mod agents;
 mod clock;
 mod draw;
+mod ends;
 mod flows;
 mod guard;
 mod kernel;
@@ -44,12 +45,12 @@ use self::script::Script;
 pub use self::tls::Foreign;
 use self::tls::Named;
 use self::wire::{EDGES_NS, Shape, Wire};
-use crate::agent::Agent;
 use crate::error::LabError;
 use crate::link::{Link, Outcome, Transfer};
 use crate::run::Settings;
 use crate::subject::Subject;
 use crate::trace::{Side, Trace};
+use outlast_harness::agent::Agent;
 
 /// What the emulation did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -351,7 +352,7 @@ impl<'a> Live<'a> {
             }
             alive()?;
             match self.within(Side::Client, || agents::open_spared(address, patience))? {
-                Ok(stream) => return agents::cut(stream),
+                Ok(stream) => return ends::cut(stream),
                 Err(error) if Instant::now() > until => return Err(error),
                 Err(_) => std::thread::sleep(Duration::from_millis(20)),
             }
@@ -515,7 +516,7 @@ fn connects(
                 LabError::failed(format!("nothing goes over the emulated link: {error}"))
             })?;
             let took = now_ns() - begun;
-            agents::cut(near)?;
+            ends::cut(near)?;
             if let Ok((mut far, _)) = listener.accept() {
                 // Until the reset is here: closed before it, this end would send something too, which would be answered later.
                 let _ = far.set_read_timeout(Some(CONNECT));

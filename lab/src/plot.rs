@@ -20,7 +20,8 @@ use resvg::usvg::{Options, Tree};
 
 use crate::error::LabError;
 use crate::result::{Chart, Marks};
-use canvas::{Canvas, Role};
+use canvas::Canvas;
+use colour::Role;
 
 pub use colour::{NEUTRALS, for_dark, series_colours};
 pub use scale::figure;

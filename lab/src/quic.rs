@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::LabError;
 use crate::link::Link;
 use crate::subject::Subject;
-use virtual_time::{Connection, Ends};
+use steady::Ends;
+use virtual_time::Connection;
 
 /// What one connection over QUIC experienced; times in nanoseconds since the client began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,6 @@ mod numbers;
 
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::Experiment;
 use crate::state::State;
 
 /// A cell of a table.
@@ -287,24 +286,6 @@ pub struct Told {
     /// Why it ended before its end; what it tells is what it had by then.
     #[serde(default)]
     pub failed: Option<String>,
-}
-
-impl Told {
-    /// What this experiment told.
-    pub fn new(experiment: &Experiment, state: State, findings: Findings) -> Self {
-        Self {
-            experiment: experiment.name.to_owned(),
-            title: experiment.title.to_owned(),
-            question: experiment.question.to_owned(),
-            source: experiment.source.to_owned(),
-            state,
-            after: None,
-            seconds: 0.0,
-            findings,
-            skipped: None,
-            failed: None,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -18,7 +18,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::error::LabError;
-use crate::experiment::Experiment;
 use crate::plan::Plan;
 use crate::result::{Chart, Control, Finding, Findings, Table};
 use crate::state::{State, at_ms};
@@ -41,8 +40,8 @@ pub struct Settings {
 
 /// Who is told how far it is.
 pub trait Progress: Sync {
-    /// An experiment begins; so long it will take, as far as one knows.
-    fn begin(&self, experiment: &Experiment, estimate: Duration);
+    /// The experiment of this name begins; so long it will take, as far as one knows.
+    fn begin(&self, experiment: &'static str, estimate: Duration);
     /// A point is measured now.
     fn measuring(&self, key: &str);
     /// A point is done that was to take so long; `reused` if it was there already.
@@ -50,7 +49,7 @@ pub trait Progress: Sync {
     /// Something worth knowing.
     fn say(&self, text: &str);
     /// The experiment ended.
-    fn end(&self, experiment: &Experiment, outcome: &Result<(), LabError>);
+    fn end(&self, experiment: &'static str, outcome: &Result<(), LabError>);
 }
 
 /// What an experiment measures with and tells its results to.
@@ -78,12 +77,12 @@ impl<'a> Run<'a> {
     /// Opens an experiment's folder in a results folder, with the points that it has.
     pub fn open(
         results: &Path,
-        experiment: &Experiment,
+        experiment: &str,
         settings: &'a Settings,
         progress: &'a dyn Progress,
         stop: &'a AtomicBool,
     ) -> Result<Self, LabError> {
-        let folder = results.join(experiment.name);
+        let folder = results.join(experiment);
         fs::create_dir_all(&folder).map_err(|error| LabError::file(&folder, error))?;
         let path = folder.join("points.ndjson");
         let (known, whole) = match fs::read_to_string(&path) {

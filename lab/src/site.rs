@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 
-use crate::agent::Programs;
 use crate::client::{self, Job, Target, Work};
 use crate::error::LabError;
 use crate::link::Link;
@@ -18,6 +17,7 @@ use crate::pinned::ahead;
 use crate::run::{Progress, Run, Settings};
 use crate::server::{Folder, Options, Server, in_memory, outlast};
 use crate::trace::Side;
+use outlast_harness::agent::Programs;
 
 /// Who measures.
 const WHO: &str = "the client of the measurement";

@@ -16,6 +16,7 @@ use outlast_lab::error::LabError;
 use outlast_lab::run::Settings;
 use outlast_lab::subject::Subject;
 use outlast_lab::tls::rounds::{self, Part};
+use outlast_lab::tls::rustls::Rustls;
 use outlast_lab::tls::{STACKS, profile};
 
 fn settings() -> Settings {
@@ -40,7 +41,7 @@ fn pair() -> [Subject; 3] {
 fn every_implementation_is_measured_in_processes() {
     let (settings, stop) = (settings(), AtomicBool::new(false));
     for stack in STACKS {
-        let offer = match rounds::ask(&settings, stack.name(), &pair()) {
+        let offer = match rounds::ask(&settings, *stack, &pair()) {
             Ok(offer) => offer,
             Err(LabError::Unavailable { .. }) if stack.name() == "OpenSSL" => continue,
             Err(error) => panic!("{}: {error}", stack.name()),
@@ -49,7 +50,7 @@ fn every_implementation_is_measured_in_processes() {
         let measured = rounds::measure(&settings, stack.name(), &pair(), 2, 10, &stop).unwrap();
         assert_eq!((measured.samples.len(), measured.samples[1].len()), (2, 10));
         assert!(measured.typical(0, Part::Server) > 10.0);
-        let trace = rounds::typical_trace(&settings, stack.name(), &pair()[0], 5, &stop).unwrap();
+        let trace = rounds::typical_trace(&settings, *stack, &pair()[0], 5, &stop).unwrap();
         assert!(trace.steps.len() >= 3);
     }
 }
@@ -82,7 +83,7 @@ fn a_stop_and_a_wrong_name_end_it() {
 fn profilers_see_handshakes_where_they_are_there() {
     let (settings, stop) = (settings(), AtomicBool::new(false));
     let [hybrid, classical, _] = pair();
-    match profile::instructions(&settings, "rustls", &[hybrid, classical], 5, &stop) {
+    match profile::instructions(&settings, &Rustls, &[hybrid, classical], 5, &stop) {
         Ok(counts) => {
             let ratio = counts[0] / counts[1];
             assert!((1.02..1.6).contains(&ratio), "{counts:?}");
@@ -92,7 +93,7 @@ fn profilers_see_handshakes_where_they_are_there() {
     }
     let ticks = profile::ticks(&settings, &classical, &stop).unwrap();
     assert!((5e8..1e10).contains(&ticks.hertz), "{ticks:?}");
-    match profile::sample(&settings, "rustls", &hybrid, 300, &stop) {
+    match profile::sample(&settings, &Rustls, &hybrid, 300, &stop) {
         Ok(folded) => assert!(folded.nanos() > 20_000 && folded.0.starts_with("server")),
         Err(LabError::Unavailable { needs, .. }) => assert!(needs.contains("perf"), "{needs}"),
         Err(error) => panic!("{error}"),
@@ -106,7 +107,7 @@ fn the_experiment_runs() {
     use outlast_lab::experiment::Experiment;
     struct Quiet;
     impl outlast_lab::run::Progress for Quiet {
-        fn begin(&self, _: &Experiment, _: Duration) {}
+        fn begin(&self, _: &'static str, _: Duration) {}
         fn measuring(&self, key: &str) {
             eprintln!("{key}");
         }
@@ -114,7 +115,7 @@ fn the_experiment_runs() {
             eprintln!("  was to take {cost:?}");
         }
         fn say(&self, _: &str) {}
-        fn end(&self, _: &Experiment, _: &Result<(), LabError>) {}
+        fn end(&self, _: &'static str, _: &Result<(), LabError>) {}
     }
     let (settings, stop) = (settings(), AtomicBool::new(false));
     let experiment = Experiment::by_name("cpu").unwrap();
@@ -123,7 +124,7 @@ fn the_experiment_runs() {
         .map_or(folder.path().into(), std::path::PathBuf::from);
     let begun = Instant::now();
     let mut run =
-        outlast_lab::run::Run::open(&folder, experiment, &settings, &Quiet, &stop).unwrap();
+        outlast_lab::run::Run::open(&folder, experiment.name, &settings, &Quiet, &stop).unwrap();
     (experiment.run)(&mut run).unwrap();
     let estimate = (experiment.estimate)(&settings);
     let findings = run.into_findings();

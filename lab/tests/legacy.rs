@@ -12,9 +12,8 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use outlast_lab::legacy::certificate::schemes;
-use outlast_lab::legacy::kem::kems;
-use outlast_lab::legacy::signature::signatures;
 use outlast_lab::legacy::{self, pqmagic};
+use outlast_lab::legacy::{kems, signature_algorithms as signatures};
 use outlast_lab::subject::{self, Kind, Subject};
 use outlast_lab::tls::stack;
 use outlast_lab::trace::Side;

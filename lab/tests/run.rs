@@ -22,11 +22,11 @@ use outlast_lab::state::State;
 struct Silent;
 
 impl Progress for Silent {
-    fn begin(&self, _: &Experiment, _: Duration) {}
+    fn begin(&self, _: &'static str, _: Duration) {}
     fn measuring(&self, _: &str) {}
     fn done(&self, _: Duration, _: bool) {}
     fn say(&self, _: &str) {}
-    fn end(&self, _: &Experiment, _: &Result<(), LabError>) {}
+    fn end(&self, _: &'static str, _: &Result<(), LabError>) {}
 }
 
 fn settings() -> Settings {
@@ -59,7 +59,7 @@ fn points_are_measured_once() -> Result<(), LabError> {
     let (settings, stop) = (settings(), AtomicBool::new(false));
     let measured = Cell::new(0);
     let ask = |key: &str| -> Result<Vec<u64>, LabError> {
-        let mut run = Run::open(folder.path(), &NOTHING, &settings, &Silent, &stop)?;
+        let mut run = Run::open(folder.path(), NOTHING.name, &settings, &Silent, &stop)?;
         run.point(key, Duration::ZERO, || {
             measured.set(measured.get() + 1);
             Ok(vec![1, 2, measured.get()])
@@ -78,7 +78,7 @@ fn a_line_cut_short_is_measured_again() -> Result<(), LabError> {
     let folder = tempfile::tempdir().map_err(LabError::failed)?;
     let (settings, stop) = (settings(), AtomicBool::new(false));
     let ask = |key: &str, value: u32| -> Result<u32, LabError> {
-        let mut run = Run::open(folder.path(), &NOTHING, &settings, &Silent, &stop)?;
+        let mut run = Run::open(folder.path(), NOTHING.name, &settings, &Silent, &stop)?;
         run.point(key, Duration::ZERO, || Ok(value))
     };
     ask("first", 1)?;
@@ -99,7 +99,7 @@ fn a_line_cut_short_is_measured_again() -> Result<(), LabError> {
 fn other_damage_is_told_and_loses_nothing() -> Result<(), LabError> {
     let folder = tempfile::tempdir().map_err(LabError::failed)?;
     let (settings, stop) = (settings(), AtomicBool::new(false));
-    let mut run = Run::open(folder.path(), &NOTHING, &settings, &Silent, &stop)?;
+    let mut run = Run::open(folder.path(), NOTHING.name, &settings, &Silent, &stop)?;
     for key in ["a", "b", "c"] {
         run.point(key, Duration::ZERO, || Ok(1))?;
     }
@@ -108,7 +108,7 @@ fn other_damage_is_told_and_loses_nothing() -> Result<(), LabError> {
     let text = fs::read_to_string(&path).map_err(LabError::failed)?;
     let damaged = text.replacen("\"key\":\"b\"", "\"key\":\"b", 1);
     fs::write(&path, &damaged).map_err(LabError::failed)?;
-    let error = Run::open(folder.path(), &NOTHING, &settings, &Silent, &stop).err();
+    let error = Run::open(folder.path(), NOTHING.name, &settings, &Silent, &stop).err();
     assert!(error.is_some_and(|error| error.to_string().contains("line 2")));
     assert_eq!(fs::read_to_string(&path).map_err(LabError::failed)?, damaged);
     Ok(())

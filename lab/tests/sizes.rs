@@ -12,7 +12,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use outlast_lab::error::LabError;
-use outlast_lab::experiment::Experiment;
 use outlast_lab::experiments::sizes::EXPERIMENT;
 use outlast_lab::result::{Findings, Marks, Table, Value, Verdict};
 use outlast_lab::run::{Progress, Run, Settings};
@@ -20,11 +19,11 @@ use outlast_lab::run::{Progress, Run, Settings};
 struct Silent;
 
 impl Progress for Silent {
-    fn begin(&self, _: &Experiment, _: Duration) {}
+    fn begin(&self, _: &'static str, _: Duration) {}
     fn measuring(&self, _: &str) {}
     fn done(&self, _: Duration, _: bool) {}
     fn say(&self, _: &str) {}
-    fn end(&self, _: &Experiment, _: &Result<(), LabError>) {}
+    fn end(&self, _: &'static str, _: &Result<(), LabError>) {}
 }
 
 fn findings() -> Findings {
@@ -45,7 +44,7 @@ fn findings() -> Findings {
     };
     let stop = AtomicBool::new(false);
     assert!((EXPERIMENT.estimate)(&settings) > Duration::from_secs(1));
-    let mut run = Run::open(folder.path(), &EXPERIMENT, &settings, &Silent, &stop).unwrap();
+    let mut run = Run::open(folder.path(), EXPERIMENT.name, &settings, &Silent, &stop).unwrap();
     (EXPERIMENT.run)(&mut run).unwrap();
     run.into_findings()
 }

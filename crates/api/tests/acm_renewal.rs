@@ -369,7 +369,7 @@ fn a_certificate_of_acme_is_found_by_its_number_and_forgotten_a_year_after_its_e
     let order = |more: Option<i64>| {
         fixture.directory(|work| {
             let authority = outlast_domain::ca::find(work, &scope, &authority_arn).unwrap();
-            let order = certificate::AcmeOrder {
+            let order = outlast_domain::acm::AcmeOrder {
                 authority: &authority,
                 csr: &csr,
                 subject: outlast_pki::name::common_name(&names[0]).unwrap(),
@@ -380,8 +380,14 @@ fn a_certificate_of_acme_is_found_by_its_number_and_forgotten_a_year_after_its_e
                 account_id: account,
                 tags: [("a".to_owned(), "b".to_owned())].into(),
             };
-            certificate::issue_for_acme(work, &KeyRing::default(), &scope, order, &may.issue)
-                .unwrap()
+            outlast_domain::acm::issue_for_acme(
+                work,
+                &KeyRing::default(),
+                &scope,
+                order,
+                &may.issue,
+            )
+            .unwrap()
         })
     };
     let end = NOW + 30 * DAY;
@@ -440,7 +446,8 @@ fn a_certificate_of_acme_is_found_by_its_number_and_forgotten_a_year_after_its_e
         assert_eq!(found.arn(), second.certificate.arn());
         assert!(certificate::by_serial(work, &authority, "00").unwrap().is_none());
         let at = RevokeAt { authority: &may.revoke, partner: None };
-        certificate::revoke_for_acme(work, found, &authority, "SUPERSEDED", &permit, at).unwrap();
+        outlast_domain::acm::revoke_for_acme(work, found, &authority, "SUPERSEDED", &permit, at)
+            .unwrap();
     });
     let found = described(&fixture, &second.certificate.arn());
     assert_eq!(

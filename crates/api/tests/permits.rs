@@ -390,7 +390,7 @@ fn a_permit_for_one_certificate_opens_no_other() {
             RevokeCertificate, &other, p =>
                 certificate::revoke(work, found(), &authority, "UNSPECIFIED", p, at);
             RevokeCertificate, &other, p =>
-                certificate::revoke_for_acme(work, found(), &authority, "UNSPECIFIED", p, at);
+                acm::revoke_for_acme(work, found(), &authority, "UNSPECIFIED", p, at);
             ExportCertificate, &other, p => acm::export::export(work, found(), &passphrase, p);
             RenewCertificate, &other, p => acm::renew::renew(work, &ring, found(), p);
             ImportCertificate, &other, p => import::import(work, &scope, import(Some(found())), p);

@@ -7,6 +7,7 @@
 pub mod composite;
 pub mod ec;
 pub mod ed25519;
+mod key;
 pub mod ml_dsa;
 pub mod ml_kem;
 mod pkcs8;
@@ -14,7 +15,9 @@ pub mod rsa;
 pub mod slh_dsa;
 pub mod symmetric;
 
-use crate::signatures::{self as sig, Message, SignatureAlgorithm};
+pub use key::{Form, Imported, Key};
+
+use crate::signatures::{self as sig, SignatureAlgorithm};
 use crate::{CryptoError, Secret};
 
 /// What a KMS key is for; the names are AWS's.
@@ -59,42 +62,6 @@ impl KeyUsage {
     }
 }
 
-/// Key material that [`KeySpec::import`] has accepted.
-pub struct Imported {
-    /// What [`KeySpec::load`] takes.
-    pub stored: Secret,
-    /// The form that it came in.
-    pub form: Form,
-}
-
-/// A form of key material.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// The bytes of a symmetric key.
-    Raw,
-    /// PKCS #8 with the one form that its type has.
-    Pkcs8,
-    /// PKCS #8 with the seed alone (RFC 9881, RFC 9935).
-    Seed,
-    /// PKCS #8 with the expanded key alone: its seed is not known.
-    Expanded,
-    /// PKCS #8 with the seed and the expanded key.
-    Both,
-}
-
-impl Form {
-    /// A lower-case name: `raw`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Raw => "raw",
-            Self::Pkcs8 => "pkcs8",
-            Self::Seed => "seed",
-            Self::Expanded => "expanded",
-            Self::Both => "both",
-        }
-    }
-}
-
 /// One key type.
 pub struct KeySpec {
     /// KMS `KeySpec`.
@@ -129,58 +96,6 @@ pub struct KeySpec {
 impl std::fmt::Debug for KeySpec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name)
-    }
-}
-
-/// A key that has been loaded for use. An operation that its type lacks is
-/// [`CryptoError::UnsupportedAlgorithm`].
-pub trait Key: Send + Sync {
-    /// DER `SubjectPublicKeyInfo`; `None` for a symmetric key.
-    fn public_key(&self) -> Option<&[u8]> {
-        None
-    }
-
-    /// Signs. The signature has X.509's form: a DER `ECDSA-Sig-Value` for ECDSA, raw bytes otherwise.
-    fn sign(&self, _: &SignatureAlgorithm, _: Message<'_>) -> Result<Vec<u8>, CryptoError> {
-        Err(CryptoError::UnsupportedAlgorithm)
-    }
-
-    /// Encrypts under the KMS algorithm name given, which must be one of the row's `encryption`.
-    fn encrypt(&self, _: &str, _aad: &[u8], _: &[u8]) -> Result<Vec<u8>, CryptoError> {
-        Err(CryptoError::UnsupportedAlgorithm)
-    }
-
-    /// Reverses [`Key::encrypt`].
-    fn decrypt(&self, _: &str, _aad: &[u8], _: &[u8]) -> Result<Secret, CryptoError> {
-        Err(CryptoError::UnsupportedAlgorithm)
-    }
-
-    /// The authentication code of a message under the KMS algorithm name given.
-    fn mac(&self, _: &str, _message: &[u8]) -> Result<Vec<u8>, CryptoError> {
-        Err(CryptoError::UnsupportedAlgorithm)
-    }
-
-    /// Compares with [`Key::mac`] in constant time; a difference is [`CryptoError::InvalidMac`].
-    fn verify_mac(&self, _: &str, _message: &[u8], _mac: &[u8]) -> Result<(), CryptoError> {
-        Err(CryptoError::UnsupportedAlgorithm)
-    }
-
-    /// Raw ECDH with the key in a DER `SubjectPublicKeyInfo`: the x coordinate, as long as the field (32, 48 or
-    /// 66 bytes). A point that is not on this key's curve is [`CryptoError::InvalidKey`].
-    fn derive_shared_secret(&self, _peer_spki: &[u8]) -> Result<Secret, CryptoError> {
-        Err(CryptoError::UnsupportedAlgorithm)
-    }
-
-    /// A shared secret of 32 bytes, and the ciphertext that [`Key::decapsulate`] makes it from: 768, 1088 or
-    /// 1568 bytes.
-    fn encapsulate(&self) -> Result<(Secret, Vec<u8>), CryptoError> {
-        Err(CryptoError::UnsupportedAlgorithm)
-    }
-
-    /// Reverses [`Key::encapsulate`]. A wrong length is [`CryptoError::InvalidCiphertext`]; any other change gives
-    /// another secret and no error (implicit rejection, FIPS 203, algorithm 18).
-    fn decapsulate(&self, _ciphertext: &[u8]) -> Result<Secret, CryptoError> {
-        Err(CryptoError::UnsupportedAlgorithm)
     }
 }
 

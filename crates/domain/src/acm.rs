@@ -13,12 +13,14 @@ pub mod request;
 pub mod search;
 pub mod tags;
 
+pub use handed::{AcmeOrder, FORGET_ENDED, Handed, issue_for_acme, revoke_for_acme};
 pub use leaf::{Issuers, default_key, template_arn};
 pub(crate) use renew::SERVICE_ROLE;
 use serde::{Deserialize, Serialize};
 
 use crate::arn::Scope;
 use crate::ca::CaError;
+use crate::quotas::Reached;
 use crate::work::{Sweep, Work};
 use crate::{Fault, limits};
 
@@ -74,6 +76,12 @@ pub enum AcmError {
     /// An internal failure.
     #[error(transparent)]
     Fault(#[from] Fault),
+}
+
+impl From<Reached> for AcmError {
+    fn from(reached: Reached) -> Self {
+        Self::LimitExceeded(reached.to_string())
+    }
 }
 
 impl From<outlast_crypto::CryptoError> for AcmError {

@@ -8,11 +8,14 @@ mod account;
 mod authorization;
 mod binding;
 mod certificate;
+mod challenge;
 mod endpoint;
 mod error;
 mod name;
+mod new_order;
 mod nonce;
 mod order;
+mod queue;
 mod sweep;
 mod task;
 mod token;
@@ -24,8 +27,7 @@ pub use account::{
     set_contacts,
 };
 pub use authorization::{
-    Authorization, AuthorizationStatus, CHALLENGES, Challenge, ChallengeKind, ChallengeStatus,
-    deactivate_authorization, find_authorization, respond,
+    Authorization, AuthorizationStatus, deactivate_authorization, find_authorization, respond,
 };
 pub use binding::{
     Binding, NewBinding, SERVICE_PRINCIPAL, bindings, create_binding, credentials, delete_binding,
@@ -35,6 +37,7 @@ pub use certificate::{
     Certificate, Finalize, Holder, RenewalWindow, Revocation, finalize, find_certificate,
     find_certificate_by_der, may_revoke, renewal, revoke,
 };
+pub use challenge::{CHALLENGES, Challenge, ChallengeKind, ChallengeStatus};
 pub use endpoint::{
     AUTHORIZATION_BEHAVIORS, Authority, AuthorizationBehavior, CONTACTS, Contact, Endpoint,
     NewEndpoint, UpdateEndpoint, absent, authority_of, create_endpoint, delete_endpoint,
@@ -42,12 +45,14 @@ pub use endpoint::{
 };
 pub use error::{AcmeError, KINDS, Kind, Problem, StoredProblem, Subproblem};
 pub use name::DnsName;
+pub use new_order::{NewOrder, create_order};
 pub use nonce::{consume as consume_nonce, fresh as fresh_nonce};
-pub use order::{NewOrder, Order, OrderStatus, create_order, find_order, orders};
+pub use order::{Order, OrderStatus, find_order, orders};
+pub use queue::{Queue, due_tasks, owners};
 pub use sweep::{
     CLEAN_UP, EXPIRE_ORDERS, FORGET_CERTIFICATES, FORGET_NONCES, FORGET_ORDERS, FORGET_TOKENS,
 };
-pub use task::{Job, Outcome, Queue, Target, claim, complete, due_tasks, owners};
+pub use task::{Job, Outcome, Target, claim, complete};
 pub use token::Idempotency;
 pub use validation::{
     DomainScope, Validation, ValidationStatus, create_validation, delete_validation,

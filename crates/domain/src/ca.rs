@@ -4,8 +4,10 @@ mod access;
 mod authority;
 mod chain;
 pub mod crl;
+mod epoch;
 mod import;
 mod issue;
+mod issued;
 mod lifecycle;
 mod names;
 pub mod ocsp;
@@ -16,22 +18,24 @@ pub mod publish;
 pub mod report;
 pub mod responder;
 mod revocation;
+mod revoke;
+mod served;
 mod subject;
 mod validity;
 
 pub use access::authorize;
 pub use authority::{Authority, Kind, NewAuthority, Status, authorities, create, find};
 pub use import::import_certificate;
-pub(crate) use issue::issued;
-pub use issue::{
-    Issued, Named, NewCertificate, Passthrough, Requester, certificate, issue, issue_for,
-};
+pub use issue::{Named, NewCertificate, Passthrough, Requester, issue, issue_for};
+pub(crate) use issued::issued;
+pub use issued::{Issued, certificate, revoked};
 pub use lifecycle::{ERASE_EXPIRED, Update, add_tags, delete, remove_tags, restore, set_status};
 pub use paired::{PARTNER_TAG, Pair, issue_pair, paired, partner};
 pub use revocation::{
-    Crl, Ocsp, REASONS as REVOCATION_REASONS, Revocation, RevokeAt, Revoked, authority_certificate,
-    canonical_serial, revoke, revoked,
+    Crl, Ocsp, REASONS as REVOCATION_REASONS, Revocation, Revoked, canonical_serial,
 };
+pub use revoke::{RevokeAt, revoke};
+pub use served::authority_certificate;
 pub use subject::Subject;
 pub use validity::{Validity, ValidityType};
 
@@ -40,6 +44,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::arn::{Arn, Scope};
 use crate::identity::Denied;
+use crate::quotas::Reached;
 use crate::work::{Sweep, Work};
 use crate::{Fault, limits};
 
@@ -114,6 +119,12 @@ pub enum CaError {
     /// An internal failure.
     #[error(transparent)]
     Fault(#[from] Fault),
+}
+
+impl From<Reached> for CaError {
+    fn from(reached: Reached) -> Self {
+        Self::LimitExceeded(reached.to_string())
+    }
 }
 
 impl From<outlast_crypto::CryptoError> for CaError {

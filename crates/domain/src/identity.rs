@@ -9,12 +9,14 @@ pub mod action;
 pub mod directory;
 pub mod principal;
 pub mod session;
+mod trust;
 pub mod unique;
 
 pub use access::{Caller, Denied, Permit, PolicyCache, authorize};
 pub use directory::{
     AccessKey, Entry, IdentityError, Role, User, access_key_secret, add_access_key,
-    create_administrator, create_role, create_user, is_access_key_id,
+    create_administrator, create_user, is_access_key_id,
 };
 pub use principal::{Identity, Principal};
 pub use session::{Credential, find_credential};
+pub use trust::create_role;

@@ -44,6 +44,7 @@ pub use usage::{LastUse, last_use, record_use};
 
 use crate::Fault;
 use crate::identity::Denied;
+use crate::quotas::Reached;
 
 /// Why KMS refuses. Each variant is one AWS error; the text is AWS's where it is known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -130,6 +131,12 @@ pub enum KmsError {
     /// `KMSInternalException` and the like.
     #[error(transparent)]
     Fault(#[from] Fault),
+}
+
+impl From<Reached> for KmsError {
+    fn from(reached: Reached) -> Self {
+        Self::LimitExceeded(reached.to_string())
+    }
 }
 
 impl From<outlast_crypto::CryptoError> for KmsError {

@@ -10,11 +10,7 @@ use std::collections::BTreeMap;
 use outlast_store::{Store, StoreError};
 use serde::Serialize;
 
-use crate::acm::AcmError;
 use crate::arn::Scope;
-use crate::ca::CaError;
-use crate::identity::session::AssumeError;
-use crate::kms::KmsError;
 use crate::records;
 
 /// A limit on how many of something there may be.
@@ -199,30 +195,6 @@ impl Reached {
     pub(crate) fn new(quota: &Quota, most: u64) -> Self {
         let Quota { name, what, of, instead, .. } = *quota;
         Self { name, what, of, instead, most }
-    }
-}
-
-impl From<Reached> for KmsError {
-    fn from(reached: Reached) -> Self {
-        Self::LimitExceeded(reached.to_string())
-    }
-}
-
-impl From<Reached> for CaError {
-    fn from(reached: Reached) -> Self {
-        Self::LimitExceeded(reached.to_string())
-    }
-}
-
-impl From<Reached> for AcmError {
-    fn from(reached: Reached) -> Self {
-        Self::LimitExceeded(reached.to_string())
-    }
-}
-
-impl From<Reached> for AssumeError {
-    fn from(reached: Reached) -> Self {
-        Self::TooMany(reached)
     }
 }
 

@@ -11,7 +11,7 @@ use outlast_store::Store;
 use serde_json::Value;
 
 use crate::partition::Partition;
-use crate::seal;
+use crate::seal::layout;
 
 pub use table::KINDS;
 
@@ -79,6 +79,14 @@ pub fn kind(place: &str) -> Option<&'static RecordKind> {
     KINDS.get(after.checked_sub(1)?).filter(|row| row.has(place))
 }
 
+/// How the record `place` is protected unless it is sealed. One of no known kind is authenticated.
+pub(crate) fn protection(place: &str) -> Protection {
+    match kind(place).map(|kind| kind.protection) {
+        None | Some(Protection::Sealed) => Protection::Ordered,
+        Some(protection) => protection,
+    }
+}
+
 /// What an operator calls the record `place`: with the ARN of what it is of, where it has one. `store` is asked for names
 /// that the key does not say.
 pub fn title(store: &dyn Store, place: &str) -> String {
@@ -88,7 +96,7 @@ pub fn title(store: &dyn Store, place: &str) -> String {
     let mut named = kind.names(place);
     if !kind.named_by.is_empty()
         && let Ok(Some(record)) = store.read(&fill(kind.named_by, &named))
-        && let Ok(Value::Object(said)) = serde_json::from_slice(seal::json(&record.value))
+        && let Ok(Value::Object(said)) = serde_json::from_slice(layout::json(&record.value))
     {
         let texts = said.iter().filter_map(|(name, value)| Some((name, value.as_str()?)));
         named.extend(texts.map(|(name, value)| (name.clone(), value.to_owned())));

@@ -10,85 +10,21 @@
 //! that one bring it up to date in any order, and nothing has to be written with each of them. An older head is brought up
 //! to date just so: what must not go back is the events.
 
+pub(crate) mod changes;
+
 use std::collections::BTreeMap;
 
 use outlast_crypto::{Secret, hmac, random};
 use outlast_store::{Event, Store};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+
+pub use changes::MEMBER;
+use changes::{Change, PAGE, each_event, is_registered, registered};
 
 use crate::Fault;
 use crate::records;
-use crate::seal::{Stamps, authentic};
+use crate::seal::layout;
 use crate::work::Work;
-
-/// The member of an audit event that tells which records its transaction has changed.
-pub const MEMBER: &str = "outlastRecords";
-
-/// Whether changes of the record `place` are noted: if it decides who may do what. The others are authenticated, and an
-/// older one of them gives nobody a right: sessions never change and end by themselves, and what is due comes again.
-pub(crate) fn is_registered(place: &str) -> bool {
-    records::kind(place).is_some_and(|kind| kind.is_registered)
-}
-
-/// What a transaction did to a record: its stamps before and after, if it was there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Change {
-    pub place: String,
-    pub was: Option<u64>,
-    pub is: Option<u64>,
-}
-
-/// Notes changes in the first of a transaction's events, or in one of their own.
-pub(crate) fn note(events: &mut Vec<Vec<u8>>, changes: &[Change], now_ms: i64) {
-    if changes.is_empty() {
-        return;
-    }
-    let list: Vec<_> =
-        changes.iter().map(|change| json!([change.place, change.was, change.is])).collect();
-    if !events.first().is_some_and(|event| event.starts_with(b"{")) {
-        let event = json!({
-            "eventVersion": "1.11",
-            "userIdentity": { "invokedBy": "outlast" },
-            "eventTime": outlast_pki::time::rfc3339(now_ms.div_euclid(1000)),
-            "eventSource": "outlast",
-            "eventName": "RecordsChanged",
-            "eventType": "AwsServiceEvent",
-        });
-        events.insert(0, event.to_string().into_bytes());
-    }
-    if let Some(event) = events.first_mut() {
-        // It comes first, so that an event that says nothing is passed over by its first bytes.
-        let rest = event.strip_prefix(b"{").unwrap_or_default();
-        let comma = if rest.starts_with(b"}") { "" } else { "," };
-        let mut noted = format!("{BEGIN}{}{comma}", Value::Array(list)).into_bytes();
-        noted.extend_from_slice(rest);
-        *event = noted;
-    }
-}
-
-/// How an event begins that says something of records.
-const BEGIN: &str = "{\"outlastRecords\":";
-
-/// What an event says of records.
-pub(crate) fn changes(body: &[u8]) -> Vec<Change> {
-    if !body.starts_with(BEGIN.as_bytes()) {
-        return Vec::new();
-    }
-    let Ok(event) = serde_json::from_slice::<Value>(body) else { return Vec::new() };
-    let list = event.get(MEMBER).and_then(Value::as_array);
-    let change = |change: &Value| {
-        Some(Change {
-            place: change.get(0)?.as_str()?.to_owned(),
-            was: change.get(1)?.as_u64(),
-            is: change.get(2)?.as_u64(),
-        })
-    };
-    list.into_iter().flatten().filter_map(change).collect()
-}
-
-/// Events that are read at a time.
-const PAGE: usize = 1000;
 
 /// Record that keeps the digest, sealed. A store has one from the beginning.
 pub const HEAD: &str = "audit/records";
@@ -160,34 +96,6 @@ impl Head {
     }
 }
 
-fn registered(body: &[u8]) -> impl Iterator<Item = Change> {
-    changes(body).into_iter().filter(|change| is_registered(&change.place))
-}
-
-/// The events after `after` up to `last`, all of them.
-fn each_event(
-    store: &dyn Store,
-    after: u64,
-    last: u64,
-    mut each: impl FnMut(&Event),
-) -> Result<(), Fault> {
-    let mut reached = after;
-    while reached < last {
-        let page = store.events(reached, PAGE)?;
-        for event in page.iter().take_while(|event| event.sequence <= last) {
-            if event.sequence != reached + 1 {
-                break;
-            }
-            each(event);
-            reached = event.sequence;
-        }
-        if page.first().is_none_or(|first| first.sequence > reached) {
-            return Err(Fault::Damaged(format!("event/{}", reached + 1)));
-        }
-    }
-    Ok(())
-}
-
 /// The stamps of the registered records, as they claim: who reads one checks it.
 fn stored(store: &dyn Store) -> Result<BTreeMap<String, u64>, Fault> {
     let mut all = BTreeMap::new();
@@ -198,7 +106,7 @@ fn stored(store: &dyn Store) -> Result<BTreeMap<String, u64>, Fault> {
             let Some((last, _)) = page.last() else { break };
             after.clone_from(last);
             let stamped = page.into_iter().filter_map(|(place, record)| {
-                authentic::stamp(&record.value).map(|stamp| (place, stamp))
+                layout::stamp(&record.value).map(|stamp| (place, stamp))
             });
             all.extend(stamped);
         }
@@ -244,21 +152,6 @@ pub fn follow(work: &mut Work<'_>) -> Result<(), Fault> {
 pub(crate) fn first_needed(work: &mut Work<'_>) -> Result<u64, Fault> {
     let Some(secret) = work.secret(HEAD)? else { return Ok(u64::MAX) };
     Ok(Head::parse(&secret)?.sequence)
-}
-
-/// Reads the events that have come since, in a process that has seen all registered records, to find out where one
-/// comes from.
-pub(crate) fn catch_up(store: &dyn Store, stamps: &Stamps) -> Result<(), Fault> {
-    let last = store.last_event()?;
-    each_event(store, stamps.followed(0), last, |event| tell(stamps, event))?;
-    stamps.followed(last);
-    Ok(())
-}
-
-fn tell(stamps: &Stamps, event: &Event) {
-    for change in registered(&event.body) {
-        stamps.told(&change.place, change.was, change.is);
-    }
 }
 
 /// Whether the registered records are those that head and events tell of. Other processes may go on meanwhile. Their
@@ -308,7 +201,7 @@ impl Register {
     /// A record, and whether it verifies.
     pub fn record(&mut self, place: &str, value: &[u8], verifies: bool) {
         if is_registered(place) {
-            self.stored.insert(place.to_owned(), (authentic::stamp(value), verifies));
+            self.stored.insert(place.to_owned(), (layout::stamp(value), verifies));
         }
     }
 
@@ -373,34 +266,5 @@ impl Register {
         };
         found.push((HEAD.to_owned(), what));
         found
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn change(place: &str, was: Option<u64>, is: Option<u64>) -> Change {
-        Change { place: place.into(), was, is }
-    }
-
-    #[test]
-    fn what_is_noted_is_read_again() {
-        let noted = [change("iam/user/1/\"a", None, Some(7)), change("kms/key/b", Some(1), None)];
-        for mut events in [vec![br#"{"eventName":"CreateUser"}"#.to_vec()], Vec::new()] {
-            note(&mut events, &noted, 0);
-            assert_eq!(events.len(), 1);
-            assert_eq!(changes(&events[0]), noted);
-            let event: Value = serde_json::from_slice(&events[0]).unwrap();
-            assert!(event["eventName"].is_string());
-        }
-        let mut events = vec![b"{\"a\":1}".to_vec()];
-        note(&mut events, &[], 0);
-        assert_eq!(events, [b"{\"a\":1}"]);
-        for odd in
-            [r#"{"outlastRecords":1}"#, r#"{"outlastRecords":[1,[],["x"]]}"#, "outlastRecords"]
-        {
-            assert_eq!(changes(odd.as_bytes()), []);
-        }
     }
 }

@@ -10,8 +10,10 @@
 //! Root keys are themselves in the store, wrapped by a key-encryption key ([`Kek`]) that lives outside it.
 //! Where keys come from (a file, a passphrase, a token) is the command line's matter.
 
-pub(crate) mod authentic;
+mod authentic;
+mod establish;
 mod kek;
+pub(crate) mod layout;
 pub mod migration;
 pub mod rotation;
 mod stamps;
@@ -23,29 +25,21 @@ use outlast_store::{Record, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use authentic::json;
 pub use kek::{Kek, SoftwareKek};
+pub use layout::json;
 pub use stamps::{Stamps, Written};
 
 use crate::Fault;
-use crate::records::Protection;
-use crate::work::Work;
+use crate::records::{Protection, protection};
+use layout::{DIRECT, ID_LEN, Id, NAMED};
 
 /// Record that says which root key is current: a [`RootRecord`].
 pub const ROOT: &str = "meta/root";
 /// Records below hold the wrapped root keys.
 pub const WRAPPED: &str = "meta/root-key/";
 
-const ID_LEN: usize = 8;
 /// Sealed with the root key: opens only under the right one, and says how the records are protected.
 pub const CANARY: &str = "meta/canary";
-
-/// First byte of what is sealed directly under the key in the root key file.
-const DIRECT: u8 = 1;
-/// First byte of what is sealed under a root key with an id.
-const NAMED: u8 = 2;
-
-type Id = [u8; ID_LEN];
 
 /// The root keys of a store, as the record [`ROOT`] has them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +73,15 @@ struct Unwrapped {
     tagging: Arc<hmac::Key>,
 }
 
+/// What the key for the tags is derived from the root key with.
+const KEY_LABEL: &[u8] = b"outlast authenticated records v1";
+
+/// The key for the tags.
+fn derive(root: &Secret) -> hmac::Key {
+    let key = Secret::new(hmac::sha256(root.expose(), KEY_LABEL).to_vec());
+    hmac::Key::new(key.expose())
+}
+
 /// Under which key a record is sealed or authenticated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SealedUnder {
@@ -90,17 +93,17 @@ pub enum SealedUnder {
 
 /// Under which root key the record `key` is sealed or authenticated, if it is either.
 pub fn protected_under(key: &str, value: &[u8]) -> Option<SealedUnder> {
-    if authentic::protection(key) == Protection::Plain {
+    if protection(key) == Protection::Plain {
         return None;
     }
-    let authentic = || authentic::authentic_under(value).map(|id| SealedUnder::Id(hex::encode(id)));
+    let authentic = || layout::authentic_under(value).map(|id| SealedUnder::Id(hex::encode(id)));
     sealed_under(key, value).or_else(authentic)
 }
 
 /// Under which key the record `key` is sealed; `None` if it is not sealed.
 pub fn sealed_under(key: &str, value: &[u8]) -> Option<SealedUnder> {
     // Wrapped keys and CRLs may begin with any byte.
-    if authentic::protection(key) == Protection::Plain {
+    if protection(key) == Protection::Plain {
         return None;
     }
     match value.split_first()? {
@@ -129,44 +132,6 @@ impl RootKey {
     /// What wraps them.
     pub fn kek(&self) -> &dyn Kek {
         self.kek.as_ref()
-    }
-
-    /// Gives an empty store its first root key. `parameters` are what the provider needs to find its key.
-    pub fn establish(
-        &self,
-        work: &mut Work<'_>,
-        parameters: Map<String, Value>,
-    ) -> Result<(), Fault> {
-        let (id, key) = new_key()?;
-        let place = wrapped_place(&hex::encode(id));
-        work.put_bytes(&place, self.kek.wrap(&place, &key)?);
-        self.remember(id, key);
-        let record = RootRecord {
-            current: hex::encode(id),
-            previous: None,
-            provider: self.kek.provider().to_owned(),
-            parameters,
-            created_ms: work.now_ms(),
-        };
-        work.put_root(&record)
-    }
-
-    /// Wraps the root keys of a restored store, which came along with it, by this one's key-encryption key.
-    pub fn adopt(
-        &self,
-        work: &mut Work<'_>,
-        parameters: Map<String, Value>,
-        keys: &[(String, Secret)],
-    ) -> Result<(), Fault> {
-        for (place, key) in keys {
-            work.put_bytes(place, self.kek.wrap(place, key)?);
-            let key = Secret::new(key.expose().to_vec());
-            self.remember(fingerprint(&key), key);
-        }
-        // A backup is authentic as a whole, and one that an earlier version has made holds a plain record.
-        let record = read_record(work.store())?.ok_or_else(|| Fault::Damaged(ROOT.to_owned()))?;
-        let provider = self.kek.provider().to_owned();
-        work.replace_root(&RootRecord { provider, parameters, ..record })
     }
 
     /// Whether a record below [`WRAPPED`] holds the root key with this id.
@@ -261,7 +226,7 @@ impl RootKey {
             Some(direct) => self.remember(id, Secret::new(direct.expose().to_vec())),
             None => self.key(store, id)?,
         };
-        Ok(self.known_tagging(id).unwrap_or_else(|| Arc::new(authentic::derive(&root))))
+        Ok(self.known_tagging(id).unwrap_or_else(|| Arc::new(derive(&root))))
     }
 
     fn known_tagging(&self, id: Id) -> Option<Arc<hmac::Key>> {
@@ -274,7 +239,7 @@ impl RootKey {
     }
 
     fn remember(&self, id: Id, key: Secret) -> Arc<Secret> {
-        let tagging = Arc::new(authentic::derive(&key));
+        let tagging = Arc::new(derive(&key));
         let key = Arc::new(key);
         let mut unwrapped = self.unwrapped.write().unwrap_or_else(PoisonError::into_inner);
         unwrapped.retain(|known| known.id != id);

@@ -16,9 +16,9 @@ use serde::de::DeserializeOwned;
 use crate::Fault;
 use crate::arn::Scope;
 use crate::quotas::{Quota, Quotas, Reached};
-use crate::records::{self, Protection};
-use crate::register::{self, Change};
-use crate::seal::authentic::{self, protection};
+use crate::records::{self, Protection, protection};
+use crate::register::changes::{self, Change, is_registered};
+use crate::seal::layout::{self, stamp as stamp_of};
 use crate::seal::{self, RootKey, RootRecord};
 
 /// One page of a list.
@@ -213,7 +213,7 @@ impl<'a> Work<'a> {
 
     /// Deletes a record, whoever wrote it.
     pub fn delete(&mut self, key: &str) {
-        if register::is_registered(key) && !self.reads.contains_key(key) {
+        if is_registered(key) && !self.reads.contains_key(key) {
             // The stamp that goes is noted. A store that cannot be read makes the commit fail: no version is 0.
             if let Err(Fault::Store(_)) = self.read(key) {
                 self.reads.insert(key.to_owned(), Seen { version: Some(0), stamp: None });
@@ -347,7 +347,7 @@ impl<'a> Work<'a> {
     pub(crate) fn replace_root(&mut self, record: &RootRecord) -> Result<(), Fault> {
         let before = self.store.read(seal::ROOT)?;
         self.note_read(seal::ROOT, before.as_ref())?;
-        let stamp = before.and_then(|before| authentic::stamp(&before.value));
+        let stamp = before.and_then(|before| stamp_of(&before.value));
         let stamp = stamp
             .map_or_else(|| self.root.stamps().fresh(seal::ROOT, self.now_ms), |stamp| stamp + 1);
         self.write_root(record, stamp)
@@ -356,8 +356,8 @@ impl<'a> Work<'a> {
     /// Authenticates a record under the current root key, as it is. Its stamp stays.
     pub(crate) fn authenticate_again(&mut self, key: &str) -> Result<(), Fault> {
         let Some(before) = self.read(key)? else { return Ok(()) };
-        let Some(stamp) = authentic::stamp(&before.value) else { return Ok(()) };
-        let (record, json) = (self.root_record()?, seal::json(&before.value));
+        let Some(stamp) = stamp_of(&before.value) else { return Ok(()) };
+        let (record, json) = (self.root_record()?, layout::json(&before.value));
         let value = self.root.authenticate(self.store, record.as_ref(), key, stamp, json)?;
         self.put_bytes(key, value);
         Ok(())
@@ -416,21 +416,19 @@ impl<'a> Work<'a> {
     pub fn into_transaction(self, mut events: Vec<Vec<u8>>) -> Transaction {
         let change = |(place, value): (&String, &Option<Vec<u8>>)| {
             let was = self.reads.get(place).and_then(|seen| seen.stamp);
-            let is = value.as_deref().and_then(authentic::stamp);
-            let changes = was != is && register::is_registered(place);
+            let is = value.as_deref().and_then(stamp_of);
+            let changes = was != is && is_registered(place);
             changes.then(|| Change { place: place.clone(), was, is })
         };
         let changes: Vec<_> = self.writes.iter().filter_map(change).collect();
-        register::note(&mut events, &changes, self.now_ms);
+        changes::note(&mut events, &changes, self.now_ms);
         let events = events.into_iter().map(NewEvent::new).collect();
         Transaction { events, ..self.into_first_transaction() }
     }
 
     /// The stamps of what would be written; none where a record is deleted.
     pub(crate) fn written_stamps(&self) -> impl Iterator<Item = (&String, Option<u64>)> {
-        self.writes
-            .iter()
-            .map(|(place, value)| (place, value.as_deref().and_then(authentic::stamp)))
+        self.writes.iter().map(|(place, value)| (place, value.as_deref().and_then(stamp_of)))
     }
 
     /// What a store begins with, of which no event tells.
@@ -514,9 +512,9 @@ impl<'a> Work<'a> {
         let stamp = self.root.verify(self.store, key, &record.value)?;
         let stamp = stamp.filter(|_| protection(key) == Protection::Ordered);
         let stamps = self.root.stamps();
-        if register::is_registered(key) && stamps.is_unheard_of(key) {
+        if is_registered(key) && stamps.is_unheard_of(key) {
             // Another process may have made it just now; else it was deleted before, and is put back.
-            register::catch_up(self.store, stamps)?;
+            changes::catch_up(self.store, stamps)?;
             if stamps.is_unheard_of(key) {
                 return Err(Fault::Forged(key.to_owned()));
             }
@@ -531,7 +529,7 @@ impl<'a> Work<'a> {
     fn note_read(&mut self, key: &str, record: Option<&Record>) -> Result<(), Fault> {
         let seen = Seen {
             version: record.map(|record| record.version),
-            stamp: record.and_then(|record| authentic::stamp(&record.value)),
+            stamp: record.and_then(|record| stamp_of(&record.value)),
         };
         if self.reads.entry(key.to_owned()).or_insert(seen).version != seen.version {
             // It changed between two reads of one operation; the commit would fail just so.
@@ -572,5 +570,5 @@ fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, Fault> {
 }
 
 fn decode<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, Fault> {
-    serde_json::from_slice(seal::json(value)).map_err(|_| Fault::Damaged(key.to_owned()))
+    serde_json::from_slice(layout::json(value)).map_err(|_| Fault::Damaged(key.to_owned()))
 }

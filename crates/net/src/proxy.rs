@@ -3,6 +3,7 @@
 //! [`protocol`] is the PROXY protocol; the other parts are private to it.
 
 mod backend;
+mod body;
 mod headers;
 mod health;
 mod http;
@@ -11,6 +12,7 @@ mod pieces;
 mod postgres;
 pub mod protocol;
 mod pump;
+mod route;
 mod shown;
 mod upstream_tls;
 
@@ -26,13 +28,14 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use self::listener::{Common, Finish, Route};
+use self::listener::Common;
+use self::route::{Finish, Route};
 
 pub use self::backend::{
     Address, BALANCES, Backend, Balance, Connecting, Unavailable, server_name,
 };
 pub use self::health::HealthCheck;
-pub use self::listener::{PROTOCOLS, Protocol, Settings};
+pub use self::route::{PROTOCOLS, Protocol, Settings};
 pub use self::shown::{Tickets, server_certificate};
 pub use self::upstream_tls::{Tell, UpstreamSettings, UpstreamTls};
 pub use ipnet::IpNet;

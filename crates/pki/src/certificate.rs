@@ -18,10 +18,10 @@ use x509_cert::name::Name;
 use x509_cert::serial_number::SerialNumber;
 use x509_cert::time::Validity;
 
+use crate::PkiError;
 use crate::extensions::SUBJECT_ALT_NAME;
 use crate::general_name::{GeneralName, decode_names};
 use crate::time::{unix_time, x509_time};
-use crate::{PkiError, pem};
 
 /// Length of the serial numbers that Outlast gives, in bytes (RFC 5280, 4.1.2.2: at most 20).
 pub const SERIAL_LEN: usize = 16;
@@ -52,17 +52,6 @@ impl Certificate {
             der::asn1::AnyRef::new(der::Tag::Sequence, &content)?.to_der()
         };
         Self::parse(&wrap().map_err(|error| PkiError::malformed("certificate", &error))?)
-    }
-
-    /// Reads exactly one certificate from PEM or DER.
-    pub fn parse_one(bytes: &[u8]) -> Result<Self, PkiError> {
-        match pem::read_certificates(bytes)?.as_slice() {
-            [one] => Self::parse(one),
-            several => Err(PkiError::Malformed {
-                what: "certificate",
-                reason: format!("there are {} of them, one is wanted", several.len()),
-            }),
-        }
     }
 
     /// The DER that was read.

@@ -6,6 +6,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, CertificateSigningRequestDer};
 
 use crate::PkiError;
+use crate::certificate::Certificate;
 
 /// One certificate as PEM text, lines of 64 characters.
 pub fn certificate(der: &[u8]) -> String {
@@ -53,9 +54,22 @@ pub fn read_certificates(bytes: &[u8]) -> Result<Vec<Vec<u8>>, PkiError> {
         return Err(malformed("there is no CERTIFICATE block in it".into()));
     }
     for der in &found {
-        crate::certificate::Certificate::parse(der)?;
+        Certificate::parse(der)?;
     }
     Ok(found)
+}
+
+impl Certificate {
+    /// Reads exactly one certificate from PEM or DER.
+    pub fn parse_one(bytes: &[u8]) -> Result<Self, PkiError> {
+        match read_certificates(bytes)?.as_slice() {
+            [one] => Self::parse(one),
+            several => Err(PkiError::Malformed {
+                what: "certificate",
+                reason: format!("there are {} of them, one is wanted", several.len()),
+            }),
+        }
+    }
 }
 
 /// The certificate request in PEM text or DER.

@@ -15,7 +15,9 @@ mod facts;
 mod identity;
 pub mod names;
 mod policy;
+mod pool;
 mod revocation;
+mod rules;
 
 use const_oid::ObjectIdentifier;
 use x509_cert::ext::pkix::KeyUsages;
@@ -254,5 +256,5 @@ pub fn validate<'a>(
     if most.iter().any(|count| *count > MAX_OFFERED) {
         return Err(Refusal::new(leaf, Rule::Limit("too many objects are offered")));
     }
-    build::find(leaf, material, options)
+    build::find(leaf, material, options, revocation::check)
 }

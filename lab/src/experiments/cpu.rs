@@ -162,7 +162,7 @@ fn measure(
     wanted: &[Subject],
 ) -> Result<Outcome, LabError> {
     let (settings, stop, size) = (run.settings(), run.stop_flag(), size(run.settings()));
-    let offer = rounds::ask(settings, stack.name(), wanted)?;
+    let offer = rounds::ask(settings, stack, wanted)?;
     let supported = wanted.iter().zip(&offer.supported).filter(|(_, supported)| **supported);
     let subjects: Vec<Subject> = supported.map(|(subject, _)| *subject).collect();
     let left_out: Vec<String> = wanted
@@ -196,7 +196,7 @@ fn measure(
         }
         [Some(hybrid), Some(base)] => run.point(&key, callgrind_cost(settings), || {
             let pair = [subjects[hybrid], subjects[base]];
-            tried(profile::instructions(settings, stack.name(), &pair, size.counted, stop))
+            tried(profile::instructions(settings, stack, &pair, size.counted, stop))
         })?,
         _ => Tried::Not("the pair is not offered".to_owned()),
     };

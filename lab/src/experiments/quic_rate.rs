@@ -107,11 +107,11 @@ mod tests {
     struct Silent;
 
     impl Progress for Silent {
-        fn begin(&self, _: &Experiment, _: Duration) {}
+        fn begin(&self, _: &'static str, _: Duration) {}
         fn measuring(&self, _: &str) {}
         fn done(&self, _: Duration, _: bool) {}
         fn say(&self, _: &str) {}
-        fn end(&self, _: &Experiment, _: &Result<(), LabError>) {}
+        fn end(&self, _: &'static str, _: &Result<(), LabError>) {}
     }
 
     fn told(part: fn(&mut Run<'_>) -> Result<(), LabError>) -> Findings {
@@ -124,7 +124,8 @@ mod tests {
             executable: PathBuf::new(),
         };
         let never = AtomicBool::new(false);
-        let mut run = Run::open(folder.path(), &EXPERIMENT, &settings, &Silent, &never).unwrap();
+        let mut run =
+            Run::open(folder.path(), EXPERIMENT.name, &settings, &Silent, &never).unwrap();
         part(&mut run).unwrap();
         run.into_findings()
     }

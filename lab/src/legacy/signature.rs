@@ -1,13 +1,12 @@
 //! Signature algorithms of the literature.
 
 use std::fmt::Debug;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use fn_dsa::{KeyPairGenerator, SigningKey, VerifyingKey};
 use pqcrypto_traits::sign::{DetachedSignature, PublicKey, SecretKey};
 
 use super::kem::avx2;
-use super::pqmagic;
 use crate::error::LabError;
 
 /// An algorithm with its sizes in bytes.
@@ -43,22 +42,12 @@ pub trait Secret: Send + Sync {
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>, LabError>;
 }
 
-/// Every algorithm that can run here.
-pub fn signatures() -> &'static [Signature] {
-    static ROWS: LazyLock<Vec<Signature>> = LazyLock::new(|| {
-        let mut rows = compiled();
-        rows.extend(pqmagic::signatures());
-        rows
-    });
-    &ROWS
-}
-
 const DILITHIUM_R2: &str = "PQClean of 2020-12 (pqcrypto-dilithium 0.3.3), AVX2";
 const FALCON: &str = "PQClean of 2020-12 (pqcrypto-falcon 0.2.4), portable C";
 const FN_DSA: &str = "fn-dsa 0.4, AVX2";
 
 /// Levels as the submissions claim them: Dilithium's of round 2 are one below its parameter sets' names.
-fn compiled() -> Vec<Signature> {
+pub(super) fn compiled() -> Vec<Signature> {
     vec![
         row("dilithium2_r2", 1, [1184, 2800, 2044], DILITHIUM_R2, &Dilithium2R2),
         row("dilithium3_r2", 2, [1472, 3504, 2701], DILITHIUM_R2, &Dilithium3R2),

@@ -17,9 +17,10 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::clock::now_ns;
+use super::ends::{Client, Server, Times, cut};
 use super::flows::{FIRST_SPARED, LAST_SPARED};
 use super::place;
-use super::script::{Client, Script, Server};
+use super::script::Script;
 use crate::error::LabError;
 use crate::link::Transfer;
 
@@ -76,21 +77,6 @@ pub(super) struct Order {
     pub count: u64,
     /// How long one may take.
     pub deadline_ms: u64,
-}
-
-/// Of a connection: absolute times of the monotonic clock.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) struct Times {
-    /// The SYN leaves.
-    pub begun_ns: u64,
-    /// TCP is connected.
-    pub connected_ns: u64,
-    /// Finished has left.
-    pub handshake_ns: u64,
-    /// The first byte of the answer is there.
-    pub first_byte_ns: u64,
-    /// The last one.
-    pub last_byte_ns: u64,
 }
 
 /// A line of the process.
@@ -193,11 +179,6 @@ pub(super) fn open_spared(address: SocketAddr, deadline: Duration) -> Result<Tcp
         }
     }
     Err(failed(Errno::ADDRINUSE))
-}
-
-/// Cuts a connection: no TIME_WAIT, and nothing of it is left on the link when the next one begins.
-pub(super) fn cut(stream: TcpStream) -> Result<(), LabError> {
-    rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).map_err(LabError::failed)
 }
 
 fn patient(stream: &TcpStream, deadline: Duration) -> std::io::Result<()> {

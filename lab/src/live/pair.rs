@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::agents::{Line, Order, Times};
+use super::agents::{Line, Order};
+use super::ends::Times;
 use super::flows::Flow;
 use super::peer::Peer;
 use super::script::Script;

@@ -2,12 +2,12 @@
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::agents::Times;
 use super::clock::now_ns;
+use super::ends::{Client, Server, Times, asked, receive, request};
 use super::tls::{Foreign, Named};
 use crate::error::LabError;
 use crate::link::Transfer;
@@ -44,52 +44,6 @@ impl Script {
         }
     }
 }
-
-/// A client's part.
-pub(super) trait Client {
-    /// Before a connection that is measured; connections that are opened here do not count.
-    fn prepare(
-        &mut self,
-        open: &mut dyn FnMut() -> Result<TcpStream, LabError>,
-    ) -> Result<(), LabError> {
-        let _ = open;
-        Ok(())
-    }
-
-    /// On a connection, until this moment.
-    fn talk(
-        &mut self,
-        stream: &mut TcpStream,
-        transfer: Transfer,
-        times: &mut Times,
-        until: Instant,
-    ) -> io::Result<()>;
-}
-
-/// A server's part.
-pub(super) trait Server: Send + Sync {
-    /// On a connection.
-    fn talk(&self, stream: &mut TcpStream) -> io::Result<()>;
-}
-
-/// A client's request begins with how much it wants, then how long it is itself.
-pub(super) fn request(transfer: Transfer) -> Vec<u8> {
-    let mut request = Vec::new();
-    request.extend(transfer.body.to_be_bytes());
-    request.extend(transfer.request.to_be_bytes());
-    request.resize(request.len().max(transfer.request as usize), 0);
-    request
-}
-
-/// What the first bytes of a request say; `None` until there are enough.
-pub(super) fn asked(request: &[u8]) -> Option<Transfer> {
-    let body = u32::from_be_bytes(request.get(..4)?.try_into().ok()?);
-    let request = u32::from_be_bytes(request.get(4..8)?.try_into().ok()?);
-    Some(Transfer { request: request.max(8), body: body.min(MOST) })
-}
-
-/// Bytes that a server sends for one request, at most.
-const MOST: u32 = 1 << 30;
 
 /// Plays a trace.
 struct Player(Trace);
@@ -169,32 +123,4 @@ impl Server for Player {
         Self::read(stream, transfer.request - 8)?;
         stream.write_all(&vec![0; transfer.body as usize])
     }
-}
-
-/// Receives so many bytes, and notes the first and the last.
-pub(super) fn receive(
-    stream: &mut dyn Read,
-    body: u32,
-    times: &mut Times,
-    until: Instant,
-) -> io::Result<()> {
-    let mut buffer = vec![0; 65536];
-    let mut left = body as usize;
-    while left > 0 {
-        let room = buffer.len().min(left);
-        let length = stream.read(&mut buffer[..room])?;
-        let now = now_ns();
-        if length == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        if left == body as usize {
-            times.first_byte_ns = now;
-        }
-        left -= length;
-        times.last_byte_ns = now;
-        if Instant::now() > until + Duration::from_secs(1) {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-    }
-    Ok(())
 }

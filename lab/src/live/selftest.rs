@@ -10,7 +10,7 @@ use super::{Live, Proof, guard, kernel, micros, netem};
 use crate::error::LabError;
 use crate::link::{ClockStart, Link, Outcome, Transfer};
 use crate::run::Settings;
-use crate::selftest::{Check, Checked};
+use crate::selftest::check::{Check, Checked};
 use crate::trace::{Side, Step, Trace};
 
 /// Every promise.

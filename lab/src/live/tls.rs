@@ -10,9 +10,8 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
 use serde::{Deserialize, Serialize};
 
-use super::agents::{Times, cut};
 use super::clock::now_ns;
-use super::script::{Client, Server, asked, receive, request};
+use super::ends::{Client, Server, Times, asked, cut, receive, request};
 use crate::error::LabError;
 use crate::link::Transfer;
 use crate::subject::{Kind, Subject};

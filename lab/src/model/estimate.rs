@@ -1,7 +1,7 @@
 //! The round-trip time as TCP sees it (`tcp_rtt_estimator`, RFC 6298), in microseconds.
 
-use super::sender::RTO_MIN_US;
-
+/// `TCP_RTO_MIN`: 200 ms.
+pub(super) const RTO_MIN_US: u64 = 200_000;
 /// Smoothed time, deviation, minimum.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Estimate {

@@ -10,7 +10,7 @@ use super::{PROFILES, connections};
 use crate::error::LabError;
 use crate::link::{Link, Outcome, Transfer};
 use crate::run::Settings;
-use crate::selftest::{Check, Checked};
+use crate::selftest::check::{Check, Checked};
 use crate::time::thread_cpu;
 
 /// Handshakes a second on one core, at least.

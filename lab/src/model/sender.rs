@@ -18,8 +18,6 @@ const FIRST_WINDOW: u32 = 10;
 const INFINITE: u32 = u32::MAX;
 /// Packets with selective acknowledgements that start recovery at once (`tp->reordering`).
 const DUPLICATES: u32 = 3;
-/// `TCP_RTO_MIN`: 200 ms.
-pub(super) const RTO_MIN_US: u64 = 200_000;
 /// `TCP_RTO_MAX`: 120 s.
 const RTO_MAX_US: u64 = 120_000_000;
 /// Never.

@@ -1,6 +1,7 @@
 //! The frame of a chart: axes, grid, labels.
 
-use super::canvas::{Anchor, Canvas, Role};
+use super::canvas::{Anchor, Canvas};
+use super::colour::Role;
 use super::font;
 use super::scale::{Scale, Tick};
 

@@ -1,7 +1,8 @@
 //! Bars: parts on top of each other or side by side. They stand where the names fit below them, and lie otherwise.
 
 use super::axes::{self, LABEL, Plot, TICK};
-use super::canvas::{Anchor, Canvas, Role};
+use super::canvas::{Anchor, Canvas};
+use super::colour::Role;
 use super::colour::{self, Colour};
 use super::legend::Swatch;
 use super::scale::{Reach, Scale, drawable, rough, short};

@@ -5,47 +5,13 @@ use std::fmt::{self, Display};
 
 use outlast_svg::{Picture, Points};
 
-use super::colour::Colour;
+use super::colour::{Colour, Role};
 
 /// A pixel is so many units of the picture: whole numbers are shorter, and nobody sees less.
 const FINE: f64 = 4.0;
 
 /// A point in pixels, from the left and from the top.
 pub(super) type Point = (f64, f64);
-
-/// What a neutral colour is for. A page may show each in another colour in the dark.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
-    /// Text.
-    Ink,
-    /// Less important text.
-    Muted,
-    /// Axes.
-    Axis,
-    /// Lines behind the data.
-    Grid,
-    /// The background.
-    Paper,
-    /// Text on dark cells; the same in the dark.
-    OnDark,
-    /// Text on light cells; the same in the dark.
-    OnLight,
-}
-
-impl Role {
-    /// The colour on white paper.
-    pub(super) fn colour(self) -> Colour {
-        match self {
-            Self::Ink => Colour(0x1B, 0x1F, 0x24),
-            Self::Muted => Colour(0x57, 0x60, 0x6A),
-            Self::Axis => Colour(0x8C, 0x95, 0x9F),
-            Self::Grid => Colour(0xE4, 0xE7, 0xEB),
-            Self::Paper => Colour(0xFF, 0xFF, 0xFF),
-            Self::OnDark => Colour(0xFD, 0xFD, 0xFE),
-            Self::OnLight => Colour(0x0B, 0x0D, 0x10),
-        }
-    }
-}
 
 /// Which end of a text is where it is put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

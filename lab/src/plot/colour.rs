@@ -4,7 +4,39 @@
 //! classical key exchange with a post-quantum signature brown. Stronger parameters are darker. Hues are from Okabe and Ito, "Color
 //! Universal Design" (2008), and, for names that say nothing, from Tol, "Colour schemes" (2021), the muted one.
 
-use super::canvas::Role;
+/// What a neutral colour is for. A page may show each in another colour in the dark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Text.
+    Ink,
+    /// Less important text.
+    Muted,
+    /// Axes.
+    Axis,
+    /// Lines behind the data.
+    Grid,
+    /// The background.
+    Paper,
+    /// Text on dark cells; the same in the dark.
+    OnDark,
+    /// Text on light cells; the same in the dark.
+    OnLight,
+}
+
+impl Role {
+    /// The colour on white paper.
+    pub(super) fn colour(self) -> Colour {
+        match self {
+            Self::Ink => Colour(0x1B, 0x1F, 0x24),
+            Self::Muted => Colour(0x57, 0x60, 0x6A),
+            Self::Axis => Colour(0x8C, 0x95, 0x9F),
+            Self::Grid => Colour(0xE4, 0xE7, 0xEB),
+            Self::Paper => Colour(0xFF, 0xFF, 0xFF),
+            Self::OnDark => Colour(0xFD, 0xFD, 0xFE),
+            Self::OnLight => Colour(0x0B, 0x0D, 0x10),
+        }
+    }
+}
 
 /// Red, green, blue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

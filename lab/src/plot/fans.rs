@@ -1,7 +1,8 @@
 //! Quantile fans, one panel beside the other.
 
 use super::axes::{self, Plot};
-use super::canvas::{Anchor, Canvas, Point, Role};
+use super::canvas::{Anchor, Canvas, Point};
+use super::colour::Role;
 use super::colour::{self, Colour};
 use super::legend::Swatch;
 use super::scale::{Reach, Scale, short};

@@ -1,8 +1,9 @@
 //! Heat maps: every cell has its figure, too.
 
 use super::axes::{LABEL, TICK};
-use super::canvas::{Anchor, Canvas, Role};
+use super::canvas::{Anchor, Canvas};
 use super::colour;
+use super::colour::Role;
 use super::font;
 use super::scale::{drawable, rough};
 use crate::result::Chart;

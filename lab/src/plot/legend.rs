@@ -1,7 +1,8 @@
 //! Legends: as many columns as fit, names whole.
 
-use super::canvas::{Anchor, Canvas, Role};
+use super::canvas::{Anchor, Canvas};
 use super::colour::Colour;
+use super::colour::Role;
 use super::font;
 
 const SIZE: f64 = 12.0;

@@ -1,7 +1,8 @@
 //! Lines across a chart, such as the MSS, with labels that do not run into each other.
 
 use super::axes::Plot;
-use super::canvas::{Anchor, Canvas, Role};
+use super::canvas::{Anchor, Canvas};
+use super::colour::Role;
 use super::font;
 use super::scale::{Scale, drawable, short};
 use crate::result::Rule;

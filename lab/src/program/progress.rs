@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use outlast_lab::error::LabError;
-use outlast_lab::experiment::Experiment;
 use outlast_lab::run::Progress;
 
 use outlast_terminal::output;
@@ -59,15 +58,15 @@ impl Shown {
 }
 
 impl Progress for Shown {
-    fn begin(&self, experiment: &Experiment, estimate: Duration) {
+    fn begin(&self, experiment: &'static str, estimate: Duration) {
         self.with(|state| {
             state.until += millis(estimate);
             state.begun = Instant::now();
-            state.experiment = experiment.name;
+            state.experiment = experiment;
         });
         match &self.bar {
-            Some(bar) => bar.set_message(experiment.name),
-            None => self.line(&format!("{}: about {}", experiment.name, length(estimate))),
+            Some(bar) => bar.set_message(experiment),
+            None => self.line(&format!("{experiment}: about {}", length(estimate))),
         }
     }
 
@@ -90,15 +89,15 @@ impl Progress for Shown {
         self.line(text);
     }
 
-    fn end(&self, experiment: &Experiment, outcome: &Result<(), LabError>) {
+    fn end(&self, experiment: &'static str, outcome: &Result<(), LabError>) {
         let (until, took) = self.with(|state| (state.until, state.begun.elapsed()));
         if let Some(bar) = &self.bar {
             bar.set_position(until);
         }
         match outcome {
-            Ok(()) => self.line(&format!("{}: done in {}", experiment.name, length(took))),
+            Ok(()) => self.line(&format!("{experiment}: done in {}", length(took))),
             Err(LabError::Interrupted) => {}
-            Err(error) => self.line(&format!("{}: {error}", experiment.name)),
+            Err(error) => self.line(&format!("{experiment}: {error}")),
         }
     }
 }

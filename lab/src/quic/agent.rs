@@ -8,11 +8,11 @@ use std::sync::atomic::AtomicBool;
 use serde::{Deserialize, Serialize};
 
 use super::VirtualRun;
-use crate::agent::Agent;
 use crate::error::LabError;
 use crate::link::Link;
 use crate::subject::{Kind, Subject};
 use crate::tls::lines;
+use outlast_harness::agent::Agent;
 
 /// Connections in virtual time.
 pub const AGENT: Agent = Agent { name: "quic-virtual", run };

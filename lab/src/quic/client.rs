@@ -13,7 +13,7 @@ use quinn::{ClientConfig, Endpoint, IdleTimeout, TransportConfig, VarInt};
 use serde::{Deserialize, Serialize};
 
 use super::steady::PROTOCOL;
-use super::virtual_time::SERVER_NAME;
+use super::steady::SERVER_NAME;
 use crate::error::LabError;
 use crate::subject::Subject;
 use crate::time::thread_cpu;

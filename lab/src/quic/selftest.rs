@@ -7,7 +7,7 @@ use super::{Ready, agent};
 use crate::error::LabError;
 use crate::link::Link;
 use crate::run::Settings;
-use crate::selftest::{Check, Checked};
+use crate::selftest::check::{Check, Checked};
 use crate::subject::Subject;
 
 /// Both promises.

@@ -13,13 +13,14 @@ use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, ServerConnection, Version};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::{CertifiedKey, Signer, SigningKey};
-use rustls::{ClientConfig, NamedGroup, SignatureAlgorithm, SignatureScheme};
+use rustls::{ClientConfig, NamedGroup, ServerConfig, SignatureAlgorithm, SignatureScheme};
 
-use super::virtual_time::{Ends, SERVER_NAME};
 use crate::error::LabError;
 use crate::subject::{Kind, Subject};
 use crate::tls;
 
+/// Name in the certificates.
+pub(super) const SERVER_NAME: &str = "localhost";
 /// ALPN name; QUIC must have one (RFC 9001, section 8.1). It is the echo endpoint's, so that live runs say the same.
 pub(super) const PROTOCOL: &[u8] = outlast_net::echo::PROTOCOL.as_bytes();
 
@@ -27,6 +28,15 @@ pub(super) const PROTOCOL: &[u8] = outlast_net::echo::PROTOCOL.as_bytes();
 const TRIES: usize = 200;
 /// More tickets than a client keeps.
 const MAX_TICKETS: usize = 16;
+
+/// What is to be connected.
+#[derive(Clone)]
+pub(super) struct Ends {
+    pub(super) server: Arc<ServerConfig>,
+    pub(super) client: Arc<ClientConfig>,
+    /// What the client resumes, if it is to.
+    pub(super) tickets: Option<Arc<Tickets>>,
+}
 
 /// Both ends for a subject.
 pub(super) fn ends(subject: &Subject) -> Result<Ends, LabError> {

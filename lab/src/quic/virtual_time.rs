@@ -21,27 +21,16 @@ use s2n_quic::provider::tls::rustls as tls;
 use s2n_quic::{Client, Server};
 
 use super::network::{Path, Sent, Shared, mixed};
-use super::steady::{Tickets, refill};
+use super::steady::{Ends, SERVER_NAME, refill};
 use crate::error::LabError;
 use crate::link::Link;
 
-/// Name in the certificates.
-pub(super) const SERVER_NAME: &str = "localhost";
 /// How long a connection may take, in virtual time.
 const LIMIT: Duration = Duration::from_secs(120);
 /// Before the client begins: s2n-quic's clock has no zero.
 const BEFORE: Duration = Duration::from_millis(1);
 /// Bytes of the buffers between an endpoint and the network: 8 MiB, as they are by default, take longer to make than a handshake.
 const BUFFERS: usize = 256 * 1024;
-
-/// What is to be connected.
-#[derive(Clone)]
-pub(super) struct Ends {
-    pub(super) server: Arc<ServerConfig>,
-    pub(super) client: Arc<ClientConfig>,
-    /// What the client resumes, if it is to.
-    pub(super) tickets: Option<Arc<Tickets>>,
-}
 
 /// What came of a connection.
 #[derive(Debug, Clone, Default)]

@@ -42,9 +42,9 @@ pub fn run(
             outcomes.interrupted = true;
             break;
         }
-        progress.begin(experiment, (experiment.estimate)(settings));
+        progress.begin(experiment.name, (experiment.estimate)(settings));
         let outcome = one(&folder, settings, experiment, progress, stop);
-        progress.end(experiment, &outcome);
+        progress.end(experiment.name, &outcome);
         match outcome {
             Ok(()) => outcomes.measured.push(experiment.name),
             // A helper that Ctrl-C ended, too, reports its own death.
@@ -73,17 +73,18 @@ fn one(
 ) -> Result<(), LabError> {
     let begun = Instant::now();
     let before = State::pressure();
-    let (findings, outcome) = match Run::open(&folder.path, experiment, settings, progress, stop) {
-        Ok(mut run) => {
-            let outcome = (experiment.run)(&mut run);
-            (run.into_findings(), outcome)
-        }
-        Err(error) => (Findings::default(), Err(error)),
-    };
+    let (findings, outcome) =
+        match Run::open(&folder.path, experiment.name, settings, progress, stop) {
+            Ok(mut run) => {
+                let outcome = (experiment.run)(&mut run);
+                (run.into_findings(), outcome)
+            }
+            Err(error) => (Findings::default(), Err(error)),
+        };
     let mut told = Told {
         after: Some(State::pressure()),
         seconds: begun.elapsed().as_secs_f64(),
-        ..Told::new(experiment, before, findings)
+        ..experiment.told(before, findings)
     };
     match &outcome {
         Ok(()) => {}

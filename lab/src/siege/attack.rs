@@ -1,36 +1,22 @@
-//! The attacking process: many lives of one pattern, each a connection with what is done on it.
-//!
-//! Attackers share the machine with what they attack, so they are kept cheap: lives begin at a bounded rate, most of what they do is
-//! waiting, and what they cost is told.
+//! What all connections of an attack share: how they are opened, and what they have amounted to.
 
-use std::io::{BufRead, Read, Write};
 use std::net::SocketAddr;
-use std::process::{Child, ChildStdin, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::process::{Resource, getrlimit, setrlimit};
 use rustls::ClientConfig;
 use serde::{Deserialize, Serialize};
 use tokio::io::{self, AsyncRead, AsyncReadExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Mutex;
-use tokio::time::{Interval, MissedTickBehavior, sleep, timeout};
+use tokio::time::{Interval, MissedTickBehavior};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::field::{Field, attackers_address, client_config, server_name};
-use super::limits::{LONGEST_ATTACK, RAMP, SHORT_DIVISOR, SPARE_FILES};
-use super::patterns::{PATTERNS, Pattern};
-use crate::agent::Agent;
 use crate::error::LabError;
-use crate::pinned::tied;
 use crate::server::cpu_time;
-
-/// The row.
-pub const AGENT: Agent = Agent { name: "siege", run: attack };
 
 /// What an attack amounted to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,195 +50,36 @@ impl Volume {
     }
 }
 
-/// What the process is told on the first line of its input; the attack ends with the input.
-#[derive(Serialize, Deserialize)]
-struct Job {
-    pattern: String,
-    short: bool,
-    field: Field,
-}
-
-/// An attack that goes on in another process.
-pub(super) struct Running {
-    child: Child,
-    input: Option<ChildStdin>,
-    lines: Receiver<String>,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Running {
-    /// Starts one by `program`, which is `outlast-lab` itself.
-    pub fn start(
-        program: &std::path::Path,
-        pattern: &Pattern,
-        short: bool,
-        field: &Field,
-    ) -> Result<Self, LabError> {
-        let mut command = crate::server::outlast(program);
-        command.args(["agent", AGENT.name, "-"]);
-        let mut child = tied(program, &command, None)?
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| LabError::file(program, error))?;
-        let (input, output) = (child.stdin.take(), child.stdout.take());
-        let (sender, lines) = channel();
-        if let Some(output) = output {
-            std::thread::spawn(move || {
-                for line in std::io::BufReader::new(output).lines().map_while(Result::ok) {
-                    if sender.send(line).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-        let mut running = Self { child, input, lines };
-        let job = Job { pattern: pattern.name.into(), short, field: field.clone() };
-        let mut text = serde_json::to_string(&job).map_err(LabError::failed)?;
-        text.push('\n');
-        if let Some(input) = &mut running.input {
-            input.write_all(text.as_bytes()).map_err(LabError::failed)?;
-        }
-        Ok(running)
-    }
-
-    /// Waits until all its connections have begun.
-    pub async fn ready(&self) -> Result<(), LabError> {
-        self.line(RAMP + RAMP).await.map(drop)
-    }
-
-    /// Ends it.
-    pub async fn end(mut self) -> Result<Volume, LabError> {
-        drop(self.input.take());
-        let line = self.line(RAMP).await?;
-        serde_json::from_str(&line).map_err(LabError::failed)
-    }
-
-    async fn line(&self, time: Duration) -> Result<String, LabError> {
-        let begun = Instant::now();
-        loop {
-            match self.lines.try_recv() {
-                Ok(line) => return Ok(line),
-                Err(std::sync::mpsc::TryRecvError::Empty) if begun.elapsed() < time => {
-                    sleep(Duration::from_millis(20)).await;
-                }
-                Err(_) => {
-                    let reason = "the attacking process ended or says nothing".into();
-                    return Err(LabError::Peer { peer: "the siege's attacker".into(), reason });
-                }
-            }
-        }
-    }
-}
-
 /// What all lives of an attack share.
 pub(super) struct Attack {
     pub field: Field,
-    pub pattern: &'static Pattern,
     http1: Arc<ClientConfig>,
     http2: Arc<ClientConfig>,
     pace: Mutex<Interval>,
-    begun: AtomicU64,
+    /// Lives that have begun.
+    pub begun: AtomicU64,
     connections: AtomicU64,
     refused: AtomicU64,
-    ended: AtomicU64,
+    /// Lives that the server ended.
+    pub ended: AtomicU64,
     requests: AtomicU64,
     bytes: AtomicU64,
 }
 
-fn attack(_: &str) -> Result<(), LabError> {
-    let mut line = String::new();
-    let mut input = std::io::stdin().lock();
-    input.read_line(&mut line).map_err(LabError::failed)?;
-    let job: Job = serde_json::from_str(&line).map_err(LabError::failed)?;
-    // It came over a pipe, but whoever can call this program can write one.
-    super::check_loopback(job.field.access.address)?;
-    super::check_loopback(job.field.plain)?;
-    if let Some(proxy) = &job.field.proxy {
-        super::check_loopback(proxy.address)?;
-    }
-    let pattern = PATTERNS
-        .iter()
-        .find(|row| row.name == job.pattern)
-        .ok_or_else(|| LabError::Plan(format!("no pattern is named {}", job.pattern)))?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(LabError::failed)?;
-    let (sender, over) = tokio::sync::oneshot::channel();
-    std::thread::spawn(move || {
-        let mut rest = Vec::new();
-        let _ = std::io::stdin().lock().read_to_end(&mut rest);
-        let _ = sender.send(());
-    });
-    drop(input);
-    runtime.block_on(async {
-        let lives = lives(pattern, job.short);
-        let attack = Arc::new(Attack::new(job.field, pattern)?);
-        for _ in 0..lives {
-            tokio::spawn(live(attack.clone()));
-        }
-        let begun = Instant::now();
-        let all = u64::try_from(lives).unwrap_or(u64::MAX);
-        while attack.begun.load(Ordering::Relaxed) < all && begun.elapsed() < RAMP {
-            sleep(Duration::from_millis(20)).await;
-        }
-        say("{}")?;
-        let _ = timeout(LONGEST_ATTACK, over).await;
-        say(&serde_json::to_string(&attack.volume()).map_err(LabError::failed)?)
-    })
-}
-
-fn say(line: &str) -> Result<(), LabError> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(LabError::failed)
-}
-
-/// Connections at a time: the pattern's, or what the system's limit on open files leaves.
-fn lives(pattern: &Pattern, short: bool) -> usize {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    let _ = setrlimit(Resource::Nofile, limit);
-    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let files = usize::try_from(files.saturating_sub(SPARE_FILES)).unwrap_or(usize::MAX);
-    let wanted =
-        if short { pattern.connections.div_ceil(SHORT_DIVISOR) } else { pattern.connections };
-    wanted.min(files / pattern.files).max(1)
-}
-
-/// One after the other, for ever.
-async fn live(attack: Arc<Attack>) {
-    loop {
-        attack.turn().await;
-        attack.begun.fetch_add(1, Ordering::Relaxed);
-        // How a life ends says nothing about the server's health; the good client tells that.
-        if (attack.pattern.life)(attack.clone()).await.is_err() {
-            attack.ended.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
-
 impl Attack {
-    fn new(field: Field, pattern: &'static Pattern) -> Result<Self, LabError> {
+    /// For lives of which so many begin each second.
+    pub fn new(field: Field, lives_per_second: u32) -> Result<Self, LabError> {
         let roots = match &field.proxy {
             Some(proxy) => proxy.roots()?,
             None => field.access.roots()?,
         };
-        let period = Duration::from_secs(1) / pattern.lives_per_second.max(1);
+        let period = Duration::from_secs(1) / lives_per_second.max(1);
         let mut pace = tokio::time::interval(period);
         pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
             http1: client_config(&roots, &[b"http/1.1"])?,
             http2: client_config(&roots, &[b"h2"])?,
             field,
-            pattern,
             pace: Mutex::new(pace),
             begun: AtomicU64::new(0),
             connections: AtomicU64::new(0),
@@ -264,11 +91,12 @@ impl Attack {
     }
 
     /// Waits for a turn to open something.
-    async fn turn(&self) {
+    pub async fn turn(&self) {
         self.pace.lock().await.tick().await;
     }
 
-    fn volume(&self) -> Volume {
+    /// What it has amounted to so far.
+    pub fn volume(&self) -> Volume {
         let told = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let cpu = cpu_time(std::process::id()).unwrap_or_default();
         Volume {

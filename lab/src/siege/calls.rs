@@ -16,7 +16,8 @@ use tokio::io;
 use tokio::time::sleep;
 
 use super::attack::Attack;
-use super::http1::{again, again_on, exchange, header};
+use super::http1::{again, again_on, exchange};
+use super::plain::header;
 
 /// Pause of those who ask as fast as their rate allows.
 const QUICKLY: Duration = Duration::from_millis(50);

@@ -27,15 +27,15 @@ use rustls::{ClientConfig, RootCertStore};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::good;
+use super::door::Door;
 use super::limits::PREPARATION;
-use super::patterns::{Door, Pattern};
-use crate::agent::Programs;
+use super::plain::get;
 use crate::error::LabError;
 use crate::pinned::{free_address, tied};
 use crate::server::{Access, Folder, NAME, Server, Session, outlast};
 use crate::subject::Authentication;
 use crate::tls::chain;
+use outlast_harness::agent::Programs;
 
 /// A server that runs already, and a caller who may make keys and authorities in it.
 pub struct Given {
@@ -209,9 +209,9 @@ impl Place {
     }
 
     /// Why a pattern cannot be tried here.
-    pub fn lacks(&self, pattern: &Pattern) -> Option<&'static str> {
+    pub fn lacks(&self, needs_own: bool) -> Option<&'static str> {
         match self {
-            Self::Given { .. } if pattern.needs_own => Some(
+            Self::Given { .. } if needs_own => Some(
                 "it needs a user or a proxy of its own, which only the siege's own server gets",
             ),
             _ => None,
@@ -219,7 +219,7 @@ impl Place {
     }
 
     /// A server that has not been attacked yet, unless it was given.
-    pub fn begin(&self, pattern: &Pattern) -> Result<Besieged, LabError> {
+    pub fn begin(&self, door: Door) -> Result<Besieged, LabError> {
         match self {
             Self::Given { given, prepared } => Ok(Besieged {
                 field: Field {
@@ -243,7 +243,7 @@ impl Place {
                 };
                 let mut pid = server.child.id();
                 let mut proxy = None;
-                if pattern.door == Door::Proxy {
+                if door == Door::Proxy {
                     let (child, door) = start_proxy(programs, folder, plain)?;
                     pid = child.0.id();
                     field.proxy = Some(door);
@@ -337,7 +337,7 @@ async fn prepare(
     let prepared = Prepared { key, crl: format!("/crl/{id}.crl"), authority, acme, tenant };
     // The CRL is made in the background.
     let begun = Instant::now();
-    while let Err(error) = good::get(plain, &prepared.crl).await {
+    while let Err(error) = get(plain, &prepared.crl).await {
         if begun.elapsed() > PREPARATION {
             return Err(peer("plain HTTP", error));
         }

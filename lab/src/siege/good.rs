@@ -16,15 +16,15 @@ use outlast_net::client::{Connection, Connector};
 use outlast_net::policy::Policy;
 use quinn::Endpoint;
 use serde_json::json;
-use tokio::io::AsyncWriteExt as _;
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
+use super::door::Door;
 use super::field::Field;
 use super::limits::ANSWER;
-use super::patterns::{Door, Pattern};
-use super::{http1, quic};
+use super::pattern::Pattern;
+use super::plain::get;
+use super::quic;
 use crate::error::LabError;
 use crate::server::{NAME, call};
 
@@ -263,19 +263,6 @@ impl Caller for Proxied {
         }
         .boxed()
     }
-}
-
-/// Gets something over plain HTTP on a new connection.
-pub(super) async fn get(from: SocketAddr, path: &str) -> Result<Vec<u8>, String> {
-    let mut stream = TcpStream::connect(from).await.map_err(text)?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.map_err(text)?;
-    let answer = http1::answer(&mut stream).await.map_err(text)?;
-    if answer.starts_with(b"HTTP/1.1 200 ") {
-        return Ok(answer);
-    }
-    let line = answer.split(|byte| *byte == b'\r').next().unwrap_or_default();
-    Err(format!("{path} was answered with {}", String::from_utf8_lossy(line)))
 }
 
 /// What a call falls into.

@@ -7,6 +7,7 @@ use tokio::io::{self, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{sleep, timeout};
 
 use super::attack::Attack;
+use super::plain::answer;
 use super::tcp::drip;
 
 /// What an attacker waits for an answer before it goes on.
@@ -129,33 +130,4 @@ pub(super) async fn exchange(
     })
     .await
     .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-}
-
-/// Reads an answer that has a length, head and body.
-pub(super) async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut piece = [0; 4096];
-    loop {
-        let head = bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4);
-        if let Some(head) = head {
-            let text = String::from_utf8_lossy(bytes.get(..head).unwrap_or_default()).into_owned();
-            let len = header(&text, "content-length").and_then(|len| len.parse().ok()).unwrap_or(0);
-            if bytes.len() >= head + len {
-                return Ok(bytes);
-            }
-        }
-        let read = stream.read(&mut piece).await?;
-        if read == 0 || bytes.len() > super::limits::MAX_ANSWER {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        bytes.extend_from_slice(piece.get(..read).unwrap_or_default());
-    }
-}
-
-/// A header of an answer.
-pub(super) fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
-    head.lines().find_map(|line| {
-        let (found, value) = line.split_once(':')?;
-        found.eq_ignore_ascii_case(name).then_some(value.trim())
-    })
 }

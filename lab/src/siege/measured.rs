@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::attack::Volume;
 use super::good::{Told, Waited};
 use super::limits::{GROWTH_KIB, MANY_ATTACKS, PEAK_KIB, RATIO};
-use super::patterns::Pattern;
+use super::pattern::Pattern;
 use crate::statistics::quantile_of;
 
 /// What calls took.

@@ -1,62 +1,10 @@
 //! The table of hostile patterns.
 
-use std::sync::Arc;
-
 use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
-use tokio::io;
 
-use super::attack::Attack;
+use super::door::Door;
+use super::pattern::Pattern;
 use super::{calls, http1, http2, quic, tcp};
-
-/// What is attacked, which is also what the good client uses meanwhile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
-    /// The APIs over TLS and TCP.
-    Api,
-    /// CRLs and OCSP over plain HTTP.
-    Plain,
-    /// The APIs over QUIC.
-    Quic,
-    /// `outlast proxy` in front of another server.
-    Proxy,
-}
-
-impl Door {
-    /// As tables say it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Api => "HTTPS",
-            Self::Plain => "plain HTTP",
-            Self::Quic => "QUIC",
-            Self::Proxy => "proxy",
-        }
-    }
-}
-
-/// What an attacker does.
-pub struct Pattern {
-    /// Name on the command line.
-    pub name: &'static str,
-    /// What it does, in a sentence.
-    pub what: &'static str,
-    /// What in the server stops it.
-    pub stopped_by: &'static str,
-    /// What it attacks.
-    pub door: Door,
-    /// Whether it needs what only a server of the siege's own has.
-    pub needs_own: bool,
-    /// Connections at a time.
-    pub connections: usize,
-    /// Open files of each.
-    pub(super) files: usize,
-    /// Connections that begin each second, at most.
-    pub lives_per_second: u32,
-    pub(super) life: Life,
-}
-
-/// One connection from its begin to its end.
-type Life = fn(Arc<Attack>) -> BoxFuture<'static, io::Result<()>>;
 
 /// What most rows have.
 const USUAL: Pattern = Pattern {

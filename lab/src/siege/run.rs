@@ -6,15 +6,16 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::attack::{Running, Volume};
+use super::attack::Volume;
 use super::field::{Given, Place};
 use super::good::{Good, Phase};
 use super::limits::{LOOK, MOST_SECONDS, REST};
 use super::measured::{Measured, Memory};
-use super::patterns::Pattern;
-use crate::agent::Programs;
+use super::pattern::Pattern;
+use super::process::Running;
 use crate::error::LabError;
 use crate::server::{cpu_time, status_kib};
+use outlast_harness::agent::Programs;
 
 /// How to besiege.
 pub struct Settings {
@@ -67,7 +68,7 @@ pub fn run(
         };
         let mut rows = Vec::new();
         for pattern in patterns.iter().copied() {
-            if let Some(reason) = place.lacks(pattern) {
+            if let Some(reason) = place.lacks(pattern.needs_own) {
                 stage(Stage::Skipped(pattern, reason));
                 continue;
             }
@@ -90,7 +91,7 @@ async fn besiege(
     pattern: &'static Pattern,
     windows: &Windows,
 ) -> Result<Measured, LabError> {
-    let besieged = place.begin(pattern)?;
+    let besieged = place.begin(pattern.door)?;
     let field = Arc::new(besieged.field.clone());
     let good = Good::start(&field, pattern)?;
     // The first calls cost more on both sides.

@@ -17,7 +17,7 @@ use spki::AlgorithmIdentifierOwned;
 use spki::SubjectPublicKeyInfoRef;
 
 use super::authenticator::{Authenticator, KeyPair};
-use super::{Authentication, KeyExchange};
+use super::rows::{Authentication, KeyExchange};
 use crate::error::LabError;
 
 /// A row for each group.

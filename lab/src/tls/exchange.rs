@@ -1,6 +1,6 @@
 //! A handshake in memory: client and server take turns on one thread, and each turn's bytes and CPU time are noted.
 
-use super::profile::{clock, server_turn};
+use super::turns::{clock, server_turn};
 use crate::error::LabError;
 use crate::trace::{Side, Step, Trace};
 

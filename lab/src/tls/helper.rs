@@ -8,65 +8,22 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use serde::{Deserialize, Serialize};
 
-use super::rounds::{Cold, Rounds, Times, perform};
-use super::{Handshaker, profile, stack};
-use crate::agent::Agent;
+use super::implementation::{Handshaker, Stack};
+use super::orders::{Line, Offer, Order};
 use crate::error::LabError;
 use crate::pinned::tied;
 use crate::run::Settings;
 use crate::subject::{Subject, SubjectNames};
 use crate::trace::Trace;
 
-/// What a process is asked for.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Order {
-    /// Which of these it can do.
-    Ask { stack: String, subjects: Vec<SubjectNames> },
-    /// Rounds of handshakes.
-    Rounds(Rounds),
-    /// What [`typical`] says.
-    Typical { stack: String, subject: SubjectNames, rounds: usize },
-    /// A handshake for each line that comes in.
-    Serve { stack: String, subject: SubjectNames },
-    /// So many handshakes of each in turn, for others to look at: without a word, with a mark before each and at the end.
-    Repeat { stack: String, subjects: Vec<SubjectNames>, count: u64, named: bool },
-}
-
-/// A line of what a process answers.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Line {
-    Unavailable {
-        what: String,
-        needs: String,
-    },
-    Offer(Offer),
-    Cold(Cold),
-    Round(Vec<Times>),
-    Trace(Trace),
-    /// A handshake that did not succeed.
-    Failed(String),
-}
-
-/// What a TLS implementation can do on this machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Offer {
-    /// Its version.
-    pub version: String,
-    /// Whether it supports each of what was asked for.
-    pub supported: Vec<bool>,
-}
-
 /// A pair that shakes hands in a helper process, whenever it is told to.
 pub(super) fn remote(
     executable: &Path,
-    stack: &str,
+    stack: &dyn Stack,
     subject: &Subject,
 ) -> Result<Box<dyn Handshaker>, LabError> {
-    let order = Order::Serve { stack: stack.to_owned(), subject: subject.into() };
+    let order = Order::Serve { stack: stack.name().to_owned(), subject: subject.into() };
     let mut command = tied(executable, &command(executable, stack, &order)?, None)?;
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut helper = Helper(command.spawn().map_err(LabError::failed)?);
@@ -97,21 +54,21 @@ impl Handshaker for Remote {
     }
 }
 
-/// The process's end.
-pub const AGENT: Agent = Agent { name: "cpu", run: answer };
+/// Name of the agent that answers.
+pub(super) const NAME: &str = "cpu";
 
 /// A helper process for a stack: the command, with what it is asked for.
-fn command(executable: &Path, stack_name: &str, order: &Order) -> Result<Command, LabError> {
-    let mut command = stack(stack_name)?.command(executable);
+fn command(executable: &Path, stack: &dyn Stack, order: &Order) -> Result<Command, LabError> {
+    let mut command = stack.command(executable);
     let argument = serde_json::to_string(order).map_err(LabError::failed)?;
-    command.args(["agent", AGENT.name, &argument]);
+    command.args(["agent", NAME, &argument]);
     Ok(command)
 }
 
 /// Runs a helper process, and gives its answers.
 pub(super) fn ask_process(
     executable: &Path,
-    stack: &str,
+    stack: &dyn Stack,
     order: &Order,
     stop: &AtomicBool,
     mut each: impl FnMut(Line) -> Result<(), LabError>,
@@ -131,18 +88,22 @@ pub(super) fn unexpected() -> LabError {
 }
 
 /// Whether the implementation is there, and what of this it supports.
-pub fn ask(settings: &Settings, stack: &str, subjects: &[Subject]) -> Result<Offer, LabError> {
+pub fn ask(
+    settings: &Settings,
+    stack: &dyn Stack,
+    subjects: &[Subject],
+) -> Result<Offer, LabError> {
     offer(&settings.executable, stack, subjects)
 }
 
 /// The same of this program.
 pub(super) fn offer(
     executable: &Path,
-    stack: &str,
+    stack: &dyn Stack,
     subjects: &[Subject],
 ) -> Result<Offer, LabError> {
     let subjects = subjects.iter().map(SubjectNames::from).collect();
-    let order = Order::Ask { stack: stack.to_owned(), subjects };
+    let order = Order::Ask { stack: stack.name().to_owned(), subjects };
     let mut offer = None;
     ask_process(executable, stack, &order, &AtomicBool::new(false), |line| match line {
         Line::Offer(found) => {
@@ -154,15 +115,15 @@ pub(super) fn offer(
     offer.ok_or_else(unexpected)
 }
 
-/// [`typical`] in a helper process: OpenSSL may need one.
+/// [`super::typical`] in a helper process: OpenSSL may need one.
 pub fn typical_trace(
     settings: &Settings,
-    stack: &str,
+    stack: &dyn Stack,
     subject: &Subject,
     rounds: usize,
     stop: &AtomicBool,
 ) -> Result<Trace, LabError> {
-    let order = Order::Typical { stack: stack.to_owned(), subject: subject.into(), rounds };
+    let order = Order::Typical { stack: stack.name().to_owned(), subject: subject.into(), rounds };
     let mut trace = None;
     ask_process(&settings.executable, stack, &order, stop, |line| match line {
         Line::Trace(found) => {
@@ -177,7 +138,7 @@ pub fn typical_trace(
 /// A helper process that shakes hands so often and says nothing: for profilers.
 pub fn repeating(
     settings: &Settings,
-    stack: &str,
+    stack: &dyn Stack,
     subject: &Subject,
     count: u64,
 ) -> Result<Command, LabError> {
@@ -187,7 +148,7 @@ pub fn repeating(
 /// The same with a thread that changes its name with whose turn it is.
 pub(super) fn named(
     settings: &Settings,
-    stack: &str,
+    stack: &dyn Stack,
     subject: &Subject,
     count: u64,
 ) -> Result<Command, LabError> {
@@ -197,7 +158,7 @@ pub(super) fn named(
 /// The same with each of these, one after the other, and marks around each.
 pub(super) fn between_marks(
     settings: &Settings,
-    stack: &str,
+    stack: &dyn Stack,
     subjects: &[Subject],
     count: u32,
 ) -> Result<Command, LabError> {
@@ -206,13 +167,13 @@ pub(super) fn between_marks(
 
 fn repeat(
     settings: &Settings,
-    stack: &str,
+    stack: &dyn Stack,
     subjects: &[Subject],
     count: u64,
     named: bool,
 ) -> Result<Command, LabError> {
     let subjects = subjects.iter().map(SubjectNames::from).collect();
-    let order = Order::Repeat { stack: stack.to_owned(), subjects, count, named };
+    let order = Order::Repeat { stack: stack.name().to_owned(), subjects, count, named };
     command(&settings.executable, stack, &order)
 }
 
@@ -321,74 +282,6 @@ impl Drop for Helper {
             let _ = group.map(|group| kill_process_group(group, Signal::KILL));
             let _ = self.0.kill();
             let _ = self.0.wait();
-        }
-    }
-}
-
-fn answer(argument: &str) -> Result<(), LabError> {
-    let order: Order = serde_json::from_str(argument).map_err(LabError::failed)?;
-    let mut out = std::io::stdout().lock();
-    let mut tell = |line: Line| {
-        let mut text = serde_json::to_vec(&line).map_err(LabError::failed)?;
-        text.push(b'\n');
-        out.write_all(&text).and_then(|()| out.flush()).map_err(LabError::failed)
-    };
-    match obey(&order, &mut tell) {
-        Err(LabError::Unavailable { what, needs }) => tell(Line::Unavailable { what, needs }),
-        other => other,
-    }
-}
-
-fn obey(order: &Order, tell: &mut dyn FnMut(Line) -> Result<(), LabError>) -> Result<(), LabError> {
-    match order {
-        Order::Ask { stack: name, subjects } => {
-            let stack = stack(name)?;
-            let version = stack.version()?;
-            let supports = |names| Subject::try_from(names).map(|subject| stack.supports(&subject));
-            let supported = subjects.iter().map(supports).collect::<Result<_, LabError>>()?;
-            tell(Line::Offer(Offer { version, supported }))
-        }
-        Order::Rounds(rounds) => perform(rounds, tell),
-        Order::Typical { stack: name, subject, rounds } => {
-            let trace = super::typical(stack(name)?, &Subject::try_from(subject)?, *rounds)?;
-            tell(Line::Trace(trace))
-        }
-        Order::Serve { stack: name, subject } => {
-            let subject = Subject::try_from(subject)?;
-            let mut handshaker = stack(name).and_then(|stack| stack.prepare(&subject));
-            for line in std::io::stdin().lines() {
-                line.map_err(LabError::failed)?;
-                let outcome = match &mut handshaker {
-                    Ok(handshaker) => handshaker.handshake().map_err(|error| error.to_string()),
-                    Err(error) => Err(error.to_string()),
-                };
-                tell(outcome.map_or_else(Line::Failed, Line::Trace))?;
-            }
-            Ok(())
-        }
-        Order::Repeat { stack: name, subjects, count, named } => {
-            profile::take_no_times();
-            let stack = stack(name)?;
-            let mut ready = subjects
-                .iter()
-                .map(|names| stack.prepare(&Subject::try_from(names)?))
-                .collect::<Result<Vec<_>, LabError>>()?;
-            for handshaker in &mut ready {
-                for _ in 0..3 {
-                    handshaker.handshake()?;
-                }
-            }
-            if *named {
-                profile::name_turns();
-            }
-            for handshaker in &mut ready {
-                profile::outlast_profile_mark();
-                for _ in 0..*count {
-                    handshaker.handshake()?;
-                }
-            }
-            profile::outlast_profile_mark();
-            Ok(())
         }
     }
 }

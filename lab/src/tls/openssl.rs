@@ -9,7 +9,8 @@ use outlast_native::openssl::{Connection, Context, OpenSsl, Session, Setup, Side
 
 use super::chain::{self, SERVER_NAMES};
 use super::exchange::{Peer, shake};
-use super::{Handshaker, Stack, helper, wrong_group};
+use super::helper;
+use super::implementation::{Handshaker, Stack, wrong_group};
 use crate::error::LabError;
 use crate::subject::{Kind, Subject};
 use crate::trace::Trace;
@@ -95,7 +96,7 @@ impl Stack for OpenSslStack {
 
     fn version(&self) -> Result<String, LabError> {
         library().map(|found| found.version().to_owned()).or_else(|unavailable| {
-            let offer = elsewhere().and_then(|this| helper::offer(&this, self.name(), &[]).ok());
+            let offer = elsewhere().and_then(|this| helper::offer(&this, self, &[]).ok());
             offer.map(|offer| offer.version).ok_or(unavailable)
         })
     }
@@ -116,7 +117,7 @@ impl Stack for OpenSslStack {
     fn prepare(&self, subject: &Subject) -> Result<Box<dyn Handshaker>, LabError> {
         let openssl = match (library(), elsewhere()) {
             (Ok(openssl), _) => openssl,
-            (Err(_), Some(this)) => return helper::remote(&this, self.name(), subject),
+            (Err(_), Some(this)) => return helper::remote(&this, self, subject),
             (Err(error), None) => return Err(error),
         };
         let server_chain = chain::server(subject.authentication, subject.certificates)?;
@@ -163,7 +164,7 @@ fn has_group(subject: &Subject) -> bool {
     let setup = Setup { side: Side::Client, groups, identity: None, roots: None };
     match (library(), elsewhere()) {
         (Ok(openssl), _) => Context::new(openssl, &setup).is_ok(),
-        (Err(_), Some(this)) => helper::offer(&this, OpenSslStack.name(), &[*subject])
+        (Err(_), Some(this)) => helper::offer(&this, &OpenSslStack, &[*subject])
             .is_ok_and(|offer| offer.supported == [true]),
         (Err(_), None) => false,
     }

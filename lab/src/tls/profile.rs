@@ -8,70 +8,31 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
 
 use inferno::collapse::Collapse;
 use inferno::collapse::perf::{Folder, Options as FoldOptions};
 use inferno::{differential, flamegraph};
 
 use super::helper;
+use super::implementation::Stack;
+use super::rustls::Rustls;
+use super::turns::SERVER_THREAD;
 use crate::error::LabError;
 use crate::run::Settings;
 use crate::subject::Subject;
-use crate::time::thread_cpu;
 
-/// Name of the thread while the server has its turn: see [`name_turns`].
-pub(super) const SERVER_THREAD: &str = "lab-server";
-const CLIENT_THREAD: &str = "lab-client";
 /// Samples a second; prime, so that nothing periodic is always or never hit.
 const FREQUENCY: &str = "997";
 /// Bytes of stack that are kept with each sample: ML-KEM puts its matrices there.
 const STACK: &str = "dwarf,32768";
-
-static NAMED: AtomicBool = AtomicBool::new(false);
-
-static UNTIMED: AtomicBool = AtomicBool::new(false);
-
-/// From now on no times are taken: nobody looks at them, and below valgrind, which hides the vDSO, rustix looks for the clock in vain
-/// and crashes.
-pub(super) fn take_no_times() {
-    UNTIMED.store(true, Ordering::Relaxed);
-}
-
-/// The CPU time of this thread so far.
-pub(super) fn clock() -> Duration {
-    if UNTIMED.load(Ordering::Relaxed) { Duration::ZERO } else { thread_cpu() }
-}
-
-/// From now on the thread is called `lab-server` while the server has its turn, so that a profile can be divided.
-pub(super) fn name_turns() {
-    NAMED.store(true, Ordering::Relaxed);
-}
-
-/// The server's turn begins or ends.
-pub(super) fn server_turn(begins: bool) {
-    if NAMED.load(Ordering::Relaxed) {
-        let name = if begins { SERVER_THREAD } else { CLIENT_THREAD };
-        if let Ok(name) = std::ffi::CString::new(name) {
-            // The worst that may happen is a name that stays.
-            let _ = rustix::thread::set_name(&name);
-        }
-    }
-}
-
-/// Callgrind writes what it has counted whenever this is called.
-#[inline(never)]
-pub(super) fn outlast_profile_mark() {
-    std::hint::black_box(());
-}
 
 /// Instructions of one handshake, client and server together, of each of these: counted by callgrind between marks, so that what a
 /// process does once does not count. Valgrind shows programs a processor without AVX-512 and ADX, so other code runs than usually:
 /// only ratios mean something.
 pub fn instructions(
     settings: &Settings,
-    stack: &str,
+    stack: &dyn Stack,
     subjects: &[Subject],
     count: u32,
     stop: &AtomicBool,
@@ -162,7 +123,7 @@ fn ticks_by_perf(
 ) -> Result<f64, LabError> {
     let folder = crate::temporary::folder()?;
     let out = folder.path().join("ticks");
-    let inner = helper::repeating(settings, "rustls", subject, 300)?;
+    let inner = helper::repeating(settings, &Rustls, subject, 300)?;
     let mut command = Command::new("perf");
     command
         .args(["stat", "-x", ",", "-e", "msr/tsc/,task-clock", "-o"])
@@ -195,7 +156,7 @@ pub struct Folded(pub String);
 /// Samples the server's turns of so many handshakes.
 pub fn sample(
     settings: &Settings,
-    stack: &str,
+    stack: &dyn Stack,
     subject: &Subject,
     count: u64,
     stop: &AtomicBool,

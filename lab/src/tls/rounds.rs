@@ -12,13 +12,17 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 
-pub use super::helper::{AGENT, Offer, ask, repeating, typical_trace};
-use super::helper::{Line, Order, ask_process, unexpected};
-use super::{Handshaker, WARM_UP, stack};
+pub use super::helper::{ask, repeating, typical_trace};
+use super::helper::{ask_process, unexpected};
+use super::implementation::{Handshaker, WARM_UP};
+pub use super::orders::{Cold, Offer, Times};
+use super::orders::{Line, Order, Rounds};
+use super::stack;
+pub use super::typical::undisturbed_mean;
 use crate::error::LabError;
 use crate::result::Control;
 use crate::run::Settings;
-use crate::statistics::{Estimate, mean, quantile, sorted, two_level};
+use crate::statistics::{Estimate, two_level};
 use crate::subject::{Subject, SubjectNames};
 use crate::time::thread_cpu;
 use crate::trace::{Side, Trace};
@@ -27,12 +31,6 @@ use crate::trace::{Side, Trace};
 pub const PROCESSES: usize = 5;
 /// Rounds of each process of a full run.
 pub const ROUNDS: usize = 300;
-/// A handshake that took longer than so many medians was interrupted.
-const INTERRUPTED: f64 = 4.0;
-
-/// CPU time in nanoseconds of one handshake: the client's and the server's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Times(pub u64, pub u64);
 
 /// Whose time is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,24 +54,6 @@ pub struct Measured {
     pub cold: Vec<Cold>,
 }
 
-/// What a process does once.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cold {
-    /// CPU time in nanoseconds of the first random bytes: AWS-LC gathers jitter entropy.
-    pub entropy_ns: u64,
-    /// The first handshake of each subject.
-    pub first: Vec<Times>,
-}
-
-/// What a process of [`measure`] does.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Rounds {
-    pub(super) stack: String,
-    pub(super) subjects: Vec<SubjectNames>,
-    pub(super) rounds: usize,
-    pub(super) seed: u64,
-}
-
 /// Measures in this many processes. A subject that stands twice in the list is its own control: see [`Measured::control`].
 pub fn measure(
     settings: &Settings,
@@ -83,12 +63,13 @@ pub fn measure(
     rounds: usize,
     stop: &AtomicBool,
 ) -> Result<Measured, LabError> {
+    let stack = super::stack(stack)?;
     let subjects: Vec<SubjectNames> = subjects.iter().map(SubjectNames::from).collect();
     let mut measured = Measured { subjects: subjects.clone(), ..Measured::default() };
     for process in 0..processes.max(1) as u64 {
         let seed = settings.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(process);
         let order = Order::Rounds(Rounds {
-            stack: stack.to_owned(),
+            stack: stack.name().to_owned(),
             subjects: subjects.clone(),
             rounds,
             seed,
@@ -185,14 +166,6 @@ impl Times {
     }
 }
 
-/// The mean of what was not interrupted: for costs that vary by themselves, of which percentiles say too little.
-pub fn undisturbed_mean(values: &[f64]) -> f64 {
-    let sorted = sorted(values.iter().copied());
-    let limit = INTERRUPTED * quantile(&sorted, 0.5);
-    let below = sorted.partition_point(|value| *value <= limit);
-    mean(&sorted[..below])
-}
-
 fn typical(mut values: Vec<f64>, varies: bool) -> f64 {
     if varies { undisturbed_mean(&values) } else { tenth(&mut values) }
 }
@@ -278,6 +251,7 @@ impl Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statistics::{quantile, sorted};
 
     #[test]
     fn the_tenth_is_the_quantile() {
@@ -286,12 +260,6 @@ mod tests {
             let expected = quantile(&sorted(values.iter().copied()), 0.1);
             assert!((tenth(&mut values.clone()) - expected).abs() < 1e-9, "{len}");
         }
-    }
-
-    #[test]
-    fn what_was_interrupted_does_not_count() {
-        assert!((undisturbed_mean(&[1.0, 2.0, 3.0, 100.0]) - 2.0).abs() < 1e-9);
-        assert!(undisturbed_mean(&[]).abs() < 1e-9);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use rustls::{
 
 use super::chain::{self, Chain, SERVER_NAMES};
 use super::exchange::{Peer, shake};
-use super::{Handshaker, Stack, wrong_group};
+use super::implementation::{Handshaker, Stack, locked_version, wrong_group};
 use crate::error::LabError;
 use crate::subject::{Kind, Subject};
 use crate::trace::Trace;
@@ -30,7 +30,7 @@ impl Stack for Rustls {
     }
 
     fn version(&self) -> Result<String, LabError> {
-        Ok(super::locked_version("rustls"))
+        Ok(locked_version("rustls"))
     }
 
     fn supports(&self, _: &Subject) -> bool {

@@ -17,7 +17,7 @@ use s2n_tls::security::Policy;
 
 use super::chain::{self, SERVER_NAMES};
 use super::exchange::{Peer, shake};
-use super::{Handshaker, Stack, locked_version};
+use super::implementation::{Handshaker, Stack, locked_version};
 use crate::error::LabError;
 use crate::subject::{Kind, Subject};
 use crate::trace::Trace;

@@ -3,12 +3,12 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use super::implementation::{Handshaker, Stack};
 use super::rounds::{Measured, PROCESSES, Part, ROUNDS, measure};
 use super::rustls::Rustls;
-use super::{Handshaker, Stack};
 use crate::error::LabError;
 use crate::run::Settings;
-use crate::selftest::{Check, Checked};
+use crate::selftest::check::{Check, Checked};
 use crate::subject::{Kind, Subject};
 use crate::trace::Side;
 

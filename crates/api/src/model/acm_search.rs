@@ -1,8 +1,8 @@
 //! What Certificate Manager's searches filter and sort by.
 
 use outlast_domain::acm::certificate::Record;
+use outlast_domain::acm::certificate::RenewalSummary;
 use outlast_domain::acm::details::names;
-use outlast_domain::acm::renew::Summary;
 use outlast_domain::acm::search::SortKey;
 use outlast_domain::limits;
 use outlast_pki::certificate::Certificate as X509;
@@ -154,7 +154,7 @@ impl AcmCertificateMetadataFilter {
         let status = self.status.map(|name| -> Test {
             Box::new(move |record, now_ms| record.status(now_ms).name() == name)
         });
-        let renewal = |record: &Record| record.renewal.as_ref().map(Summary::status);
+        let renewal = |record: &Record| record.renewal.as_ref().map(RenewalSummary::status);
         let acme = |record: &Record| record.acme.clone();
         only(
             "AcmCertificateMetadataFilter",
@@ -228,7 +228,10 @@ pub static ORDERS: &[Order] = &[
     Order { name: "CREATED_AT", key: |r, _| SortKey::Number(r.created_ms) },
     Order { name: "NOT_AFTER", key: |r, _| SortKey::Number(r.details.not_after) },
     Order { name: "STATUS", key: |r, now_ms| Some(r.status(now_ms).name()).into() },
-    Order { name: "RENEWAL_STATUS", key: |r, _| r.renewal.as_ref().map(Summary::status).into() },
+    Order {
+        name: "RENEWAL_STATUS",
+        key: |r, _| r.renewal.as_ref().map(RenewalSummary::status).into(),
+    },
     Order { name: "EXPORTED", key: |r, _| r.exported.into() },
     Order { name: "IN_USE", key: |_, _| false.into() },
     Order { name: "NOT_BEFORE", key: |r, _| SortKey::Number(r.details.not_before) },

@@ -23,7 +23,7 @@ static SWEEPS: &[(&ServiceRow, Sweep)] = &[
     (&ACM, acme::FORGET_NONCES),
     (&ACM, acme::FORGET_ORDERS),
     (&ACM, acme::FORGET_TOKENS),
-    (&ACM, acm::certificate::FORGET_ENDED),
+    (&ACM, acm::FORGET_ENDED),
     (&ACM, acm::FORGET_TOKENS),
 ];
 

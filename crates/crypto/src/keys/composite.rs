@@ -17,10 +17,11 @@ use der::{Decode, Encode, Sequence};
 use spki::SubjectPublicKeyInfoRef;
 use zeroize::Zeroizing;
 
+use super::key::{Form, Imported, Key};
 use super::ml_dsa::{self, SEED_LEN};
-use super::{Form, Imported, Key, pkcs8};
+use super::pkcs8;
 use crate::digests::Digest;
-use crate::signatures::{Family, Message, SignatureAlgorithm};
+use crate::signatures::algorithm::{Family, Message, SignatureAlgorithm};
 use crate::{CryptoError, Secret, random};
 
 /// id-MLDSA65-ECDSA-P256-SHA512; public key 1952 + 65 bytes, signature 3309 and a DER `ECDSA-Sig-Value`.

@@ -14,8 +14,9 @@ use aws_lc_rs::signature::{
 use der::Decode;
 use spki::SubjectPublicKeyInfoRef;
 
-use super::{Form, Imported, Key, pkcs8};
-use crate::signatures::{Family, Message, SignatureAlgorithm};
+use super::key::{Form, Imported, Key};
+use super::pkcs8;
+use crate::signatures::algorithm::{Family, Message, SignatureAlgorithm};
 use crate::{CryptoError, Secret};
 
 /// A curve with the one hash that goes with it (FIPS 186-5 strengths, as KMS pairs them).

@@ -10,9 +10,10 @@ use sha3::digest::{FixedOutput, HashMarker, Output, OutputSizeUser, Update, cons
 use spki::SubjectPublicKeyInfoRef;
 use zeroize::Zeroizing;
 
-use super::{Form, Imported, Key, pkcs8};
+use super::key::{Form, Imported, Key};
+use super::pkcs8;
 use crate::digests::Digest;
-use crate::signatures::{Family, Message, SignatureAlgorithm};
+use crate::signatures::algorithm::{Family, Message, SignatureAlgorithm};
 use crate::{CryptoError, Secret};
 
 /// id-Ed25519 (RFC 8410, section 3); public key 32 bytes, signature 64.

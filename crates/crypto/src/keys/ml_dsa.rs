@@ -19,10 +19,10 @@ use sha3::digest::{ExtendableOutput, Update, XofReader};
 use spki::SubjectPublicKeyInfoRef;
 use zeroize::Zeroizing;
 
+use super::key::{Form, Imported, Key};
 use super::pkcs8::{self, Expanded};
-use super::{Form, Imported, Key};
 use crate::random::AwsLcRng;
-use crate::signatures::{Family, Message, SignatureAlgorithm};
+use crate::signatures::algorithm::{Family, Message, SignatureAlgorithm};
 use crate::{CryptoError, Secret, random};
 
 /// Length of the seed (xi of FIPS 204, algorithm 1), in bytes.

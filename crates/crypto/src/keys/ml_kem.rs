@@ -9,8 +9,8 @@ use der::Decode;
 use spki::SubjectPublicKeyInfoRef;
 
 use self::expanded::{check_expanded, expand_seed};
+use super::key::{Form, Imported, Key};
 use super::pkcs8::{self, Expanded};
-use super::{Form, Imported, Key};
 use crate::{CryptoError, Secret, hmac, random};
 
 /// Length of the seed (d ‖ z of FIPS 203, algorithm 16), in bytes.

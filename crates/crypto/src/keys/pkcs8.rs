@@ -10,7 +10,7 @@ use pkcs8::PrivateKeyInfoRef;
 use spki::{AlgorithmIdentifierOwned, AlgorithmIdentifierRef, SubjectPublicKeyInfoOwned};
 use zeroize::Zeroizing;
 
-use super::{Form, Imported};
+use super::key::{Form, Imported};
 use crate::{CryptoError, Secret, hmac};
 
 /// Reads the envelope; the algorithm must be `oid`. Whatever follows the structure is an error.

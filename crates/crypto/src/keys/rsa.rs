@@ -11,7 +11,8 @@ use aws_lc_rs::signature::{
     RSA_PSS_SHA512, RsaEncoding, RsaKeyPair,
 };
 
-use super::{Form, Imported, Key, pkcs8};
+use super::key::{Form, Imported, Key};
+use super::pkcs8;
 use crate::signatures::{self, Message, SignatureAlgorithm};
 use crate::{CryptoError, Secret};
 

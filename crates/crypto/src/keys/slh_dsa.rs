@@ -9,9 +9,10 @@ use slh_dsa::{Signature, SigningKey, VerifyingKey};
 use spki::SubjectPublicKeyInfoRef;
 use zeroize::Zeroizing;
 
-use super::{Form, Imported, Key, pkcs8};
+use super::key::{Form, Imported, Key};
+use super::pkcs8;
 use crate::random::AwsLcRng;
-use crate::signatures::{Family, Message, SignatureAlgorithm};
+use crate::signatures::algorithm::{Family, Message, SignatureAlgorithm};
 use crate::{CryptoError, Secret, hmac, random};
 
 /// (private key, message) to signature

@@ -2,7 +2,7 @@
 
 use aws_lc_rs::hmac as aws;
 
-use super::{Form, Imported, Key};
+use super::key::{Form, Imported, Key};
 use crate::{CryptoError, Secret, aead, random};
 
 /// A kind of symmetric key: so many bytes, and what is made of them.

@@ -7,6 +7,7 @@ use spki::SubjectPublicKeyInfoRef;
 
 use super::*;
 use crate::digests::Digest;
+use crate::signatures::Message;
 
 #[test]
 fn every_row_signs_and_verifies_and_refuses_what_was_changed() {

@@ -4,11 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::AcmError;
 use super::details::Details;
-use super::leaf::Leaves;
-use super::{AcmError, handed, import, renew};
-
-pub use super::handed::{AcmeOrder, FORGET_ENDED, Handed, issue_for_acme, revoke_for_acme};
 use crate::arn::{Arn, Scope};
 use crate::ca::{self, Authority, CaError, RevokeAt};
 use crate::identity::{Permit, action};
@@ -146,7 +143,7 @@ pub struct Record {
     pub revoked: Option<Revoked>,
     /// `RenewalSummary`
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub renewal: Option<renew::Summary>,
+    pub renewal: Option<RenewalSummary>,
     /// If ACME has handed it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acme: Option<Acme>,
@@ -230,35 +227,6 @@ impl Certificate {
         own.chain(paired).map(|(arn, serial)| serial_place(arn, serial))
     }
 
-    /// Replaces key and certificate by new ones, and files them.
-    pub(super) fn take(
-        &mut self,
-        work: &mut Work<'_>,
-        leaves: Leaves,
-        partner: Option<&Authority>,
-    ) -> Result<(), Fault> {
-        self.release(work);
-        self.record.details = Details::of(&leaves.own.certificate);
-        self.record.material = Some(ids::hex::<8>()?);
-        let mut text = leaves.own.text;
-        let mut keys = vec![leaves.own.stored];
-        self.record.paired = None;
-        if let Some((leaf, partner)) = leaves.paired.zip(partner) {
-            self.record.paired = Some(Paired {
-                authority: partner.arn(),
-                material: ids::hex::<8>()?,
-                details: Details::of(&leaf.certificate),
-            });
-            text.paired = Some(Box::new(leaf.text));
-            keys.push(leaf.stored);
-        }
-        let (own, paired) = self.material_places();
-        for (place, key) in own.into_iter().chain(paired).zip(&keys) {
-            work.put_secret(&place, key)?;
-        }
-        file(work, self, &text)
-    }
-
     /// Erases the keys, and that it is found by its serial number.
     pub(super) fn release(&self, work: &mut Work<'_>) {
         let (own, paired) = self.material_places();
@@ -269,6 +237,25 @@ impl Certificate {
 
     pub(super) fn save(&self, work: &mut Work<'_>) -> Result<(), Fault> {
         work.put(&place(&self.scope, &self.record.id), &self.record)
+    }
+}
+
+/// `RenewalSummary`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RenewalSummary {
+    /// Whether the last renewal succeeded.
+    pub succeeded: bool,
+    /// `RenewalStatusReason` of one that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Milliseconds since 1970.
+    pub updated_ms: i64,
+}
+
+impl RenewalSummary {
+    /// `RenewalStatus`
+    pub const fn status(&self) -> &'static str {
+        if self.succeeded { "SUCCESS" } else { "FAILED" }
     }
 }
 
@@ -342,11 +329,11 @@ pub fn delete(
 pub(super) fn erase(work: &mut Work<'_>, certificate: &Certificate) {
     let (scope, record) = (&certificate.scope, &certificate.record);
     certificate.release(work);
-    work.delete(&renew::due_place(scope, &record.id));
-    work.delete(&handed::ended_place(scope, &record.id));
+    work.delete(&due_place(scope, &record.id));
+    work.delete(&ended_place(scope, &record.id));
     work.delete(&text_place(scope, &record.id));
     if record.origin == Origin::Imported {
-        work.delete(&import::imported_place(scope, &record.id));
+        work.delete(&imported_place(scope, &record.id));
     }
     work.delete(&place(scope, &record.id));
 }
@@ -453,7 +440,7 @@ fn mark_revoked(
     let at_ms = work.now_ms();
     certificate.record.revoked = Some(Revoked { at_ms, reason: reason.to_owned() });
     // What is revoked is not renewed.
-    work.delete(&renew::due_place(&certificate.scope, &certificate.record.id));
+    work.delete(&due_place(&certificate.scope, &certificate.record.id));
     certificate.save(work)
 }
 
@@ -549,4 +536,19 @@ pub(crate) fn serial_place(authority: &str, serial: &str) -> String {
         (arn.region(), arn.account(), id)
     });
     format!("acm/serial/{account}/{region}/{id}/{serial}")
+}
+
+/// Where it is noted when certificates are to be renewed, by account and region.
+pub(super) const DUE: &str = "acm/renewal/";
+
+pub(super) fn due_place(scope: &Scope, id: &str) -> String {
+    format!("{DUE}{}/{}/{id}", scope.account, scope.region)
+}
+
+pub(super) fn imported_place(scope: &Scope, id: &str) -> String {
+    format!("acm/imported/{}/{}/{id}", scope.account, scope.region)
+}
+
+pub(super) fn ended_place(scope: &Scope, id: &str) -> String {
+    format!("acm/ended/{}/{}/{id}", scope.account, scope.region)
 }

@@ -7,7 +7,7 @@ use outlast_pki::name::Name;
 use serde::{Deserialize, Serialize};
 
 use super::certificate::{
-    Acme, Certificate, Origin, REASONS, Record, Text, at, erase, file, revoke,
+    Acme, Certificate, Origin, REASONS, Record, Text, at, ended_place, erase, file, revoke,
 };
 use super::details::Details;
 use super::tags::check_tags;
@@ -140,7 +140,3 @@ pub const FORGET_ENDED: Sweep = Sweep {
         Ok(())
     },
 };
-
-pub(super) fn ended_place(scope: &Scope, id: &str) -> String {
-    format!("acm/ended/{}/{}/{id}", scope.account, scope.region)
-}

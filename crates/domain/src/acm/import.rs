@@ -7,7 +7,7 @@ use outlast_pki::{object, pem};
 use serde::{Deserialize, Serialize};
 
 use super::AcmError;
-use super::certificate::{self, Certificate, Origin, Record, Text};
+use super::certificate::{self, Certificate, Origin, Record, Text, imported_place};
 use super::details::{Details, requestable};
 use super::tags::{Tags, check_tags};
 use crate::arn::Scope;
@@ -110,10 +110,6 @@ pub fn import(
 /// Says that a certificate counts as an imported one.
 #[derive(Serialize, Deserialize)]
 struct Counted {}
-
-pub(super) fn imported_place(scope: &Scope, id: &str) -> String {
-    format!("acm/imported/{}/{}/{id}", scope.account, scope.region)
-}
 
 /// The first name, or the common name.
 fn domain(details: &Details) -> Option<String> {

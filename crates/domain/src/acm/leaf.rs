@@ -9,12 +9,13 @@ use outlast_pki::general_name::GeneralName;
 use outlast_pki::templates::Template;
 use outlast_pki::{csr, name};
 
-use super::certificate::Text;
+use super::certificate::{Certificate, Paired, Text, file};
+use super::details::Details;
 use crate::ca::{self, Authority, CaError, Issued, Requester, Validity, ValidityType, permission};
 use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
 use crate::work::Work;
-use crate::{Fault, limits};
+use crate::{Fault, ids, limits};
 
 type MayIssue = Permit<action::acm_pca::IssueCertificate>;
 
@@ -96,6 +97,37 @@ impl Issuers<'_> {
             own: Leaf::new(authority, stored, issued)?,
             paired: Some(Leaf::new(partner, paired_stored, paired)?),
         })
+    }
+}
+
+impl Certificate {
+    /// Replaces key and certificate by new ones, and files them.
+    pub(super) fn take(
+        &mut self,
+        work: &mut Work<'_>,
+        leaves: Leaves,
+        partner: Option<&Authority>,
+    ) -> Result<(), Fault> {
+        self.release(work);
+        self.record.details = Details::of(&leaves.own.certificate);
+        self.record.material = Some(ids::hex::<8>()?);
+        let mut text = leaves.own.text;
+        let mut keys = vec![leaves.own.stored];
+        self.record.paired = None;
+        if let Some((leaf, partner)) = leaves.paired.zip(partner) {
+            self.record.paired = Some(Paired {
+                authority: partner.arn(),
+                material: ids::hex::<8>()?,
+                details: Details::of(&leaf.certificate),
+            });
+            text.paired = Some(Box::new(leaf.text));
+            keys.push(leaf.stored);
+        }
+        let (own, paired) = self.material_places();
+        for (place, key) in own.into_iter().chain(paired).zip(&keys) {
+            work.put_secret(&place, key)?;
+        }
+        file(work, self, &text)
     }
 }
 

@@ -9,11 +9,10 @@ use outlast_crypto::keys::KeySpec;
 use outlast_store::StoreError;
 use serde::{Deserialize, Serialize};
 
-use super::certificate::{self, Certificate, Origin, Status};
+use super::certificate::{self, Certificate, DUE, Origin, RenewalSummary, Status, due_place};
 use super::details::{Details, requestable};
 use super::leaf::{Issuers, template_arn};
 use super::{AcmError, failure_reason};
-use crate::arn::Scope;
 use crate::ca::{self, Authority, CaError, permission};
 use crate::identity::access::by_permission;
 use crate::identity::action::{self, Action};
@@ -23,28 +22,6 @@ use crate::kms::Access;
 use crate::policy::ConditionKeys;
 use crate::work::{Due, Sweep, Swept, Work};
 use crate::{Fault, limits};
-
-/// `RenewalSummary`
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Summary {
-    /// Whether the last renewal succeeded.
-    pub succeeded: bool,
-    /// `RenewalStatusReason` of one that failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// Milliseconds since 1970.
-    pub updated_ms: i64,
-}
-
-impl Summary {
-    /// `RenewalStatus`
-    pub const fn status(&self) -> &'static str {
-        if self.succeeded { "SUCCESS" } else { "FAILED" }
-    }
-}
-
-/// Where it is noted when certificates are to be renewed, by account and region.
-const DUE: &str = "acm/renewal/";
 
 /// When a certificate is to be renewed: a small record, so that looking for what is due reads little.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,10 +42,6 @@ pub(super) fn schedule(work: &mut Work<'_>, certificate: &Certificate) -> Result
     let details = &certificate.record.details;
     let at_ms = renewal_time(details.not_before, details.not_after) * 1000;
     work.put(&due_place(&certificate.scope, &certificate.record.id), &RenewalDue { at_ms })
-}
-
-pub(super) fn due_place(scope: &Scope, id: &str) -> String {
-    format!("{DUE}{}/{}/{id}", scope.account, scope.region)
 }
 
 /// Renews a certificate now. Its CA must have permitted Certificate Manager to issue for the account, or be shared
@@ -128,7 +101,7 @@ fn replace(
     let record = &mut certificate.record;
     record.issued_ms = Some(now_ms);
     record.exported = false;
-    record.renewal = Some(Summary { succeeded: true, reason: None, updated_ms: now_ms });
+    record.renewal = Some(RenewalSummary { succeeded: true, reason: None, updated_ms: now_ms });
     certificate.take(work, leaves, issuers.partner.map(|(partner, _)| partner))?;
     Ok(schedule(work, certificate)?)
 }
@@ -193,7 +166,7 @@ fn renew_due(work: &mut Work<'_>, place: &str, swept: &mut Swept) -> Result<(), 
         Err(failed) => {
             let reason = Some(failed.reason().to_owned());
             certificate.record.renewal =
-                Some(Summary { succeeded: false, reason, updated_ms: now_ms });
+                Some(RenewalSummary { succeeded: false, reason, updated_ms: now_ms });
             certificate.save(work)?;
             work.put(place, &RenewalDue { at_ms: now_ms + limits::RENEWAL_RETRY_MS })?;
         }

@@ -5,80 +5,11 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use outlast_crypto::random;
 use serde::{Deserialize, Serialize};
 
-use super::order::{self, Order};
-use super::{Account, AcmeError, DnsName, Kind, StoredProblem, Validation, is_id, new_id, task};
+use super::challenge::{CHALLENGES, Challenge, ChallengeKind, ChallengeStatus};
+use super::order::{Order, OrderStatus, find_order};
+use super::{Account, AcmeError, DnsName, Kind, StoredProblem, Validation, is_id, new_id, queue};
 use crate::work::Work;
 use crate::{Fault, limits};
-
-/// A way to prove a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ChallengeKind {
-    /// `http-01`: RFC 8555, section 8.3.
-    Http01,
-    /// `dns-01`: RFC 8555, section 8.4.
-    Dns01,
-    /// `tls-alpn-01`: RFC 8737.
-    TlsAlpn01,
-}
-
-/// Every kind with its name, and whether it proves wildcards (RFC 8555, section 7.1.3).
-pub static CHALLENGES: &[(&str, ChallengeKind, bool)] = &[
-    ("http-01", ChallengeKind::Http01, false),
-    ("dns-01", ChallengeKind::Dns01, true),
-    ("tls-alpn-01", ChallengeKind::TlsAlpn01, false),
-];
-
-impl ChallengeKind {
-    /// Name in ACME.
-    pub fn name(self) -> &'static str {
-        CHALLENGES.iter().find(|row| row.1 == self).map_or("", |row| row.0)
-    }
-
-    /// The kind with this name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        CHALLENGES.iter().find(|row| row.0 == name).map(|row| row.1)
-    }
-}
-
-/// Where a challenge stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ChallengeStatus {
-    /// `pending`: the client has not said that it is ready.
-    Pending,
-    /// `processing`: the server looks.
-    Processing,
-    /// `valid`
-    Valid,
-    /// `invalid`
-    Invalid,
-}
-
-impl ChallengeStatus {
-    /// Name in ACME.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Processing => "processing",
-            Self::Valid => "valid",
-            Self::Invalid => "invalid",
-        }
-    }
-}
-
-/// A challenge.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Challenge {
-    /// Which one.
-    pub kind: ChallengeKind,
-    /// Token, in base64url.
-    pub token: String,
-    /// Where it stands.
-    pub status: ChallengeStatus,
-    /// When it was met, milliseconds since 1970.
-    pub validated_ms: Option<i64>,
-    /// What went wrong, at the last try or for good.
-    pub error: Option<StoredProblem>,
-}
 
 /// Where an authorization stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -261,7 +192,7 @@ pub fn respond(
     }
     let endpoint = account.endpoint().id();
     let most = limits::MAX_ACME_PENDING_CHALLENGES;
-    if task::pending_challenges(work, endpoint, account.id(), most)? >= most {
+    if queue::pending_challenges(work, endpoint, account.id(), most)? >= most {
         return Err(AcmeError::new(
             Kind::RATE_LIMITED,
             format!("The account has {most} challenges that wait to be looked at."),
@@ -270,7 +201,7 @@ pub fn respond(
     challenge.status = ChallengeStatus::Processing;
     authorization.save(work)?;
     let now_ms = work.now_ms();
-    Ok(task::begin_challenge(work, endpoint, account.id(), authorization.id(), kind, now_ms)?)
+    Ok(queue::begin_challenge(work, endpoint, account.id(), authorization.id(), kind, now_ms)?)
 }
 
 /// The holder gives the authorization up; an open order that needs it fails.
@@ -290,7 +221,7 @@ pub fn deactivate_authorization(
         kind: Kind::UNAUTHORIZED.name.to_owned(),
         detail: format!("The authorization for {} was deactivated.", authorization.record.name),
     };
-    Ok(order::authorization_changed(
+    Ok(carry_over(
         work,
         &authorization.endpoint,
         &authorization.account,
@@ -345,7 +276,7 @@ pub(super) fn looked(
     };
     authorization.record.status = status;
     authorization.save(work)?;
-    order::authorization_changed(
+    carry_over(
         work,
         &authorization.endpoint,
         &authorization.account,
@@ -353,6 +284,39 @@ pub(super) fn looked(
         failed.as_ref(),
     )?;
     Ok(Some(event))
+}
+
+/// Carries what has become of an authorization over to its order.
+fn carry_over(
+    work: &mut Work<'_>,
+    endpoint: &str,
+    account: &str,
+    id: &str,
+    failed: Option<&StoredProblem>,
+) -> Result<(), Fault> {
+    let Some(mut order) = find_order(work, endpoint, account, id)? else { return Ok(()) };
+    if order.record.status != OrderStatus::Pending && failed.is_none() {
+        return Ok(());
+    }
+    if !order.is_open() {
+        return Ok(());
+    }
+    match failed {
+        Some(problem) => {
+            order.record.status = OrderStatus::Invalid;
+            order.record.error = Some(problem.clone());
+        }
+        None => {
+            for authorization in &order.record.authorizations {
+                let found = find_authorization(work, endpoint, account, authorization)?;
+                if found.is_none_or(|found| found.status() != AuthorizationStatus::Valid) {
+                    return Ok(());
+                }
+            }
+            order.record.status = OrderStatus::Ready;
+        }
+    }
+    order.save(work)
 }
 
 /// Whether an account holds a valid authorization for each of these names.

@@ -20,9 +20,10 @@ use super::{
     Account, AcmeError, AuthorizationBehavior, DnsName, Endpoint, Kind, OrderStatus, account,
     authority_of, validation,
 };
-use crate::acm::certificate::{self as acm, AcmeOrder, Origin};
+use crate::acm::certificate::{self as acm, Origin};
 use crate::acm::conditions::{self, Wanted};
 use crate::acm::{AcmError, details, template_arn};
+use crate::acm::{AcmeOrder, issue_for_acme, revoke_for_acme};
 use crate::ca;
 use crate::ca::permission::CERTIFICATE_MANAGER;
 use crate::identity::access::{at_issuing_authority, by_certificate_key};
@@ -197,7 +198,7 @@ pub fn finalize(
         account_id: account.id(),
         tags: tags.clone(),
     };
-    let handed = acm::issue_for_acme(work, given.ring, endpoint.scope(), wanted, &allowed)?;
+    let handed = issue_for_acme(work, given.ring, endpoint.scope(), wanted, &allowed)?;
     let damaged = |_| Fault::Damaged(handed.certificate.arn());
     let leaf = X509::parse_one(handed.text.certificate.as_bytes()).map_err(damaged)?;
     let certificate = Certificate {
@@ -565,7 +566,7 @@ pub fn revoke(
     };
     let at = ca::RevokeAt { authority: &at_authority, partner: None };
     match acm::by_serial(work, &authority, &certificate.record.serial)? {
-        Some(kept) => acm::revoke_for_acme(work, kept, &authority, reason, &permit, at)?,
+        Some(kept) => revoke_for_acme(work, kept, &authority, reason, &permit, at)?,
         // Certificate Manager has forgotten it.
         None => ca::revoke(work, &authority, &certificate.record.serial, reason, at)?,
     }

@@ -1,15 +1,8 @@
 //! Orders (RFC 8555, section 7.1.3): names that a certificate is wanted for.
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
 
-use super::authorization::{self, AuthorizationStatus};
-use super::validation::Domains;
-use super::{
-    Account, AcmeError, AuthorizationBehavior, DnsName, Kind, StoredProblem, Subproblem,
-    authority_of, certificate, is_id, new_id, validation,
-};
+use super::{Account, DnsName, Kind, StoredProblem, is_id};
 use crate::work::{Page, Work};
 use crate::{Fault, limits};
 
@@ -62,22 +55,6 @@ impl Record {
     pub fn is_old(&self, now_ms: i64) -> bool {
         self.expires_ms + limits::KEEP_ENDED_ACME_ORDER_MS <= now_ms
     }
-}
-
-/// Deletes the order at this place with its authorizations, if it is old.
-pub(super) fn forget(work: &mut Work<'_>, at: &str) -> Result<(), Fault> {
-    let now_ms = work.now_ms();
-    let Some(record) = work.get::<Record>(at)?.filter(|record| record.is_old(now_ms)) else {
-        return Ok(());
-    };
-    if let [_, _, endpoint, account, id] = at.split('/').collect::<Vec<_>>().as_slice() {
-        for authorization in &record.authorizations {
-            work.delete(&authorization::place(endpoint, account, authorization));
-        }
-        work.delete(&open_place(endpoint, account, id));
-    }
-    work.delete(at);
-    Ok(())
 }
 
 /// An order.
@@ -180,111 +157,6 @@ impl Open {
     }
 }
 
-/// What a new order shall be.
-pub struct NewOrder {
-    /// The names.
-    pub names: Vec<DnsName>,
-    /// Beginning of validity, seconds since 1970.
-    pub not_before: Option<i64>,
-    /// End of validity, seconds since 1970.
-    pub not_after: Option<i64>,
-    /// Id of the certificate that this one is to replace (RFC 9773, section 5).
-    pub replaces: Option<String>,
-}
-
-/// Makes an order with an authorization for each name.
-pub fn create_order(
-    work: &mut Work<'_>,
-    account: &Account,
-    new: NewOrder,
-) -> Result<Order, AcmeError> {
-    let endpoint = account.endpoint();
-    let names: Vec<_> = new.names.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
-    if names.is_empty() {
-        return Err(AcmeError::malformed("The order has no identifiers."));
-    }
-    if names.len() > limits::MAX_ACME_IDENTIFIERS {
-        return Err(AcmeError::malformed(format!(
-            "An order has at most {} identifiers.",
-            limits::MAX_ACME_IDENTIFIERS
-        )));
-    }
-    let open = format!("acme/open-order/{}/{}/", endpoint.id(), account.id());
-    if work.scan::<Open>(&open, "", limits::MAX_ACME_OPEN_ORDERS)?.len()
-        >= limits::MAX_ACME_OPEN_ORDERS
-    {
-        return Err(AcmeError::new(Kind::RATE_LIMITED, "The account has too many open orders."));
-    }
-    let mut order = Order {
-        endpoint: endpoint.id().to_owned(),
-        account: account.id().to_owned(),
-        record: Record {
-            id: new_id()?,
-            status: OrderStatus::Pending,
-            names,
-            not_before: new.not_before,
-            not_after: new.not_after,
-            authorizations: Vec::new(),
-            expires_ms: work.now_ms() + limits::ACME_ORDER_MS,
-            error: None,
-            certificate: None,
-            replaces: new.replaces,
-        },
-    };
-    check_period(work, account, &order.record)?;
-    if let Some(id) = &order.record.replaces {
-        certificate::check_replaceable(work, account, &order.record.id, id, &order.record.names)?;
-    }
-    let mut refused = Vec::new();
-    let mut all_valid = true;
-    let domains = Domains::of(work, endpoint)?;
-    for name in &order.record.names {
-        let covering = validation::covering(work, endpoint, &domains, name)?;
-        if covering.is_none() && endpoint.authorization() == AuthorizationBehavior::PreApproved {
-            refused.push(Subproblem {
-                kind: Kind::REJECTED_IDENTIFIER,
-                detail: format!("No valid domain validation of this endpoint covers {name}."),
-                name: name.clone(),
-            });
-            continue;
-        }
-        all_valid &= covering.is_some();
-        let made = authorization::create(work, &order, name, covering.as_ref())?;
-        order.record.authorizations.push(made);
-    }
-    if let Some(error) = AcmeError::from_subproblems(refused) {
-        return Err(error);
-    }
-    if all_valid {
-        order.record.status = OrderStatus::Ready;
-    }
-    order.save(work)?;
-    Ok(order)
-}
-
-/// The period that is asked for is one that the endpoint's CA can give.
-fn check_period(work: &mut Work<'_>, account: &Account, order: &Record) -> Result<(), AcmeError> {
-    let now = work.now();
-    let latest = now + limits::MANAGED_SECONDS;
-    let start = order.not_before.unwrap_or(now);
-    if start < now - limits::MAX_ACME_BACKDATING_SECONDS {
-        return Err(AcmeError::malformed("notBefore is more than an hour ago."));
-    }
-    if order.not_after.is_some_and(|end| end <= now) || order.not_after.unwrap_or(latest) <= start {
-        return Err(AcmeError::malformed("notAfter is in the past, or not after notBefore."));
-    }
-    let Some(end) = order.not_after else { return Ok(()) };
-    if end > latest {
-        return Err(AcmeError::malformed("notAfter is more than 395 days from now."));
-    }
-    let endpoint = account.endpoint();
-    let authority = authority_of(work, endpoint.scope(), endpoint.authority())?;
-    if authority.certificate().is_some_and(|own| end > own.not_after()) {
-        return Err(AcmeError::malformed("notAfter is after the end of the CA."));
-    }
-    Ok(())
-}
-
 /// An order of an account. One whose time is over reads as invalid.
 pub fn find_order(
     work: &mut Work<'_>,
@@ -314,40 +186,6 @@ pub fn orders(
     let page = work.page::<Record>(&prefix, marker.filter(|id| is_id(id)), limit)?;
     let items = page.items.into_iter().filter(|order| order.status != OrderStatus::Invalid);
     Ok(Page { items: items.map(|order| order.id).collect(), next: page.next })
-}
-
-/// Carries what has become of an authorization over to its order.
-pub(super) fn authorization_changed(
-    work: &mut Work<'_>,
-    endpoint: &str,
-    account: &str,
-    id: &str,
-    failed: Option<&StoredProblem>,
-) -> Result<(), Fault> {
-    let Some(mut order) = find_order(work, endpoint, account, id)? else { return Ok(()) };
-    if order.record.status != OrderStatus::Pending && failed.is_none() {
-        return Ok(());
-    }
-    if !order.is_open() {
-        return Ok(());
-    }
-    match failed {
-        Some(problem) => {
-            order.record.status = OrderStatus::Invalid;
-            order.record.error = Some(problem.clone());
-        }
-        None => {
-            for authorization in &order.record.authorizations {
-                let found =
-                    authorization::find_authorization(work, endpoint, account, authorization)?;
-                if found.is_none_or(|found| found.status() != AuthorizationStatus::Valid) {
-                    return Ok(());
-                }
-            }
-            order.record.status = OrderStatus::Ready;
-        }
-    }
-    order.save(work)
 }
 
 pub(super) fn place(endpoint: &str, account: &str, id: &str) -> String {

@@ -1,12 +1,13 @@
 //! What has to go by itself: used nonces, old tokens, orders whose time is over, and all that was below an endpoint
 //! that is gone.
 
-use super::certificate;
 use super::endpoint::Deleted;
 use super::nonce::Used;
-use super::order::{self, Open, find_order};
+use super::order::{Open, Record, find_order, open_place};
 use super::token::Token;
-use crate::work::Sweep;
+use super::{authorization, certificate};
+use crate::Fault;
+use crate::work::{Sweep, Work};
 
 /// Forgets nonces that would be refused for their age.
 pub const FORGET_NONCES: Sweep = Sweep {
@@ -39,7 +40,7 @@ pub const EXPIRE_ORDERS: Sweep = Sweep {
                 // It reads as invalid by now.
                 Some(order) if !order.is_open() => order.save(work)?,
                 Some(_) => {}
-                None => work.delete(&order::open_place(endpoint, account, id)),
+                None => work.delete(&open_place(endpoint, account, id)),
             }
         }
         Ok(())
@@ -48,8 +49,8 @@ pub const EXPIRE_ORDERS: Sweep = Sweep {
 
 /// Forgets orders long after their end, with their authorizations.
 pub const FORGET_ORDERS: Sweep = Sweep {
-    find: |work, after, limit| work.due("acme/order/", after, limit, order::Record::is_old),
-    handle: |work, place, _| order::forget(work, place),
+    find: |work, after, limit| work.due("acme/order/", after, limit, Record::is_old),
+    handle: |work, place, _| forget_order(work, place),
 };
 
 /// Forgets certificates long after their end.
@@ -106,3 +107,19 @@ pub const CLEAN_UP: Sweep = Sweep {
         Ok(())
     },
 };
+
+/// Deletes the order at this place with its authorizations, if it is old.
+fn forget_order(work: &mut Work<'_>, at: &str) -> Result<(), Fault> {
+    let now_ms = work.now_ms();
+    let Some(record) = work.get::<Record>(at)?.filter(|record| record.is_old(now_ms)) else {
+        return Ok(());
+    };
+    if let [_, _, endpoint, account, id] = at.split('/').collect::<Vec<_>>().as_slice() {
+        for authorization in &record.authorizations {
+            work.delete(&authorization::place(endpoint, account, authorization));
+        }
+        work.delete(&open_place(endpoint, account, id));
+    }
+    work.delete(at);
+    Ok(())
+}

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::endpoint::{AcmeArn, in_scope, missing};
 use super::token::Idempotency;
-use super::{DnsName, Endpoint, is_id, new_id, task};
+use super::{DnsName, Endpoint, is_id, new_id, queue};
 use crate::acm::AcmError;
 use crate::arn::Scope;
 use crate::identity::{Permit, action};
@@ -214,7 +214,7 @@ pub fn create_validation(
     let validation = Validation { endpoint: endpoint.clone(), record };
     validation.save(work)?;
     work.put(&index, &validation.record.id)?;
-    task::begin_domain(work, endpoint.id(), validation.id(), now_ms)?;
+    queue::begin_domain(work, endpoint.id(), validation.id(), now_ms)?;
     token.remember(work, endpoint.scope(), &operation, validation.id())?;
     Ok(validation.arn())
 }
@@ -285,7 +285,7 @@ pub fn update_validation(
         validation.record.status = ValidationStatus::Validating;
         validation.record.failing_since_ms = now_ms;
         validation.record.message = None;
-        task::begin_domain(work, validation.endpoint.id(), validation.id(), now_ms)?;
+        queue::begin_domain(work, validation.endpoint.id(), validation.id(), now_ms)?;
     }
     Ok(validation.save(work)?)
 }
@@ -300,7 +300,7 @@ pub fn delete_validation(
     let endpoint = validation.endpoint.id();
     work.delete(&place(endpoint, validation.id()));
     work.delete(&index_place(endpoint, validation.domain()));
-    task::end_domain(work, endpoint, validation.id());
+    queue::end_domain(work, endpoint, validation.id());
     Ok(())
 }
 

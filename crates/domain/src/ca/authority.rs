@@ -11,12 +11,12 @@ use outlast_pki::templates::CA_KEY_USAGE;
 use outlast_pki::{extensions, pem};
 use serde::{Deserialize, Serialize};
 
-use super::{CaError, Revocation, Subject, earlier_result, names, remember, token_place};
+use super::{CaError, Revocation, Subject, earlier_result, remember, token_place};
 use crate::arn::{Arn, Scope};
 use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
 use crate::work::{Page, Work};
-use crate::{Fault, ids, quotas};
+use crate::{Fault, ids, limits, quotas};
 
 /// Root or subordinate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -332,9 +332,9 @@ impl Authority {
         self.record.chain =
             (!chain.is_empty()).then(|| pem::chain(chain.iter().map(Vec::as_slice)));
         let above = chain.iter().map(|der| Certificate::parse(der).map_err(Fault::from));
-        let mut constrained = names::is_constrained(certificate);
+        let mut constrained = is_constrained(certificate);
         for issuer in above {
-            constrained |= names::is_constrained(&issuer?);
+            constrained |= is_constrained(&issuer?);
         }
         self.record.constrained = Some(constrained);
         self.certificate = Some(Arc::new(certificate.clone()));
@@ -375,14 +375,14 @@ impl Authority {
         }
     }
 
-    pub(super) fn save(&mut self, work: &mut Work<'_>, status: Status) -> Result<(), Fault> {
+    /// Writes its record with this status, and nothing that follows from it: see [`Self::save`].
+    pub(super) fn store(&mut self, work: &mut Work<'_>, status: Status) -> Result<(), Fault> {
         if self.record.status != status {
             self.record.changed_ms = work.now_ms();
         }
         self.record.status = status;
         self.status = status;
-        work.put(&place(&self.scope, &self.record.id), &self.record)?;
-        super::revocation::follow(work, self)
+        work.put(&place(&self.scope, &self.record.id), &self.record)
     }
 }
 
@@ -394,7 +394,7 @@ pub fn create(
     permit: &Permit<action::acm_pca::CreateCertificateAuthority>,
 ) -> Result<String, CaError> {
     permit.opens(&scope.arn("acm-pca", "certificate-authority/*"))?;
-    super::lifecycle::check_tags(&new.tags)?;
+    check_tags(&new.tags)?;
     if !new.spec.signing.contains(&new.algorithm) {
         let possible: Vec<_> = new.spec.signing.iter().filter_map(|row| row.pca_name).collect();
         return Err(CaError::InvalidArgs(format!(
@@ -481,6 +481,19 @@ pub fn find(work: &mut Work<'_>, scope: &Scope, text: &str) -> Result<Authority,
     Ok(Authority::new(scope, record, work.now())?)
 }
 
+/// The authority with this id, if there is one.
+pub(super) fn authority_by_id(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    id: &str,
+) -> Result<Option<Authority>, Fault> {
+    match find(work, scope, &arn(scope, id)) {
+        Ok(authority) => Ok(Some(authority)),
+        Err(CaError::Fault(fault)) => Err(fault),
+        Err(_) => Ok(None),
+    }
+}
+
 /// Lists authorities, beginning after the marker of the page before.
 pub fn authorities(
     work: &Work<'_>,
@@ -515,4 +528,20 @@ pub(super) fn place(scope: &Scope, id: &str) -> String {
 
 pub(super) fn material_place(scope: &Scope, id: &str) -> String {
     format!("ca/material/{}/{}/{id}", scope.account, scope.region)
+}
+
+/// Whether a CA may certify some names only.
+fn is_constrained(certificate: &Certificate) -> bool {
+    let id = const_oid::db::rfc5280::ID_CE_NAME_CONSTRAINTS;
+    certificate.extensions().iter().any(|extension| extension.extn_id == id)
+}
+
+pub(super) fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), CaError> {
+    if tags.len() > limits::MAX_TAGS {
+        return Err(CaError::TooManyTags(format!(
+            "a certificate authority has at most {} tags",
+            limits::MAX_TAGS
+        )));
+    }
+    Ok(())
 }

@@ -3,17 +3,23 @@
 //! An authority has one complete CRL, or [`PARTITIONS`] of them by serial number. Each is a record that all servers
 //! on the store serve, under a name that no other has: the authority's id, or a UUID made of it and the partition.
 
+pub(in crate::ca) mod record;
+
 use outlast_crypto::digests::sha256;
 use outlast_crypto::signatures::Message;
 use outlast_pki::certificate::{Certificate, Extension, key_identifier};
 use outlast_pki::crl::reason::UNSPECIFIED;
 use outlast_pki::crl::{Content, Entry, Reason, Scope as About};
 use outlast_pki::extensions;
+pub(crate) use record::DER;
+pub use record::{Made, der, made};
+use record::{der_place, made_place};
 use serde::{Deserialize, Serialize};
 
 use super::CaError;
-use super::authority::{Authority, Status};
-use super::revocation::{Crl, Revoked, authority_by_id, parts, revoked_prefix};
+use super::authority::{Authority, Status, authority_by_id};
+use super::publish;
+use super::revocation::{Crl, Revoked, parts, revoked_prefix};
 use crate::arn::Scope;
 use crate::keyring::KeyRing;
 use crate::settings::Settings;
@@ -137,32 +143,6 @@ pub fn distribution_point(
     let url = Part::of(crl, serial).url(authority.id(), crl);
     let extension = extensions::crl_distribution_points(&[&url]).map_err(Fault::from)?;
     Ok(Some(extension))
-}
-
-/// A CRL that was made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Made {
-    account: String,
-    region: String,
-    /// Id of the authority.
-    pub authority: String,
-    /// SHA-256 of the CRL, in hexadecimal.
-    pub digest: String,
-    /// The path that certificates name it by, without a slash at the beginning.
-    pub path: String,
-    /// URLs that certificates have named it by; the last is the one that they get now.
-    #[serde(default)]
-    urls: Vec<String>,
-    /// CRL number.
-    pub number: u64,
-    /// Seconds since 1970.
-    pub this_update: i64,
-    /// Seconds since 1970.
-    pub next_update: i64,
-    /// When one was last made because it was time, seconds since 1970.
-    regular_at: i64,
-    /// Certificates on it.
-    pub entries: usize,
 }
 
 /// When an authority's CRLs are to be made anew if nothing is revoked.
@@ -346,7 +326,7 @@ pub fn make(
     work.put(&made_place(&name), &made)?;
     work.put_bytes(&der_place(&name), der);
     if crl.bucket.is_some() {
-        super::publish::crl_pending(work, &name)?;
+        publish::crl_pending(work, &name)?;
     }
     if how != How::Meanwhile {
         work.delete(place);
@@ -394,33 +374,6 @@ fn entries(
 /// Records that are read at a time.
 const PAGE: usize = 5000;
 
-/// The CRL with this name, if there is one: what is said of it.
-pub fn made(work: &mut Work<'_>, name: &str) -> Result<Option<Made>, Fault> {
-    if ids::uuid_bytes(name).is_none() {
-        return Ok(None);
-    }
-    work.get(&made_place(name))
-}
-
-/// The CRL itself in DER. `None` if it was made anew meanwhile.
-pub fn der(work: &Work<'_>, name: &str, made: &Made) -> Result<Option<Vec<u8>>, Fault> {
-    let record = work.store().read_fresh(&der_place(name))?;
-    Ok(record.map(|record| record.value).filter(|der| hex::encode(sha256(der)) == made.digest))
-}
-
-impl Made {
-    /// The account of the authority that it is of.
-    pub(super) fn account(&self) -> &str {
-        &self.account
-    }
-
-    /// The authority that it is of, if it is still there.
-    pub(super) fn authority(&self, work: &mut Work<'_>) -> Result<Option<Authority>, Fault> {
-        let scope = Scope { account: self.account.clone(), region: self.region.clone() };
-        authority_by_id(work, &scope, &self.authority)
-    }
-}
-
 /// Deletes all CRLs of an authority.
 pub(super) fn forget(work: &mut Work<'_>, scope: &Scope, id: &str) {
     work.delete(&due_place(scope, id));
@@ -429,7 +382,7 @@ pub(super) fn forget(work: &mut Work<'_>, scope: &Scope, id: &str) {
         work.delete(&mark_place(scope, id, part));
         work.delete(&made_place(&name));
         work.delete(&der_place(&name));
-        super::publish::forget_crl(work, &name);
+        publish::forget_crl(work, &name);
     }
 }
 
@@ -474,15 +427,5 @@ fn mark_place(scope: &Scope, id: &str, part: Part) -> String {
     format!("{MARKS}{}/{}/{id}/{}", scope.account, scope.region, part.label())
 }
 
-fn made_place(name: &str) -> String {
-    format!("ca/crl/{name}")
-}
-
-fn der_place(name: &str) -> String {
-    format!("{DER}{name}")
-}
-
 /// Below are the marks of CRLs that revocations have to be added to.
 pub(crate) const MARKS: &str = "ca/crl-mark/";
-/// Below are the CRLs in DER.
-pub(crate) const DER: &str = "ca/crl-der/";

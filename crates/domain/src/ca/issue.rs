@@ -10,11 +10,10 @@ use outlast_pki::name::Name;
 use outlast_pki::templates::{Kind as TemplateKind, Requested, SUBJECT_ALT_NAME, Template};
 use outlast_pki::validate::names::same as same_name;
 use outlast_pki::{lint, pem};
-use serde::{Deserialize, Serialize};
 
 use super::authority::{Authority, Kind, Status};
+use super::issued::{Issued, by_serial, place};
 use super::{CaError, Subject, Validity, crl, earlier_result, names, ocsp, remember, token_place};
-use crate::arn::Scope;
 use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
 use crate::work::Work;
@@ -69,34 +68,6 @@ pub struct Requester<'a> {
     pub service: Option<&'a str>,
 }
 
-/// A certificate that was issued.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Issued {
-    /// PEM.
-    pub certificate: String,
-    /// Issuer first, root last; PEM. Absent for a root. Records have it only where the authority's certificate was
-    /// imported by the first version; [`certificate`] always gives it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub chain: Option<String>,
-    /// Where [`super::chain`] has it else.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    chain_id: Option<String>,
-    /// Template's name.
-    pub template: String,
-    /// Milliseconds since 1970.
-    pub issued_ms: i64,
-    /// The account that asked for it, if it is not the authority's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub account: Option<String>,
-    /// The service that asked for it, if one did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub service: Option<String>,
-    /// ARN of the certificate that was issued with it, by the authority's partner.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(deserialize_with = "crate::arn::stored_option")]
-    pub paired_with: Option<String>,
-}
-
 /// Issues a certificate for the authority's own account, and gives its ARN.
 pub fn issue(
     work: &mut Work<'_>,
@@ -133,52 +104,6 @@ pub fn issue_for(
         remember(work, &token, &new.request_digest, &arn)?;
     }
     Ok(arn)
-}
-
-/// The certificate with this ARN.
-pub fn certificate(
-    work: &mut Work<'_>,
-    authority: &Authority,
-    arn: &str,
-    permit: &Permit<action::acm_pca::GetCertificate>,
-) -> Result<Issued, CaError> {
-    permit.opens(&authority.arn())?;
-    if authority.status() == Status::Deleted {
-        return Err(authority.wrong_state("have issued certificates"));
-    }
-    issued(work, authority, arn)
-}
-
-/// The same for who has just had it issued.
-pub(crate) fn issued(
-    work: &mut Work<'_>,
-    authority: &Authority,
-    arn: &str,
-) -> Result<Issued, CaError> {
-    let invalid = || CaError::InvalidArn(format!("{arn} is not the ARN of a certificate"));
-    let (owner, serial) = arn.split_once("/certificate/").ok_or_else(invalid)?;
-    if serial.is_empty() || serial.len() > 40 || !serial.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return Err(invalid());
-    }
-    let missing = || CaError::NotFound(format!("Could not find Certificate with Arn {arn}"));
-    if owner != authority.arn() {
-        return Err(missing());
-    }
-    let mut issued = by_serial(work, authority, serial)?.ok_or_else(missing)?;
-    if let Some(id) = issued.chain_id.take() {
-        let chain = super::chain::read(work, authority.scope(), authority.id(), &id)?;
-        issued.chain = Some(chain);
-    }
-    Ok(issued)
-}
-
-/// The certificate with this serial number, in lower-case hexadecimal, as it is stored.
-pub(super) fn by_serial(
-    work: &mut Work<'_>,
-    authority: &Authority,
-    serial: &str,
-) -> Result<Option<Issued>, CaError> {
-    Ok(work.get(&place(authority, serial))?)
 }
 
 /// Where the use of the request's token is recorded. Accounts do not see each other's.
@@ -495,13 +420,4 @@ fn period(
         ));
     }
     Ok((not_before, not_after))
-}
-
-/// Below this are the certificates that an authority has issued, by serial number.
-pub(super) fn issued_prefix(scope: &Scope, authority: &str) -> String {
-    format!("ca/certificate/{}/{}/{authority}/", scope.account, scope.region)
-}
-
-fn place(authority: &Authority, serial: &str) -> String {
-    format!("{}{serial}", issued_prefix(authority.scope(), authority.id()))
 }

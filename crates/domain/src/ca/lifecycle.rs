@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::authority::{Authority, Record, Status, arn};
-use super::{CaError, Revocation};
+use super::authority::{Authority, Record, Status, arn, check_tags};
+use super::{CaError, Revocation, served};
 use crate::arn::Scope;
 use crate::identity::{Permit, action};
 use crate::work::{Sweep, Swept, Work};
@@ -149,7 +149,7 @@ fn erase_expired(work: &mut Work<'_>, place: &str, swept: &mut Swept) -> Result<
     work.delete(place);
     super::permission::erase(work, &scope, &record.id)?;
     super::policy::erase(work, &scope, &record.id)?;
-    super::revocation::forget(work, &scope, &record.id, swept)?;
+    served::forget(work, &scope, &record.id, swept)?;
     swept.erased.push(material);
     swept.done(&scope, arn(&scope, &record.id), "DeleteCertificateAuthority");
     Ok(())
@@ -160,14 +160,4 @@ impl Record {
     fn is_over(&self, now_ms: i64) -> bool {
         self.restorable_until_ms.is_some_and(|until| until <= now_ms)
     }
-}
-
-pub(super) fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), CaError> {
-    if tags.len() > limits::MAX_TAGS {
-        return Err(CaError::TooManyTags(format!(
-            "a certificate authority has at most {} tags",
-            limits::MAX_TAGS
-        )));
-    }
-    Ok(())
 }

@@ -12,9 +12,10 @@ use outlast_pki::ocsp::cert_id::{hashes, issuer_key_hash};
 use outlast_pki::ocsp::{CertId, Content, Failure, Request, Single, Status as Said};
 use serde::{Deserialize, Serialize};
 
-use super::authority::{Authority, Status};
-use super::revocation::authority_by_id;
-use super::{CaError, responder, revoked};
+use super::authority::{Authority, Status, authority_by_id};
+pub use super::epoch::{EPOCHS, epoch};
+use super::issued::{by_serial, revoked};
+use super::{CaError, responder};
 use crate::Fault;
 use crate::arn::Scope;
 use crate::keyring::KeyRing;
@@ -87,7 +88,7 @@ pub fn answer(
         return Ok(Err(Failure::Unauthorized));
     };
     // Asked first: whatever changes from here on makes it another one.
-    let epoch_place = epoch_place(authority.scope(), authority.id());
+    let epoch_place = super::epoch::place(authority.scope(), authority.id());
     let epoch = epoch(work, &epoch_place)?;
     let now = work.now();
     let Some(responder) = responder::current(work, &authority)? else {
@@ -150,11 +151,6 @@ pub fn recheck(
     Ok(same.then_some(epoch))
 }
 
-/// Changes with each revocation and each change of the authority that it is of; as of now, and no older.
-pub fn epoch(work: &Work<'_>, place: &str) -> Result<Option<u64>, Fault> {
-    Ok(work.store().read_fresh(place)?.map(|record| record.version))
-}
-
 /// The authority that all of these certificates are of, if it answers.
 fn authority_of(work: &mut Work<'_>, ids: &[CertId]) -> Result<Option<Authority>, Fault> {
     let Some(first) = ids.first() else { return Ok(None) };
@@ -188,7 +184,7 @@ fn statuses(
             let reason = Reason::by_aws_name(&revoked.reason).unwrap_or(UNSPECIFIED);
             return Ok(Said::Revoked { at, reason });
         }
-        let issued = super::issue::by_serial(work, authority, &serial)?.is_some();
+        let issued = by_serial(work, authority, &serial)?.is_some();
         Ok::<_, CaError>(if issued { Said::Good } else { Said::Unknown })
     };
     let mut out = Vec::with_capacity(ids.len());
@@ -235,24 +231,6 @@ pub(super) fn follow(
 ) -> Result<bool, Fault> {
     responder::follow(work, authority, wanted)
 }
-
-#[derive(Serialize)]
-struct Epoch {
-    changed_ms: i64,
-}
-
-/// Begins a new epoch of an authority. Nothing is read for it.
-pub(super) fn put_epoch(work: &mut Work<'_>, scope: &Scope, id: &str) -> Result<(), Fault> {
-    let epoch = Epoch { changed_ms: work.now_ms() };
-    work.put(&epoch_place(scope, id), &epoch)
-}
-
-pub(super) fn epoch_place(scope: &Scope, id: &str) -> String {
-    format!("{EPOCHS}{}/{}/{id}", scope.account, scope.region)
-}
-
-/// Below are the records that say that answers may have changed.
-pub const EPOCHS: &str = "ca/ocsp-epoch/";
 
 fn issuer_place(hash: &str, key_hash: &[u8]) -> String {
     format!("ca/ocsp-issuer/{hash}/{}", hex::encode(key_hash))

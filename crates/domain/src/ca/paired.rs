@@ -9,7 +9,8 @@ use outlast_pki::public_key;
 use outlast_pki::templates::{Kind as TemplateKind, SUBJECT_ALT_NAME};
 
 use super::authority::{Authority, Status, find};
-use super::issue::{NewCertificate, Requester, by_serial, check_ready, make, read_request, token};
+use super::issue::{NewCertificate, Requester, check_ready, make, read_request, token};
+use super::issued::by_serial;
 use super::{CaError, Passthrough, canonical_serial, earlier_result, remember};
 use crate::arn::current;
 use crate::identity::{Permit, action};

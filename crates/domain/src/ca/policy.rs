@@ -10,13 +10,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::authority::Authority;
-use super::{CaError, access, find, template_of};
+use super::{CaError, find, template_of};
 use crate::Fault;
 use crate::arn::{Arn, Scope, is_account_id};
+use crate::identity::action::{self, Action};
 use crate::identity::unique::{self, UniqueIds, Unresolved};
-use crate::identity::{Permit, PolicyCache, action};
+use crate::identity::{Permit, PolicyCache};
 use crate::kms::Access;
-use crate::policy::{Kind, Policy};
+use crate::policy::{ConditionKeys, Kind, Policy};
 use crate::work::{Page, Work};
 
 /// What a policy can allow.
@@ -39,6 +40,17 @@ pub const SHAREABLE_TEMPLATES: &[&str] = &[
     "BlankEndEntityCertificate_APICSRPassthrough",
     "SubordinateCACertificate_PathLen0",
 ];
+
+/// The action that takes a template.
+pub(super) const ISSUE: &str = action::acm_pca::IssueCertificate::NAME;
+
+/// What policies can ask about the authority; the operation has put in what is asked of it.
+pub(super) fn conditions(request: &ConditionKeys, authority: &Authority) -> ConditionKeys {
+    let mut keys = request.clone();
+    keys.set("aws:ResourceAccount", authority.scope().account.as_str());
+    keys.set_tags("aws:ResourceTag", authority.tags());
+    keys
+}
 
 /// Whether this is the ARN of a template that other accounts can issue by.
 pub fn is_shareable_template(arn: &str) -> bool {
@@ -81,7 +93,7 @@ pub fn put(
         Unresolved::Fault(fault) => CaError::Fault(fault),
         Unresolved::Unknown(_) => invalid(error.to_string()),
     })?;
-    let conditions = access::conditions(access.conditions, authority);
+    let conditions = conditions(access.conditions, authority);
     let account = authority.scope().account.as_str();
     for action in ["acm-pca:PutPolicy", "acm-pca:DeletePolicy"] {
         let (arn, caller) = (authority.arn(), access.caller);
@@ -226,7 +238,7 @@ fn check(text: &str, authority: &Authority) -> Result<BTreeSet<String>, String> 
     Ok(accounts)
 }
 
-/// Whom a policy may share with, and by which templates. [`access`] holds policies from before to the same.
+/// Whom a policy may share with, and by which templates. [`super::authorize`] holds policies from before to the same.
 fn check_sharing(policy: &Policy, authority: &Authority) -> Result<(), String> {
     if policy.allows_everyone() {
         return Err("A statement allows everyone: give it a condition that says who, such as StringEquals on \
@@ -235,7 +247,7 @@ fn check_sharing(policy: &Policy, authority: &Authority) -> Result<(), String> {
     }
     let account = &authority.scope().account;
     let key = "acm-pca:templatearn";
-    if policy.allows_others(account, access::ISSUE, key, is_shareable_template) {
+    if policy.allows_others(account, ISSUE, key, is_shareable_template) {
         return Err(format!(
             "A statement lets other accounts issue certificates: it must have the condition StringEquals on \
              acm-pca:TemplateArn with templates that can be shared, which are: {}.",

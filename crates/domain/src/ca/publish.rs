@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::crl::{self, Made};
+use super::crl::record::{self, Made};
 use crate::work::{Due, Work};
 use crate::{Fault, limits};
 
@@ -57,9 +57,9 @@ pub fn crl_file(work: &mut Work<'_>, place: &str) -> Result<Option<File>, Fault>
 }
 
 fn file(work: &mut Work<'_>, name: &str) -> Result<Option<File>, Fault> {
-    let Some(made) = crl::made(work, name)? else { return Ok(None) };
+    let Some(made) = record::made(work, name)? else { return Ok(None) };
     let Some(bucket) = bucket(work, &made)? else { return Ok(None) };
-    let Some(bytes) = crl::der(work, name, &made)? else { return Ok(None) };
+    let Some(bytes) = record::der(work, name, &made)? else { return Ok(None) };
     let account = made.account().to_owned();
     Ok(Some(File { account, bucket, key: made.path, bytes }))
 }
@@ -86,7 +86,7 @@ pub fn crl_written(work: &mut Work<'_>, place: &str, written: bool) -> Result<()
 /// overtaken by another CRL, or by another server that has written another one in between.
 pub fn write_again(work: &mut Work<'_>, place: &str) -> Result<(), Fault> {
     let name = place.strip_prefix(PREFIX).unwrap_or_default();
-    if crl::made(work, name)?.is_some() {
+    if record::made(work, name)?.is_some() {
         crl_pending(work, name)?;
     }
     Ok(())

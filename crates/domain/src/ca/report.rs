@@ -10,7 +10,7 @@ use outlast_pki::certificate::Certificate;
 use serde::{Deserialize, Serialize};
 
 use super::authority::{Authority, arn};
-use super::issue::{Issued, issued_prefix};
+use super::issued::{Issued, issued_prefix};
 use super::revocation::{Revoked, revoked_prefix};
 use super::{CaError, Status};
 use crate::arn::{Arn, Scope, shown_in};

@@ -12,10 +12,10 @@ use outlast_pki::templates::{Requested, Template};
 use outlast_pki::{lint, pem};
 use serde::{Deserialize, Serialize};
 
-use super::authority::{Authority, Status};
+use super::authority::{Authority, Status, authority_by_id};
 use super::crl::issuer_key_id;
-use super::revocation::{authority_by_id, parts};
-use super::{CaError, names};
+use super::revocation::parts;
+use super::{CaError, epoch, names};
 use crate::arn::Scope;
 use crate::keyring::KeyRing;
 use crate::work::{Swept, Work};
@@ -138,7 +138,7 @@ pub fn renew(
         Err(reason) => {
             work.delete(&place(&scope, id));
             work.put(due_at, &Due { due_ms: work.now_ms() + limits::RESPONDER_RETRY_MS })?;
-            super::ocsp::put_epoch(work, &scope, id)?;
+            epoch::put(work, &scope, id)?;
             return Ok(Some(reason));
         }
     };
@@ -147,7 +147,7 @@ pub fn renew(
     let due_ms = work.now_ms() + (not_after - work.now()).max(0) * 1000 / 3 * 2;
     work.put(due_at, &Due { due_ms })?;
     // Answers that are kept have the certificate of the one before in them.
-    super::ocsp::put_epoch(work, &scope, id)?;
+    epoch::put(work, &scope, id)?;
     Ok(None)
 }
 

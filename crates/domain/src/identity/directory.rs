@@ -6,7 +6,6 @@ use outlast_crypto::Secret;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::unique::{self, UniqueIds, Unresolved, shown_policy};
 use crate::arn::{self, is_account_id};
 use crate::policy::{Kind, Policy};
 use crate::work::{Page, Work};
@@ -44,6 +43,9 @@ impl From<outlast_crypto::CryptoError> for IdentityError {
         Self::Fault(error.into())
     }
 }
+
+/// Unique ids of the users and roles that a document names, by ARN. A session has its role's.
+pub type UniqueIds = BTreeMap<String, String>;
 
 /// An access key as stored; its secret is a record of its own, sealed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -268,19 +270,6 @@ impl User {
 }
 
 impl Role {
-    /// Replaces the trust policy.
-    pub fn put_trust(mut self, work: &mut Work<'_>, text: &str) -> Result<Self, IdentityError> {
-        self.trusted = check_trust(work, text)?;
-        text.clone_into(&mut self.trust);
-        self.save(work)?;
-        Ok(self)
-    }
-
-    /// The trust policy as it is shown: those whom it names and who are no longer there by their unique ids.
-    pub fn shown_trust(&self, work: &mut Work<'_>) -> Result<String, Fault> {
-        shown_policy(work, &self.trust, &self.trusted)
-    }
-
     /// Deletes the role; its sessions end at once, because each request looks for it.
     pub fn delete(self, work: &mut Work<'_>) {
         work.delete(&self.place());
@@ -309,39 +298,6 @@ pub fn create_user(
     };
     user.save(work)?;
     Ok(user)
-}
-
-/// Makes a role that the principals of `trust` may assume.
-pub fn create_role(
-    work: &mut Work<'_>,
-    account: &str,
-    name: &str,
-    trust: &str,
-    max_session_seconds: i64,
-) -> Result<Role, IdentityError> {
-    check_place(account, name)?;
-    let trusted = check_trust(work, trust)?;
-    if !limits::MAX_SESSION_SECONDS.contains(&max_session_seconds) {
-        return Err(IdentityError::Invalid(
-            "the longest session of a role must be between 3600 and 43200 seconds".into(),
-        ));
-    }
-    if work.exists(&place::<Role>(account, name))? {
-        return Err(IdentityError::AlreadyExists(format!("role {name} of account {account}")));
-    }
-    let role = Role {
-        account: account.to_owned(),
-        name: name.to_owned(),
-        id: ids::base32("AROA", 17)?,
-        created_ms: work.now_ms(),
-        trust: trust.to_owned(),
-        trusted,
-        policies: BTreeMap::new(),
-        tags: BTreeMap::new(),
-        max_session_seconds,
-    };
-    role.save(work)?;
-    Ok(role)
 }
 
 /// Makes an access key for a user. `id` is generated when absent.
@@ -414,7 +370,7 @@ pub fn is_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+=,.@_-".contains(&byte))
 }
 
-fn check_place(account: &str, name: &str) -> Result<(), IdentityError> {
+pub(super) fn check_place(account: &str, name: &str) -> Result<(), IdentityError> {
     if !is_account_id(account) {
         return Err(IdentityError::Invalid(format!(
             "{account} is not an account id: it needs 12 digits"
@@ -432,23 +388,12 @@ fn check_name(name: &str) -> Result<(), IdentityError> {
     )))
 }
 
-fn check_document(text: &str, kind: Kind) -> Result<Policy, IdentityError> {
+pub(super) fn check_document(text: &str, kind: Kind) -> Result<Policy, IdentityError> {
     Policy::parse(text, kind)
         .map_err(|error| IdentityError::Invalid(format!("the policy is not valid: {error}")))
 }
 
-/// A trust policy must be one, and whom it names must exist.
-fn check_trust(work: &mut Work<'_>, text: &str) -> Result<UniqueIds, IdentityError> {
-    let policy = check_document(text, Kind::Trust)?;
-    unique::resolve(work, &policy).map_err(|error| match error {
-        Unresolved::Fault(fault) => IdentityError::Fault(fault),
-        Unresolved::Unknown(_) => {
-            IdentityError::Invalid(format!("the policy is not valid: {error}"))
-        }
-    })
-}
-
-fn place<P: Entry>(account: &str, name: &str) -> String {
+pub(super) fn place<P: Entry>(account: &str, name: &str) -> String {
     format!("iam/{}/{account}/{name}", P::KIND)
 }
 

@@ -157,6 +157,12 @@ pub enum AssumeError {
     Fault(#[from] Fault),
 }
 
+impl From<Reached> for AssumeError {
+    fn from(reached: Reached) -> Self {
+        Self::TooMany(reached)
+    }
+}
+
 /// The permits to begin a session.
 pub struct MayAssume {
     /// To begin one at all.

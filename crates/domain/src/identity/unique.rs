@@ -9,14 +9,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+pub use super::directory::UniqueIds;
 use super::directory::{Entry, IdentityError, Role, User};
 use crate::Fault;
 use crate::arn::Arn;
 use crate::policy::Policy;
 use crate::work::Work;
-
-/// Unique ids of the users and roles that a document names, by ARN. A session has its role's.
-pub type UniqueIds = BTreeMap<String, String>;
 
 /// Why a document cannot be stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -7,63 +7,13 @@
 //!
 //! All records are authenticated but for those that are sealed and those whose row in [`crate::records`] says why not.
 
-use outlast_crypto::{Secret, hmac};
+use outlast_crypto::hmac;
 use outlast_store::Store;
 
-use super::{ID_LEN, Id, RootKey, RootRecord, fingerprint, parse_id, read_fresh};
+use super::layout::{AUTHENTIC, Id, JSON_AT, STAMP_LEN, TAG_LEN, parts};
+use super::{RootKey, RootRecord, fingerprint, parse_id, read_fresh};
 use crate::Fault;
-use crate::records::{self, Protection};
-
-/// First byte of an authenticated record. JSON begins with none of the first bytes that this module and its parent use.
-pub(super) const AUTHENTIC: u8 = 3;
-const STAMP_LEN: usize = 8;
-const TAG_LEN: usize = 32;
-const STAMP_AT: usize = 1 + ID_LEN;
-const TAG_AT: usize = STAMP_AT + STAMP_LEN;
-const JSON_AT: usize = TAG_AT + TAG_LEN;
-/// What the key for the tags is derived from the root key with.
-const KEY_LABEL: &[u8] = b"outlast authenticated records v1";
-
-/// How the record `place` is protected unless it is sealed. One of no known kind is authenticated.
-pub(crate) fn protection(place: &str) -> Protection {
-    match records::kind(place).map(|kind| kind.protection) {
-        None | Some(Protection::Sealed) => Protection::Ordered,
-        Some(protection) => protection,
-    }
-}
-
-/// An authenticated record in its parts; whether the tag is right is another question.
-struct Parts<'a> {
-    id: Id,
-    stamp: [u8; STAMP_LEN],
-    tag: &'a [u8],
-    json: &'a [u8],
-}
-
-fn parts(value: &[u8]) -> Option<Parts<'_>> {
-    let (&AUTHENTIC, rest) = value.split_first()? else { return None };
-    let (id, rest) = rest.split_first_chunk()?;
-    let (stamp, rest) = rest.split_first_chunk()?;
-    let (tag, json) = rest.split_at_checked(TAG_LEN)?;
-    Some(Parts { id: *id, stamp: *stamp, tag, json })
-}
-
-/// The stamp that a record claims, if it has one.
-pub(crate) fn stamp(value: &[u8]) -> Option<u64> {
-    parts(value).map(|parts| u64::from_be_bytes(parts.stamp))
-}
-
-/// The JSON of a record, authenticated or not, without a look at its tag: for those who have no root key, and for
-/// records that were verified before.
-pub fn json(value: &[u8]) -> &[u8] {
-    parts(value).map_or(value, |parts| parts.json)
-}
-
-/// The key for the tags.
-pub(super) fn derive(root: &Secret) -> hmac::Key {
-    let key = Secret::new(hmac::sha256(root.expose(), KEY_LABEL).to_vec());
-    hmac::Key::new(key.expose())
-}
+use crate::records::{Protection, protection};
 
 fn tag(key: &hmac::Key, place: &str, stamp: [u8; STAMP_LEN], json: &[u8]) -> [u8; TAG_LEN] {
     let length = (place.len() as u64).to_be_bytes();
@@ -145,9 +95,4 @@ impl RootKey {
     fn direct_id(&self) -> Result<Id, Fault> {
         self.kek.direct().map(fingerprint).ok_or_else(|| Fault::Damaged(super::ROOT.to_owned()))
     }
-}
-
-/// The id of the root key that a record is authenticated under.
-pub(super) fn authentic_under(value: &[u8]) -> Option<Id> {
-    parts(value).map(|parts| parts.id)
 }

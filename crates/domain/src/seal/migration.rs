@@ -7,10 +7,11 @@
 
 use outlast_crypto::Secret;
 
-use super::authentic::{authentic_under, protection};
+use super::layout::authentic_under;
 use super::{CANARY, sealed_under};
 use crate::Fault;
 use crate::records::Protection;
+use crate::records::protection;
 use crate::work::Work;
 
 /// What a store has, as its canary says.

@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::authentic::stamp;
+use super::layout::stamp;
 use crate::limits;
 
 /// Stamps for each millisecond. They stay below 2^53 until the year 2255, for those who read JSON as floating point.

@@ -5,6 +5,7 @@ use outlast_store::{Store, StoreError};
 
 use super::rotation::{NewKek, begin, finish, reseal};
 use super::*;
+use crate::work::Work;
 
 const PLACE: &str = "kms/material/1";
 
@@ -270,7 +271,7 @@ fn an_older_record_is_told_from_one_that_others_have_just_changed() {
     let first = value(&store, "a");
     assert_eq!(text(&store, &other, "a"), Ok(Some("one".into())));
     put_text(&store, &root, "a", "two");
-    assert!(authentic::stamp(&value(&store, "a")) > authentic::stamp(&first));
+    assert!(layout::stamp(&value(&store, "a")) > layout::stamp(&first));
     assert_eq!(text(&store, &other, "a"), Ok(Some("two".into())));
     overwrite(&store, "a", &first);
     assert_eq!(text(&store, &other, "a"), Err(Fault::Forged("a".into())));
@@ -282,7 +283,7 @@ fn an_older_record_is_told_from_one_that_others_have_just_changed() {
     work.delete("a");
     commit(&store, work);
     put_text(&store, &root, "a", "two");
-    assert!(authentic::stamp(&value(&store, "a")) > authentic::stamp(&first));
+    assert!(layout::stamp(&value(&store, "a")) > layout::stamp(&first));
 }
 
 #[test]
@@ -296,7 +297,7 @@ fn a_rotation_authenticates_all_records_again() {
         assert_eq!(rotate(&store, &root), 6);
         let after = value(&store, "a/3");
         assert_ne!(after, before);
-        assert_eq!(authentic::stamp(&after), authentic::stamp(&before), "it is the same record");
+        assert_eq!(layout::stamp(&after), layout::stamp(&before), "it is the same record");
         let current = read_record(&store).unwrap().unwrap().current;
         for place in ["a/0", "a/3", ROOT] {
             let under = protected_under(place, &value(&store, place));

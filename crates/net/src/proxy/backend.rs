@@ -12,7 +12,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
-use super::http::Spare;
+use super::body::Spare;
 use super::pieces::{Transport, Wide};
 use super::protocol::{self, Announcement, Version};
 use super::{postgres, upstream_tls::UpstreamTls};

@@ -1,149 +1,41 @@
 //! HTTP through the proxy: HTTP/1.1 or HTTP/2 in front, HTTP/1.1 over kept connections behind.
 
 use std::convert::Infallible;
-use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{Either, Full};
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::service::service_fn;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use tokio::time::{Sleep, sleep};
+use tokio::time::sleep;
 
 use super::backend::{Lease, Target, Unavailable};
+use super::body::{Failed, Fault, Moves, Paced};
 use super::headers::{self, Origin};
-use super::listener::{Finish, Front};
 use super::pieces::Transport;
 use super::pump::pump;
+use super::route::{Finish, Front};
 use crate::cancelled::Cancelled;
 use crate::limits;
 use crate::places::Place;
 use crate::server::{Activity, Busy, discard};
 
-/// Connections to a server that wait for the next request, with when they began to.
-#[derive(Default)]
-pub(crate) struct Spare(Mutex<Vec<(SendRequest<Paced>, Instant)>>);
-
-impl Spare {
-    /// The one that was used last, if it is still good.
-    fn take(&self) -> Option<SendRequest<Paced>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|(sender, since)| {
-            sender.is_ready() && since.elapsed() < limits::SPARE_BACKEND_IDLE
-        });
-        kept.pop().map(|(sender, _)| sender)
-    }
-
-    fn keep(&self, sender: SendRequest<Paced>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() < limits::SPARE_BACKEND_CONNECTIONS {
-            kept.push((sender, Instant::now()));
-        }
-    }
-}
-
-/// A body that must go on, and what is held until it has ended.
-pub(crate) struct Paced {
-    body: Option<Incoming>,
-    limit: Duration,
-    stalled: Option<Pin<Box<Sleep>>>,
-    /// Told of each piece.
-    progress: Option<Arc<Activity>>,
-    /// Told what is wrong with it.
-    fault: Option<Fault>,
-    /// Counts what the connection has done, each time that it is taken from.
-    moves: Moves,
-    _held: Option<Held>,
-}
-
-/// What a request holds until it is answered to the end.
-type Held = (Busy, Lease, Place);
-
-/// What the client of a request is told if it is to blame that the request has no answer.
-type Fault = Arc<OnceLock<Failed>>;
-
 /// Marks an answer to a request whose body was malformed, taken back, or did not come.
 #[derive(Clone, Copy)]
 struct OfClient;
 
-/// How often a body on a client's connection has gone on.
-type Moves = Arc<AtomicUsize>;
-
-impl Paced {
-    fn new(body: Incoming, limit: Duration, moves: Moves) -> Self {
-        Self { body: Some(body), moves, limit, ..Self::empty() }
-    }
-
-    fn at_fault(&self, failed: Failed) {
-        if let Some(fault) = &self.fault {
-            let _ = fault.set(failed);
-        }
-    }
-
-    fn empty() -> Self {
-        Self {
-            body: None,
-            limit: Duration::ZERO,
-            stalled: None,
-            progress: None,
-            fault: None,
-            moves: Moves::default(),
-            _held: None,
-        }
-    }
-}
-
-impl Body for Paced {
-    type Data = Bytes;
-    type Error = Box<dyn std::error::Error + Send + Sync>;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let this = &mut *self;
-        this.moves.fetch_add(1, Ordering::Relaxed);
-        let Some(body) = &mut this.body else { return Poll::Ready(None) };
-        if let Poll::Ready(frame) = Pin::new(body).poll_frame(context) {
-            this.stalled = None;
-            if let Some(progress) = &this.progress {
-                progress.touch();
-            }
-            if let Some(Err(_)) = frame {
-                this.at_fault(MALFORMED);
-            }
-            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
-        }
-        let limit = this.limit;
-        let stalled = this.stalled.get_or_insert_with(|| Box::pin(sleep(limit)));
-        ready!(stalled.as_mut().poll(context));
-        this.at_fault(STOPPED);
-        Poll::Ready(Some(Err("the body stopped coming".into())))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Body::is_end_stream)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
-    }
-}
+/// What a request holds until it is answered to the end.
+type Held = (Busy, Lease, Place);
 
 type Answer = Response<Either<Paced, Full<Bytes>>>;
-
-/// Why there is no answer of a server, and what the client is told.
-#[derive(Debug, Clone, Copy)]
-struct Failed(StatusCode, &'static str);
 
 impl From<Unavailable> for Failed {
     fn from(error: Unavailable) -> Self {
@@ -162,10 +54,6 @@ impl From<Unavailable> for Failed {
     }
 }
 
-const MALFORMED: Failed =
-    Failed(StatusCode::BAD_REQUEST, "the body of the request is malformed, or broke off");
-const STOPPED: Failed =
-    Failed(StatusCode::REQUEST_TIMEOUT, "the body of the request stopped coming");
 const BROKE_OFF: Failed =
     Failed(StatusCode::BAD_GATEWAY, "the server behind this one broke off without an answer");
 const TOO_LATE: Failed =
@@ -460,7 +348,7 @@ fn homeward(
     }
     response.map(|body| {
         let mut body = Paced::new(body, idle.min(front.route.settings.answer), moves);
-        body._held = Some(held);
+        body.held = Some(Box::new(held));
         Either::Left(body)
     })
 }

@@ -4,41 +4,20 @@
 //! cost is limited, since whoever offers certificates may be an adversary: signatures, steps and name
 //! comparisons are counted over the whole validation.
 
-use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashMap;
-
-use super::facts::Facts;
-use super::names::Comparable;
-use super::{
-    MAX_INTERMEDIATES, MAX_NAME_COMPARISONS, MAX_SIGNATURES, MAX_STEPS, Material, Options, Refusal,
-    Rule, Validated, check,
-};
+use super::check::{self, Status};
+use super::pool::Pool;
+use super::{MAX_INTERMEDIATES, Material, Options, Refusal, Rule, Validated};
 use crate::certificate::Certificate;
-
-/// All certificates of one validation, what is known of them, and what may still be spent.
-pub struct Pool<'a> {
-    /// The leaf, then intermediates, then trust anchors.
-    pub certificates: Vec<&'a Certificate>,
-    first_root: usize,
-    facts: Vec<OnceCell<Result<Facts, String>>>,
-    names: Vec<OnceCell<[Comparable; 2]>>,
-    signatures: RefCell<HashMap<(usize, usize), bool>>,
-    signatures_left: Cell<u32>,
-    steps_left: Cell<u32>,
-    pub comparisons_left: Cell<u32>,
-    pub material: Material<'a>,
-    /// Which key made a CRL's signature, by the CRL's place.
-    pub crl_signatures: RefCell<HashMap<(usize, usize), bool>>,
-}
 
 /// See [`super::validate`].
 pub fn find<'a>(
     leaf: &'a Certificate,
     material: &Material<'a>,
     options: &Options<'_>,
+    status: Status,
 ) -> Result<Validated<'a>, Refusal> {
     let pool = Pool::new(leaf, material);
-    let Found { path, holds } = Search::new(&pool, options, None, &[]).run(0)?;
+    let Found { path, holds } = Search::new(&pool, options, status, None, &[]).run(0)?;
     let certificate = |index: usize| pool.certificates[index];
     let undetermined = holds.undetermined.into_iter().map(|(index, why)| (certificate(index), why));
     Ok(Validated {
@@ -46,99 +25,6 @@ pub fn find<'a>(
         policies: holds.policies,
         undetermined: undetermined.collect(),
     })
-}
-
-impl<'a> Pool<'a> {
-    fn new(leaf: &'a Certificate, material: &Material<'a>) -> Self {
-        let certificates: Vec<_> =
-            std::iter::once(leaf).chain(material.intermediates).chain(material.roots).collect();
-        let count = certificates.len();
-        Self {
-            certificates,
-            first_root: 1 + material.intermediates.len(),
-            facts: (0..count).map(|_| OnceCell::new()).collect(),
-            names: (0..count).map(|_| OnceCell::new()).collect(),
-            signatures: RefCell::default(),
-            signatures_left: Cell::new(MAX_SIGNATURES),
-            steps_left: Cell::new(MAX_STEPS),
-            comparisons_left: Cell::new(MAX_NAME_COMPARISONS),
-            material: *material,
-            crl_signatures: RefCell::default(),
-        }
-    }
-
-    pub fn is_root(&self, index: usize) -> bool {
-        index >= self.first_root
-    }
-
-    pub fn facts(&self, index: usize) -> Result<&Facts, Rule> {
-        self.facts[index]
-            .get_or_init(|| Facts::read(self.certificates[index]))
-            .as_ref()
-            .map_err(|reason| Rule::Malformed(reason.clone()))
-    }
-
-    pub fn refusal(&self, index: usize, rule: Rule) -> Refusal {
-        Refusal::new(self.certificates[index], rule)
-    }
-
-    fn names(&self, index: usize) -> &[Comparable; 2] {
-        self.names[index].get_or_init(|| {
-            let certificate = self.certificates[index];
-            [Comparable::new(certificate.subject()), Comparable::new(certificate.issuer())]
-        })
-    }
-
-    pub fn subject(&self, index: usize) -> &Comparable {
-        &self.names(index)[0]
-    }
-
-    pub fn issuer(&self, index: usize) -> &Comparable {
-        &self.names(index)[1]
-    }
-
-    /// RFC 5280, section 6.1: the same name as subject and issuer.
-    pub fn is_self_issued(&self, index: usize) -> bool {
-        self.subject(index) == self.issuer(index)
-    }
-
-    /// Whether two certificates are for the same name and key.
-    pub fn is_same_entity(&self, a: usize, b: usize) -> bool {
-        let key = |index| self.facts(index).ok().map(|facts| &facts.public_key);
-        a == b || (key(a) == key(b) && self.subject(a) == self.subject(b))
-    }
-
-    /// Takes `count` signatures off what may be verified.
-    pub fn spend_signatures(&self, count: u32) -> Result<(), Rule> {
-        let left = self.signatures_left.get().checked_sub(count);
-        self.signatures_left.set(left.ok_or(Rule::Limit("too many signatures to verify"))?);
-        Ok(())
-    }
-
-    fn step(&self) -> Result<(), Rule> {
-        let left = self.steps_left.get().checked_sub(1);
-        self.steps_left.set(left.ok_or(Rule::Limit("too many paths to try"))?);
-        Ok(())
-    }
-
-    /// Whether the key of `issuer` signed `child`.
-    fn signed(&self, child: usize, issuer: usize) -> Result<bool, Rule> {
-        if let Some(known) = self.signatures.borrow().get(&(child, issuer)) {
-            return Ok(*known);
-        }
-        self.spend_signatures(1)?;
-        let valid = self.certificates[child].signed_with(&self.facts(issuer)?.public_key);
-        self.signatures.borrow_mut().insert((child, issuer), valid);
-        Ok(valid)
-    }
-
-    /// What an issuer must be, whoever it issues to: cheap, and so asked before any signature.
-    fn check_issuer(&self, index: usize, at: i64) -> Result<(), Rule> {
-        let facts = self.facts(index)?;
-        check::validity(self.certificates[index], at)?;
-        check::may_issue(facts)?;
-        facts.unknown_critical.map_or(Ok(()), |oid| Err(Rule::CriticalExtension(oid)))
-    }
 }
 
 /// A path that was found.
@@ -152,6 +38,8 @@ pub struct Found {
 pub struct Search<'p, 'a> {
     pool: &'p Pool<'a>,
     options: &'p Options<'p>,
+    /// Finds out whether a certificate is revoked.
+    status: Status,
     /// The only trust anchor that will do, if there is one.
     anchor: Option<usize>,
     /// CRL signers whose own path is being looked for.
@@ -171,10 +59,11 @@ impl<'p, 'a> Search<'p, 'a> {
     pub fn new(
         pool: &'p Pool<'a>,
         options: &'p Options<'p>,
+        status: Status,
         anchor: Option<usize>,
         busy: &'p [usize],
     ) -> Self {
-        Self { pool, options, anchor, busy, best: None }
+        Self { pool, options, status, anchor, busy, best: None }
     }
 
     /// Looks for a path from `target`.
@@ -222,7 +111,7 @@ impl<'p, 'a> Search<'p, 'a> {
             }
             path.push(candidate);
             if is_root {
-                match check::path(pool, self.options, path, self.busy) {
+                match check::path(pool, self.options, path, self.status, self.busy) {
                     Ok(holds) => return Ok(Some(Found { path: path.clone(), holds })),
                     Err((_, rule @ Rule::Limit(_))) => return Err(limit(rule)),
                     Err((index, rule)) => self.note(Rank::Complete, index, rule),

@@ -4,11 +4,11 @@
 use const_oid::ObjectIdentifier;
 use const_oid::db::rfc5280::ANY_EXTENDED_KEY_USAGE;
 
-use super::build::Pool;
 use super::facts::Facts;
 use super::policy::Policies;
-use super::{Options, Revocation, Rule, constraints, revocation};
-use crate::certificate::Certificate;
+use super::pool::Pool;
+use super::rules::{may_issue, validity};
+use super::{Options, Revocation, Rule, constraints};
 
 /// What holds of a path.
 #[derive(Default)]
@@ -19,11 +19,17 @@ pub struct Holds {
     pub undetermined: Vec<(usize, String)>,
 }
 
+/// Finds out about the certificate at a place of a path whether it is revoked, which is refused; gives the reason if that
+/// cannot be known and need not be. The last argument are CRL signers whose own path is being looked for.
+pub type Status =
+    fn(&Pool<'_>, &Options<'_>, &[usize], usize, &[usize]) -> Result<Option<String>, Rule>;
+
 /// Checks `path`, from the leaf to the trust anchor. An error names the certificate that fails.
 pub fn path(
     pool: &Pool<'_>,
     options: &Options<'_>,
     path: &[usize],
+    status: Status,
     busy: &[usize],
 ) -> Result<Holds, (usize, Rule)> {
     let Some((anchor, below)) = path.split_last() else {
@@ -71,35 +77,13 @@ pub fn path(
     let mut undetermined = Vec::new();
     if options.revocation != Revocation::Off {
         for (place, index) in below.iter().enumerate().rev() {
-            let unknown = revocation::check(pool, options, path, place, busy)
-                .map_err(|rule| (*index, rule))?;
+            let unknown =
+                status(pool, options, path, place, busy).map_err(|rule| (*index, rule))?;
             undetermined.extend(unknown.map(|why| (*index, why)));
         }
     }
     undetermined.reverse();
     Ok(Holds { policies, undetermined })
-}
-
-/// RFC 5280, section 6.1.3 (a)(2).
-pub fn validity(certificate: &Certificate, at: i64) -> Result<(), Rule> {
-    if at < certificate.not_before() {
-        return Err(Rule::NotYetValid(certificate.not_before()));
-    }
-    if at > certificate.not_after() {
-        return Err(Rule::Expired(certificate.not_after()));
-    }
-    Ok(())
-}
-
-/// RFC 5280, section 6.1.4 (k) and (n). A certificate of version 1 or 2 has no basic constraints.
-pub fn may_issue(facts: &Facts) -> Result<(), Rule> {
-    if !facts.is_ca() {
-        return Err(Rule::NotCa);
-    }
-    if facts.key_usage.as_ref().is_some_and(|usage| !usage.key_cert_sign()) {
-        return Err(Rule::KeyUsage("keyCertSign"));
-    }
-    Ok(())
 }
 
 /// Every purpose that is asked for must be allowed wherever purposes are restricted: RFC 5280 says so of the leaf,

@@ -8,10 +8,11 @@ use x509_cert::ext::pkix::crl::dp::{DistributionPoint, IssuingDistributionPoint,
 use x509_cert::ext::pkix::name::{DistributionPointName, GeneralName};
 use x509_cert::name::{Name, RdnSequence};
 
-use super::build::{Pool, Search};
+use super::build::Search;
 use super::facts::Facts;
 use super::names::{self, Comparable};
-use super::{Options, Revocation, Rule, check as rules};
+use super::pool::Pool;
+use super::{Options, Revocation, Rule, rules};
 use crate::crl::Crl;
 use crate::ocsp::verify::CLOCK_SKEW_SECONDS;
 use crate::ocsp::{OcspError, Status};
@@ -197,7 +198,7 @@ impl Target<'_, '_> {
         };
         let busy: Vec<_> = self.busy.iter().copied().chain([signer]).collect();
         let anchor = self.path.last().copied();
-        match Search::new(pool, &options, anchor, &busy).run(signer) {
+        match Search::new(pool, &options, check, anchor, &busy).run(signer) {
             Ok(found) => Ok(found.path.get(1).is_some_and(|by| {
                 self.above().iter().take(2).any(|known| pool.is_same_entity(*known, *by))
             })),

@@ -9,6 +9,7 @@ use crate::error::LabError;
 use crate::run::Run;
 use crate::subject::Subject;
 use crate::tls::profile::{self, Folded};
+use crate::tls::rustls::Rustls;
 
 #[derive(Serialize, Deserialize)]
 struct Flames {
@@ -23,7 +24,7 @@ pub(super) fn tell(run: &mut Run<'_>, wanted: &[Subject]) -> Result<(), LabError
     let key = format!("flames rustls, {} handshakes", size.sampled);
     let flames = run.point(&key, flames_cost(settings), || {
         let sample =
-            |index: usize| profile::sample(settings, "rustls", &wanted[index], size.sampled, stop);
+            |index: usize| profile::sample(settings, &Rustls, &wanted[index], size.sampled, stop);
         tried(
             sample(base).and_then(|classical| {
                 Ok(Flames { classical: classical.0, hybrid: sample(hybrid)?.0 })

@@ -16,11 +16,11 @@ use crate::tls::{chain, server_config};
 struct Silent;
 
 impl Progress for Silent {
-    fn begin(&self, _: &Experiment, _: Duration) {}
+    fn begin(&self, _: &'static str, _: Duration) {}
     fn measuring(&self, _: &str) {}
     fn done(&self, _: Duration, _: bool) {}
     fn say(&self, _: &str) {}
-    fn end(&self, _: &Experiment, _: &Result<(), LabError>) {}
+    fn end(&self, _: &'static str, _: &Result<(), LabError>) {}
 }
 
 fn perform(folder: &Path, plan: Plan) -> Result<Findings, LabError> {
@@ -32,7 +32,7 @@ fn perform(folder: &Path, plan: Plan) -> Result<Findings, LabError> {
         executable: "none".into(),
     };
     let stop = AtomicBool::new(false);
-    let mut run = Run::open(folder, &EXPERIMENT, &settings, &Silent, &stop)?;
+    let mut run = Run::open(folder, EXPERIMENT.name, &settings, &Silent, &stop)?;
     (EXPERIMENT.run)(&mut run)?;
     Ok(run.into_findings())
 }
@@ -77,7 +77,7 @@ fn without_a_plan_it_says_so() {
         executable: "none".into(),
     };
     let stop = AtomicBool::new(false);
-    let mut run = Run::open(folder.path(), &EXPERIMENT, &settings, &Silent, &stop).unwrap();
+    let mut run = Run::open(folder.path(), EXPERIMENT.name, &settings, &Silent, &stop).unwrap();
     let error = (EXPERIMENT.run)(&mut run).unwrap_err();
     assert!(error.to_string().contains("--plan"), "{error}");
 }

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::{float, rounded, subjects};
-use crate::agent::Programs;
 use crate::error::LabError;
 use crate::link::Link;
 use crate::live;
@@ -19,6 +18,7 @@ use crate::site;
 use crate::statistics::{mean, quantile, sorted};
 use crate::subject::Subject;
 use crate::trace::Side;
+use outlast_harness::agent::Programs;
 
 /// Round-trip time in microseconds, and loss.
 const LINKS: [(u64, f64); 4] = [(5500, 0.0), (30_000, 0.0), (5500, 0.05), (30_000, 0.02)];

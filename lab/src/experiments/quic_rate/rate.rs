@@ -10,7 +10,6 @@ use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 
 use super::{CLASSICAL, ECDSA, HYBRID, change, float, rounded};
-use crate::agent::Programs;
 use crate::error::LabError;
 use crate::pinned::{CLIENT_CORE, Pinned, SERVER_CORE, free_address, has_two_cores, stay_on};
 use crate::quic::client::{Client, Done, endpoint, listens};
@@ -18,6 +17,7 @@ use crate::result::{Axis, Chart, ClaimKind, Control, Finding, Marks, Table, Verd
 use crate::run::{Run, Settings};
 use crate::statistics::{Estimate, quantile_of, two_level};
 use crate::subject::Subject;
+use outlast_harness::agent::Programs;
 
 /// What is compared; the second is the first again: the control.
 const COMPARED: [(&str, &str); 5] = [

@@ -1,21 +1,26 @@
 //! Whether resumption makes up for what hybrid key exchange costs.
 
 use super::Measured;
-use super::tell::{ONCE, control};
+use crate::client::turns::Cycle;
 use crate::experiments::served::{CLASSICAL, HYBRID, told_us};
-use crate::result::{ClaimKind, Finding, Verdict};
+use crate::result::{ClaimKind, Control, Finding, Verdict};
 use crate::run::Run;
 use crate::statistics::Estimate;
 
-/// The finding.
-pub(super) fn tell(run: &mut Run<'_>, place: &str, measured: &Measured) {
-    let at = |who, resumed| measured.index(who, resumed, ONCE);
+/// The finding, from connections that are used as `cycle` says.
+pub(super) fn tell(
+    run: &mut Run<'_>,
+    place: &str,
+    measured: &Measured,
+    cycle: Cycle,
+    control: &Control,
+) {
+    let at = |who, resumed| measured.index(who, resumed, cycle);
     let saved = measured.compare(at(HYBRID, false), at(HYBRID, true));
     let full = measured.compare(at(CLASSICAL, false), at(HYBRID, false));
     let resumed = measured.compare(at(CLASSICAL, true), at(HYBRID, true));
-    let control = control(place, measured);
     let verdict =
-        judge_resumption(saved.is_beyond(&control), &saved.rate, &full.added, &resumed.added);
+        judge_resumption(saved.is_beyond(control), &saved.rate, &full.added, &resumed.added);
     run.finding(Finding {
         kind: ClaimKind::Published,
         source: "AWS Security Blog's posts on post-quantum TLS; reports in the rustls project".into(),
@@ -23,7 +28,7 @@ pub(super) fn tell(run: &mut Run<'_>, place: &str, measured: &Measured) {
         published: "no figure; in rustls' reports hybrid resumption takes 1.5 to 2.1 times the CPU time of a classical one".into(),
         measured: format!(
             "{place}: requests a second of hybrid connections that are resumed, against new ones: {}; hybrid adds {} to a full handshake and {} to a resumed one",
-            saved.told(&control),
+            saved.told(control),
             told_us(&full.added),
             told_us(&resumed.added),
         ),

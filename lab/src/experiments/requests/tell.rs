@@ -16,7 +16,7 @@ const SOURCE: &str = KMS_CLASSICAL.source;
 /// Requests a second: no reuse P-256, no reuse hybrid, reuse P-256, reuse hybrid.
 const PUBLISHED: [f64; 4] =
     [KMS_CLASSICAL.value, KMS_HYBRID.value, KMS_REUSE_CLASSICAL.value, KMS_REUSE_HYBRID.value];
-pub(super) const ONCE: Cycle = Cycle::Requests(1);
+const ONCE: Cycle = Cycle::Requests(1);
 /// How close a formula must come, as a share.
 const CLOSE: f64 = 0.05;
 
@@ -177,7 +177,7 @@ pub(super) fn sweeps(run: &mut Run<'_>, sweeps: &[(String, Measured)], samples: 
     if let Some((place, measured)) = sweeps.first() {
         latency_chart(run, place, measured);
         formula_finding(run, place, measured);
-        resumption::tell(run, place, measured);
+        resumption::tell(run, place, measured, ONCE, &control(place, measured));
         let ml_dsa = compare(measured, HYBRID, ML_DSA, ONCE);
         let group = measured
             .compare(measured.index(X25519, false, ONCE), measured.index(HYBRID, false, ONCE));
@@ -198,7 +198,7 @@ pub(super) fn sweeps(run: &mut Run<'_>, sweeps: &[(String, Measured)], samples: 
     run.note("The server is one process on the same machine, and client and server share its cores; what CPU time they spend adds up, since one waits for the other. Its data with the audit trail is in memory where there is /dev/shm: a disk's syncs take longer than a handshake, and vary more.");
 }
 
-pub(super) fn control(place: &str, measured: &Measured) -> Control {
+fn control(place: &str, measured: &Measured) -> Control {
     measured.control().control(format!(
         "{place}: sweep, new connection each, X25519MLKEM768 twice, requests a second"
     ))

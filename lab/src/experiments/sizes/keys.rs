@@ -119,7 +119,7 @@ pub fn mechanisms() -> Result<Vec<Mechanism>, LabError> {
         });
     }
     #[cfg(feature = "legacy")]
-    for kem in crate::legacy::kem::kems() {
+    for kem in crate::legacy::kems() {
         let (public_key, secret_key) = kem.mechanism.generate()?;
         let (ciphertext, _) = kem.mechanism.encapsulate(&public_key)?;
         rows.push(Mechanism {

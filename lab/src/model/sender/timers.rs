@@ -1,6 +1,7 @@
 //! Timeouts, tail loss probes and the wait for packets out of order (tcp_timer.c, tcp_output.c).
 
-use super::{Kernel, NEVER, Pending, RTO_MAX_US, RTO_MIN_US, Sender, State};
+use super::{Kernel, NEVER, Pending, RTO_MAX_US, Sender, State};
+use crate::model::estimate::RTO_MIN_US;
 
 impl Sender {
     pub(super) fn set_rto(&mut self, kernel: Kernel) {

@@ -1,0 +1,106 @@
+//! Looks at targets of validations that wait for their time.
+
+use serde::{Deserialize, Serialize};
+
+use super::challenge::ChallengeKind;
+use crate::Fault;
+use crate::work::{Due, Work};
+
+/// What waits for different lengths of time is kept apart, so that looking for what is urgent stays quick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Queue {
+    /// Challenges, whose clients wait.
+    Challenges,
+    /// Domain validations, which are looked at again every day.
+    Domains,
+}
+
+/// Whose a task is: its endpoint, and for challenges its account. The one begins with the other.
+pub fn owners(place: &str) -> (&str, &str) {
+    let nth = |count| place.match_indices('/').nth(count).map_or(place, |(at, _)| &place[..at]);
+    (nth(2), nth(3))
+}
+
+impl Queue {
+    /// Every queue.
+    pub const ALL: &[Self] = &[Self::Challenges, Self::Domains];
+
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Challenges => "acme/challenge-task/",
+            Self::Domains => "acme/domain-task/",
+        }
+    }
+}
+
+/// What is to be looked at.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) enum What {
+    Challenge { endpoint: String, account: String, authorization: String, kind: ChallengeKind },
+    Domain { endpoint: String, validation: String },
+}
+
+/// A look that some server has to take.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Task {
+    pub what: What,
+    /// When somebody has to look, milliseconds since 1970; while a server is at it, when its lease ends.
+    pub due_ms: i64,
+    pub attempts: u32,
+    /// Counts the leases, so that whoever was too slow is known.
+    pub lease: u64,
+}
+
+pub(super) fn begin_challenge(
+    work: &mut Work<'_>,
+    endpoint: &str,
+    account: &str,
+    authorization: &str,
+    kind: ChallengeKind,
+    due_ms: i64,
+) -> Result<(), Fault> {
+    let prefix = Queue::Challenges.prefix();
+    let place = format!("{prefix}{endpoint}/{account}/{authorization}-{}", kind.name());
+    let what = What::Challenge {
+        endpoint: endpoint.to_owned(),
+        account: account.to_owned(),
+        authorization: authorization.to_owned(),
+        kind,
+    };
+    work.put(&place, &Task { what, due_ms, attempts: 0, lease: 0 })
+}
+
+/// How many challenges of an account wait to be looked at, counted up to `most`.
+pub(super) fn pending_challenges(
+    work: &Work<'_>,
+    endpoint: &str,
+    account: &str,
+    most: usize,
+) -> Result<usize, Fault> {
+    let prefix = format!("{}{endpoint}/{account}/", Queue::Challenges.prefix());
+    Ok(work.store().scan(&prefix, "", most)?.len())
+}
+
+pub(super) fn begin_domain(
+    work: &mut Work<'_>,
+    endpoint: &str,
+    validation: &str,
+    due_ms: i64,
+) -> Result<(), Fault> {
+    let what = What::Domain { endpoint: endpoint.to_owned(), validation: validation.to_owned() };
+    let task = Task { what, due_ms, attempts: 0, lease: 0 };
+    work.put(&domain_place(endpoint, validation), &task)
+}
+
+pub(super) fn end_domain(work: &mut Work<'_>, endpoint: &str, validation: &str) {
+    work.delete(&domain_place(endpoint, validation));
+}
+
+fn domain_place(endpoint: &str, validation: &str) -> String {
+    format!("{}{endpoint}/{validation}", Queue::Domains.prefix())
+}
+
+/// Tasks that are due, among up to so many after a place.
+pub fn due_tasks(work: &Work<'_>, queue: Queue, after: &str, limit: usize) -> Result<Due, Fault> {
+    work.due(queue.prefix(), after, limit, |task: &Task, now_ms| task.due_ms <= now_ms)
+}

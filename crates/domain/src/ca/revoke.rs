@@ -1,0 +1,87 @@
+//! Revokes certificates.
+
+use outlast_pki::certificate::Certificate;
+
+use super::authority::{Authority, Status};
+use super::issued::by_serial;
+use super::revocation::{Revoked, canonical_serial, revoked_place};
+use super::{CaError, crl, epoch};
+use crate::Fault;
+use crate::identity::{Permit, action};
+use crate::work::Work;
+
+/// The permits to revoke a certificate.
+#[derive(Clone, Copy)]
+pub struct RevokeAt<'a> {
+    /// At its authority.
+    pub authority: &'a Permit<action::acm_pca::RevokeCertificate>,
+    /// At the authority of the certificate that was issued together with it, if one was.
+    pub partner: Option<&'a Permit<action::acm_pca::RevokeCertificate>>,
+}
+
+/// Revokes a certificate by its serial number, in hexadecimal with or without colons; and with it the one that was
+/// issued together with it.
+pub fn revoke(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    serial: &str,
+    reason: &str,
+    at: RevokeAt<'_>,
+) -> Result<(), CaError> {
+    at.authority.opens(&authority.arn())?;
+    match authority.status() {
+        Status::Active | Status::Disabled | Status::Expired => {}
+        Status::PendingCertificate | Status::Deleted => {
+            return Err(authority.state_error("cannot revoke certificates"));
+        }
+    }
+    let serial = canonical_serial(serial).ok_or_else(|| {
+        CaError::InvalidRequest("The serial number is not valid: give it in hexadecimal.".into())
+    })?;
+    if authority.certificate().is_some_and(|own| hex::encode(own.serial()) == serial) {
+        return Err(CaError::InvalidRequest(
+            "A certificate authority cannot revoke its own certificate.".into(),
+        ));
+    }
+    if !revoke_one(work, authority, &serial, reason)? {
+        return Err(CaError::AlreadyProcessed("The certificate is revoked already.".into()));
+    }
+    if let Some((partner, serial)) = super::paired(work, authority, &serial)? {
+        Permit::required(at.partner, &partner.arn())?;
+        revoke_one(work, &partner, &serial, reason)?;
+    }
+    Ok(())
+}
+
+/// Revokes a certificate, if it is not revoked already.
+fn revoke_one(
+    work: &mut Work<'_>,
+    authority: &Authority,
+    serial: &str,
+    reason: &str,
+) -> Result<bool, CaError> {
+    let issued = by_serial(work, authority, serial)?.ok_or_else(|| {
+        CaError::NotFound(format!(
+            "Could not find a certificate with serial number {serial} issued by {}",
+            authority.arn()
+        ))
+    })?;
+    let place = revoked_place(authority.scope(), authority.id(), serial);
+    if work.exists(&place)? {
+        return Ok(false);
+    }
+    let certificate = Certificate::parse_one(issued.certificate.as_bytes())
+        .map_err(|_| Fault::Damaged(place.clone()))?;
+    let revoked = Revoked {
+        reason: reason.to_owned(),
+        revoked_ms: work.now_ms(),
+        not_after: certificate.not_after(),
+    };
+    work.put(&place, &revoked)?;
+    // Both are written without being read: revocations of one authority do not meet each other here.
+    if authority.revocation().crl.is_some() {
+        crl::mark_revoked(work, authority, &hex::decode(serial).unwrap_or_default())?;
+    }
+    epoch::put(work, authority.scope(), authority.id())?;
+    Ok(true)
+}

@@ -1,0 +1,82 @@
+//! What is made for an authority besides certificates: CRLs, answers by OCSP, and what they are found by.
+
+use serde::{Deserialize, Serialize};
+
+use super::authority::{Authority, Status, authority_by_id};
+use super::{crl, epoch, ocsp, responder};
+use crate::Fault;
+use crate::arn::Scope;
+use crate::work::{Swept, Work};
+
+impl Authority {
+    /// Writes the authority with this status; what must be made or no longer be made because of it is due from now on.
+    pub(super) fn save(&mut self, work: &mut Work<'_>, status: Status) -> Result<(), Fault> {
+        self.store(work, status)?;
+        follow(work, self)
+    }
+}
+
+/// Follows an authority that is being saved: what must be made or no longer be made because of its state and its
+/// configuration is due from now on.
+fn follow(work: &mut Work<'_>, authority: &Authority) -> Result<(), Fault> {
+    let working = authority.certificate().is_some() && authority.status() != Status::Deleted;
+    let revocation = authority.revocation();
+    let crl = crl::follow(work, authority, revocation.crl.as_ref().filter(|_| working))?;
+    let ocsp = ocsp::follow(work, authority, working && revocation.ocsp.is_some())?;
+    if crl || ocsp {
+        let scope = authority.scope();
+        let served = Served {
+            account: scope.account.clone(),
+            region: scope.region.clone(),
+            named_by: ocsp::index(work, authority)?,
+        };
+        work.put(&served_place(authority.id()), &served)?;
+        epoch::put(work, scope, authority.id())?;
+    }
+    Ok(())
+}
+
+/// Forgets all that was made for an authority that is erased.
+pub(super) fn forget(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    id: &str,
+    swept: &mut Swept,
+) -> Result<(), Fault> {
+    crl::forget(work, scope, id);
+    responder::forget(work, scope, id, swept)?;
+    work.delete(&epoch::place(scope, id));
+    if let Some(served) = work.get::<Served>(&served_place(id))? {
+        served.named_by.iter().for_each(|place| work.delete(place));
+        work.delete(&served_place(id));
+    }
+    Ok(())
+}
+
+/// The certificate (DER) of an authority that has CRLs or OCSP, by its id alone.
+pub fn authority_certificate(work: &mut Work<'_>, id: &str) -> Result<Option<Vec<u8>>, Fault> {
+    let Some(served) = work.get::<Served>(&served_place(id))? else { return Ok(None) };
+    let authority = authority_by_id(work, &served.scope(), id)?;
+    Ok(authority
+        .filter(|found| found.status() != Status::Deleted)
+        .and_then(|found| found.certificate().map(|certificate| certificate.der().to_vec())))
+}
+
+/// Where an authority lives whose id is in a URL.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Served {
+    account: String,
+    region: String,
+    /// Where it is found by what OCSP calls it.
+    named_by: Vec<String>,
+}
+
+impl Served {
+    fn scope(&self) -> Scope {
+        Scope { account: self.account.clone(), region: self.region.clone() }
+    }
+}
+
+fn served_place(id: &str) -> String {
+    format!("ca/served/{id}")
+}

@@ -1,0 +1,48 @@
+//! The first root key of a store, and those of a store that was restored.
+
+use outlast_crypto::Secret;
+use serde_json::{Map, Value};
+
+use super::{ROOT, RootKey, RootRecord, fingerprint, new_key, read_record, wrapped_place};
+use crate::Fault;
+use crate::work::Work;
+
+impl RootKey {
+    /// Gives an empty store its first root key. `parameters` are what the provider needs to find its key.
+    pub fn establish(
+        &self,
+        work: &mut Work<'_>,
+        parameters: Map<String, Value>,
+    ) -> Result<(), Fault> {
+        let (id, key) = new_key()?;
+        let place = wrapped_place(&hex::encode(id));
+        work.put_bytes(&place, self.kek.wrap(&place, &key)?);
+        self.remember(id, key);
+        let record = RootRecord {
+            current: hex::encode(id),
+            previous: None,
+            provider: self.kek.provider().to_owned(),
+            parameters,
+            created_ms: work.now_ms(),
+        };
+        work.put_root(&record)
+    }
+
+    /// Wraps the root keys of a restored store, which came along with it, by this one's key-encryption key.
+    pub fn adopt(
+        &self,
+        work: &mut Work<'_>,
+        parameters: Map<String, Value>,
+        keys: &[(String, Secret)],
+    ) -> Result<(), Fault> {
+        for (place, key) in keys {
+            work.put_bytes(place, self.kek.wrap(place, key)?);
+            let key = Secret::new(key.expose().to_vec());
+            self.remember(fingerprint(&key), key);
+        }
+        // A backup is authentic as a whole, and one that an earlier version has made holds a plain record.
+        let record = read_record(work.store())?.ok_or_else(|| Fault::Damaged(ROOT.to_owned()))?;
+        let provider = self.kek.provider().to_owned();
+        work.replace_root(&RootRecord { provider, parameters, ..record })
+    }
+}

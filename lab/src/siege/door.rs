@@ -1,0 +1,26 @@
+//! The doors of a server.
+
+/// What is attacked, which is also what the good client uses meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// The APIs over TLS and TCP.
+    Api,
+    /// CRLs and OCSP over plain HTTP.
+    Plain,
+    /// The APIs over QUIC.
+    Quic,
+    /// `outlast proxy` in front of another server.
+    Proxy,
+}
+
+impl Door {
+    /// As tables say it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Api => "HTTPS",
+            Self::Plain => "plain HTTP",
+            Self::Quic => "QUIC",
+            Self::Proxy => "proxy",
+        }
+    }
+}
