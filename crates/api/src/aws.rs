@@ -23,10 +23,28 @@ pub trait Operation {
     const INPUT: &'static schema::Shape;
     /// What answers are.
     const OUTPUT: &'static schema::Shape;
+    /// How it is called where the protocol does not say that by itself.
+    const HTTP: Http = Http::RPC;
     /// Request body.
     type Input: Serialize + DeserializeOwned;
     /// Response body.
     type Output: Serialize + DeserializeOwned;
+}
+
+/// How an operation is called over HTTP (Smithy, "HTTP bindings").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Http {
+    /// Method.
+    pub method: &'static str,
+    /// Path, in which members stand in braces: `/trustanchor/{trustAnchorId}`.
+    pub uri: &'static str,
+    /// Status of answers that are no errors.
+    pub status: u16,
+}
+
+impl Http {
+    /// As all operations of the protocols are called that name the operation elsewhere.
+    pub const RPC: Self = Self { method: "POST", uri: "/", status: 200 };
 }
 
 /// What a service is called and speaks.

@@ -1,13 +1,15 @@
 //! Makes requests and reads responses; the caller owns the connection.
 
-use http::{HeaderMap, Method, Request};
+use http::{HeaderMap, HeaderValue, Method, Request};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::aws::Operation;
-use crate::wire::sigv4::{Credentials, Target, sign};
-use crate::wire::{ApiError, Protocol};
+use crate::wire::sigv4::{Credentials, Target, sign, sign_rest};
+use crate::wire::{ApiError, Protocol, read, rest};
 
-/// A client of one endpoint, in one region, with one access key. It speaks AWS JSON 1.1.
+/// A client of one endpoint, in one region, with one access key. It speaks REST JSON with services that do, and AWS JSON 1.1 with
+/// all others.
 pub struct Client {
     /// Host and port as in the endpoint's URL.
     pub host: String,
@@ -36,6 +38,9 @@ impl Client {
         input: &O::Input,
         now: i64,
     ) -> Result<Request<Vec<u8>>, ApiError> {
+        if O::SERVICE.protocols.contains(&Protocol::RestJson1) {
+            return self.rest::<O>(input, now);
+        }
         let body = Protocol::Json11.encode(input)?;
         let invalid = || ApiError::validation("the request cannot be put together");
         let target = format!("{}.{}", O::SERVICE.target_prefix, O::NAME);
@@ -58,26 +63,72 @@ impl Client {
         Ok(request)
     }
 
+    fn rest<O: Operation>(&self, input: &O::Input, now: i64) -> Result<Request<Vec<u8>>, ApiError> {
+        let invalid = || ApiError::validation("the request cannot be put together");
+        let protocol = Protocol::RestJson1;
+        let Ok(Value::Object(members)) = serde_json::to_value(input) else {
+            return Err(invalid());
+        };
+        let written = rest::write(&O::HTTP, O::INPUT, members)?;
+        let (path, query) = (written.path.as_str(), written.query.as_str());
+        let body = match written.body.is_empty() {
+            true => Vec::new(),
+            false => protocol.encode(&written.body)?,
+        };
+        let mut headers = HeaderMap::new();
+        if !body.is_empty() {
+            let kind = HeaderValue::from_static(protocol.content_type());
+            headers.insert("content-type", kind);
+        }
+        let (host, region, service) = (&self.host, &self.region, O::SERVICE.signing_name);
+        let target = Target { path, host, body: &body, region, service };
+        sign_rest(&mut headers, O::HTTP.method, query, &target, &self.credentials, now)?;
+        headers.insert("host", self.host.parse().map_err(|_| invalid())?);
+        let uri = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
+        let mut request = Request::new(body);
+        *request.method_mut() = O::HTTP.method.parse().map_err(|_| invalid())?;
+        *request.uri_mut() = uri.parse().map_err(|_| invalid())?;
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+
     /// Reads the response to such a request.
     pub fn response<O: Operation>(status: u16, body: &[u8]) -> Result<O::Output, ServiceError> {
+        Self::response_as::<O>(status, None, body)
+    }
+
+    /// The same, with what the header `x-amzn-errortype` says: REST JSON has an error's name nowhere else.
+    pub fn response_as<O: Operation>(
+        status: u16,
+        error_type: Option<&str>,
+        body: &[u8],
+    ) -> Result<O::Output, ServiceError> {
         let unreadable = |error: &dyn std::fmt::Display| ServiceError {
             code: "UnreadableResponse".into(),
             message: format!("the endpoint's answer to {} cannot be read: {error}", O::NAME),
             status,
         };
-        if status == 200 {
+        if status == O::HTTP.status {
             let body = if body.is_empty() { b"{}" } else { body };
-            return serde_json::from_slice(body).map_err(|error| unreadable(&error));
+            if !O::SERVICE.protocols.contains(&Protocol::RestJson1) {
+                return serde_json::from_slice(body).map_err(|error| unreadable(&error));
+            }
+            let mut value = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
+            read::with_read_times(&mut value, O::OUTPUT);
+            return serde_json::from_value(value).map_err(|error| unreadable(&error));
         }
         #[derive(Deserialize)]
         struct Body {
-            #[serde(rename = "__type")]
+            #[serde(rename = "__type", default)]
             kind: String,
             #[serde(alias = "Message", default)]
             message: String,
         }
         let error: Body = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
-        let code = error.kind.rsplit('#').next().unwrap_or_default().to_owned();
+        // AWS puts a namespace before it, or a URL behind it.
+        let kind =
+            error_type.map_or(error.kind.as_str(), |kind| kind.split(':').next().unwrap_or(kind));
+        let code = kind.rsplit('#').next().unwrap_or_default().to_owned();
         Err(ServiceError { code, message: error.message, status })
     }
 }

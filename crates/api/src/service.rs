@@ -11,6 +11,7 @@ mod publish;
 pub mod published;
 pub mod readiness;
 mod revocation;
+mod route;
 mod shared;
 mod strangers;
 mod trail;
@@ -38,14 +39,13 @@ use outlast_store::{Store, StoreError, Transaction};
 pub use clock::Reading;
 pub use plain::{Plain, PlainStep, Question, Signed, Signing, busy, too_large};
 pub use publish::Sink;
+pub use route::Route;
 pub use shared::http_date;
 
 use crate::audit::{Event, Notes, TlsDetails};
 use crate::call::Call;
-use crate::ops::SERVICES;
-use crate::table::{Row, ServiceRow};
 use crate::wire::sigv4::{Claim, Parts};
-use crate::wire::{ApiError, Protocol};
+use crate::wire::{ApiError, Payload, Protocol};
 
 /// All services on one store.
 pub struct Service {
@@ -137,154 +137,6 @@ pub struct Prepared {
     /// ARN of who called; of a session that of its role.
     pub principal: String,
     route: Route,
-}
-
-/// Where a request goes, known from its head alone.
-#[derive(Clone, Copy)]
-pub struct Route {
-    service: &'static ServiceRow,
-    row: &'static Row,
-    protocol: Protocol,
-}
-
-impl Route {
-    /// Finds the operation, or for a query service only the service: [`Route::resolve`] does the rest. The
-    /// error is ready to be sent.
-    pub fn find(method: &Method, path: &str, headers: &HeaderMap) -> Result<Self, Response> {
-        if let Some(rest) = path.strip_prefix("/service/") {
-            let cbor = headers.get("smithy-protocol").is_some_and(|name| name == "rpc-v2-cbor");
-            let found = rest.split_once("/operation/").and_then(|(service, operation)| {
-                let service = SERVICES.iter().find(|row| {
-                    row.model.target_prefix == service
-                        && row.model.protocols.contains(&Protocol::RpcV2Cbor)
-                })?;
-                let row = service.operations.iter().find(|row| row.name == operation)?;
-                Some(Self { service, row, protocol: Protocol::RpcV2Cbor })
-            });
-            return found
-                .filter(|_| cbor && method == Method::POST)
-                .ok_or_else(|| unknown(Protocol::RpcV2Cbor));
-        }
-        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-        let scope = text("authorization").and_then(Claim::service_of);
-        if let Some(response) = scope.and_then(|name| elsewhere::answer(name, path)) {
-            return Err(response);
-        }
-        let found = match text("x-amz-target") {
-            Some(target) => target.split_once('.').and_then(|(prefix, name)| {
-                let service = SERVICES.iter().find(|row| {
-                    row.model.target_prefix == prefix
-                        && row.model.protocols.contains(&Protocol::Json11)
-                })?;
-                let row = service.operations.iter().find(|row| row.name == name)?;
-                Some(Self { service, row, protocol: Protocol::Json11 })
-            }),
-            // A query service is known by the scope that the request is signed for.
-            None => scope.and_then(|name| {
-                let service = SERVICES.iter().find(|row| {
-                    row.model.signing_name == name && row.model.protocols.contains(&Protocol::Query)
-                })?;
-                Some(Self { service, row: service.operations.first()?, protocol: Protocol::Query })
-            }),
-        };
-        found
-            .filter(|_| method == Method::POST && path == "/")
-            .ok_or_else(|| unknown(Protocol::Json11))
-    }
-
-    /// Finds the operation of a query service in the body.
-    pub fn resolve(self, body: &[u8]) -> Result<Self, Response> {
-        if self.protocol != Protocol::Query {
-            return Ok(self);
-        }
-        let action = crate::wire::query::action(body);
-        let row = action
-            .as_ref()
-            .and_then(|name| self.service.operations.iter().find(|row| row.name == name.as_ref()));
-        row.map(|row| Self { row, ..self }).ok_or_else(|| {
-            let name: String = action.iter().flat_map(|name| name.chars()).take(64).collect();
-            let version = self.service.model.namespace.trim_end_matches('/');
-            let version = version.rsplit('/').next().unwrap_or_default();
-            let text = format!("Could not find operation {name} for version {version}");
-            self.failure(&ApiError::new("InvalidAction", text))
-        })
-    }
-
-    /// What the service is called in signatures, and the operation once it is resolved.
-    pub fn names(&self) -> (&'static str, &'static str) {
-        (self.service.model.signing_name, self.row.name)
-    }
-
-    /// Largest body that the operation takes, in bytes.
-    pub fn max_body(&self) -> usize {
-        self.service.model.max_body
-    }
-
-    /// The answer to a caller of whom too many calls that take long wait for their turn.
-    pub fn throttled(&self) -> Response {
-        let text = "Rate exceeded: too many calls of yours that take long wait for their turn.";
-        self.failure(&ApiError::new("ThrottlingException", text))
-    }
-
-    /// The answer to a body that is too large.
-    pub fn too_large(&self) -> Response {
-        let error = ApiError {
-            status: 413,
-            ..ApiError::new(
-                "RequestEntityTooLargeException",
-                format!("The request body is longer than {} bytes.", self.service.model.max_body),
-            )
-        };
-        self.failure(&error)
-    }
-
-    /// The answer to a body that did not arrive whole and in time.
-    pub fn incomplete(&self) -> Response {
-        let error = ApiError {
-            status: 408,
-            ..ApiError::new("RequestTimeoutException", "The request body did not arrive in time.")
-        };
-        self.failure(&error)
-    }
-
-    fn failure(&self, error: &ApiError) -> Response {
-        let mut response = response_for(self.protocol, self.service.model.namespace, error);
-        if self.protocol != Protocol::Query
-            && let Some(status) = self.service.model.status(error.code)
-        {
-            response.status = status;
-        }
-        response
-    }
-
-    /// The answer to a request that has failed.
-    fn refusal(&self, error: &ApiError, request_id: &str) -> Response {
-        let mut response = self.failure(error);
-        if self.protocol == Protocol::Query {
-            response.body = crate::wire::query::identified(response.body, request_id);
-        }
-        response
-    }
-
-    fn fault(&self, fault: Fault) -> ApiError {
-        ApiError::internal(self.service.model.internal_error, fault)
-    }
-}
-
-fn unknown(protocol: Protocol) -> Response {
-    let error = ApiError::new("UnknownOperationException", "The operation is not known here.");
-    response_for(protocol, "com.amazon.coral.service", &error)
-}
-
-fn response_for(protocol: Protocol, namespace: &str, error: &ApiError) -> Response {
-    let (code, status) = protocol.error_code(error);
-    Response {
-        status,
-        content_type: protocol.response_type(),
-        is_cbor: protocol == Protocol::RpcV2Cbor,
-        error: Some(code),
-        body: protocol.encode_error(error, namespace),
-    }
 }
 
 impl From<Step> for Attempt<Box<Prepared>, Response> {
@@ -491,7 +343,8 @@ impl Service {
             notes: Notes::default(),
             used: Vec::new(),
         };
-        let mut outcome = (route.row.run)(&mut call, route.protocol, request.body);
+        let payload = Payload { path: request.path, query: request.query, body: request.body };
+        let mut outcome = (route.row.run)(&mut call, route.protocol, payload);
         if outcome.is_ok() {
             let operation = route.row.name.to_owned();
             let last = LastUse {
@@ -531,7 +384,7 @@ impl Service {
             Ok(body) => (
                 call.work.into_transaction(vec![event]),
                 Response {
-                    status: 200,
+                    status: route.row.http.status,
                     content_type: route.protocol.response_type(),
                     is_cbor: route.protocol == Protocol::RpcV2Cbor,
                     error: None,

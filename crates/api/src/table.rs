@@ -1,12 +1,12 @@
 //! The rows of the tables of operations and services.
 
-use crate::aws::ServiceModel;
 use crate::aws::schema::Shape;
+use crate::aws::{Http, ServiceModel};
 use crate::call::{Call, Run};
-use crate::wire::{ApiError, Protocol};
+use crate::wire::{ApiError, Payload, Protocol};
 
-/// Body in, body out.
-pub type RunBody = fn(&mut Call<'_>, Protocol, &[u8]) -> Result<Vec<u8>, ApiError>;
+/// Request in, body out.
+pub type RunBody = fn(&mut Call<'_>, Protocol, Payload<'_>) -> Result<Vec<u8>, ApiError>;
 
 /// An operation in a table.
 pub struct Row {
@@ -22,6 +22,8 @@ pub struct Row {
     pub input: &'static Shape,
     /// What answers are.
     pub output: &'static Shape,
+    /// How it is called in REST protocols.
+    pub http: Http,
 }
 
 impl Row {
@@ -31,13 +33,14 @@ impl Row {
             name: O::NAME,
             read_only: O::READ_ONLY,
             slow: O::SLOW,
-            run: |call, protocol, body| {
-                let input = protocol.decode::<O>(body)?;
+            run: |call, protocol, payload| {
+                let input = protocol.decode::<O>(payload)?;
                 let output = O::run(call, input)?;
                 protocol.encode_output(&output, O::OUTPUT)
             },
             input: O::INPUT,
             output: O::OUTPUT,
+            http: O::HTTP,
         }
     }
 }

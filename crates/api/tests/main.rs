@@ -10,6 +10,9 @@
 )]
 #![recursion_limit = "512"]
 
+// As the generated surfaces name them.
+use outlast_api::{aws, wire};
+
 mod acme_support;
 mod causes_support;
 #[path = "common/certificates.rs"]
@@ -19,6 +22,7 @@ mod condition_support;
 #[path = "common/pki.rs"]
 mod pki;
 mod spellings_support;
+mod surface;
 
 mod acm;
 mod acm_access;
@@ -65,6 +69,7 @@ mod private_ca_sharing;
 mod quotas;
 mod records;
 mod requests;
+mod rest_json;
 mod revocation;
 mod revocation_ocsp;
 mod revocation_strangers;

@@ -43,6 +43,8 @@ pub enum Kind {
     Blob,
     /// A point in time.
     Timestamp,
+    /// A point in time that JSON has as text of RFC 3339.
+    DateTime,
 }
 
 /// A member of a structure.
@@ -56,22 +58,53 @@ pub struct Member {
     pub is_required: bool,
     /// Why it is refused, if it is.
     pub refused: Option<&'static str>,
+    /// Where requests have it.
+    pub binding: Binding,
+}
+
+/// Where a request has a member (Smithy, "HTTP bindings"): elsewhere than in its body in REST protocols only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Binding {
+    /// In the body.
+    Payload,
+    /// In the path, in place of this name in braces.
+    Label(&'static str),
+    /// In the query string under this name.
+    Query(&'static str),
 }
 
 impl Member {
+    const fn of(name: &'static str, shape: Option<&'static Shape>) -> Self {
+        Self { name, shape, is_required: false, refused: None, binding: Binding::Payload }
+    }
+
     /// One that may be missing.
     pub const fn optional(name: &'static str, shape: &'static Shape) -> Self {
-        Self { name, shape: Some(shape), is_required: false, refused: None }
+        Self::of(name, Some(shape))
     }
 
     /// One that must be there.
     pub const fn required(name: &'static str, shape: &'static Shape) -> Self {
-        Self { name, shape: Some(shape), is_required: true, refused: None }
+        Self { is_required: true, ..Self::of(name, Some(shape)) }
     }
 
     /// One that is refused, whatever its value.
     pub const fn refused(name: &'static str, why: &'static str) -> Self {
-        Self { name, shape: None, is_required: false, refused: Some(why) }
+        Self { refused: Some(why), ..Self::of(name, None) }
+    }
+}
+
+impl Member {
+    /// In the path, in place of `label` in braces.
+    #[must_use]
+    pub const fn in_path(self, label: &'static str) -> Self {
+        Self { binding: Binding::Label(label), ..self }
+    }
+
+    /// In the query string under `name`.
+    #[must_use]
+    pub const fn in_query(self, name: &'static str) -> Self {
+        Self { binding: Binding::Query(name), ..self }
     }
 }
 
@@ -118,6 +151,11 @@ impl Shape {
     /// A time.
     pub const fn timestamp() -> Self {
         Self::of(Kind::Timestamp)
+    }
+
+    /// A time that JSON has as text.
+    pub const fn date_time() -> Self {
+        Self::of(Kind::DateTime)
     }
 
     /// With a least length or number.

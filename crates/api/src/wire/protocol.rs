@@ -1,4 +1,4 @@
-//! Reading inputs and writing outputs in the two protocols.
+//! Reading inputs and writing outputs in each protocol.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::read::{self, Reader, Refused};
 use super::validate::shorten;
-use super::{ApiError, constraints, query};
+use super::{ApiError, constraints, query, rest};
 use crate::aws::Operation;
 use crate::aws::schema::Shape;
 
@@ -22,6 +22,26 @@ pub enum Protocol {
     RpcV2Cbor,
     /// `aws.protocols#awsQuery`: operation and members in a form, XML answers.
     Query,
+    /// `aws.protocols#restJson1`: operation in method and path, members in path, query string and JSON body.
+    RestJson1,
+}
+
+/// What an operation's members are read from.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Payload<'a> {
+    /// Path, as sent.
+    pub path: &'a str,
+    /// Query string, as sent, without the question mark.
+    pub query: &'a str,
+    /// Body.
+    pub body: &'a [u8],
+}
+
+impl<'a> From<&'a [u8]> for Payload<'a> {
+    /// All of it in the body.
+    fn from(body: &'a [u8]) -> Self {
+        Self { path: "/", query: "", body }
+    }
 }
 
 /// Deepest nesting of a CBOR body; `serde_json` has 128 built in.
@@ -34,6 +54,7 @@ impl Protocol {
             Self::Json11 => "application/x-amz-json-1.1",
             Self::RpcV2Cbor => "application/cbor",
             Self::Query => "application/x-www-form-urlencoded",
+            Self::RestJson1 => "application/json",
         }
     }
 
@@ -62,9 +83,10 @@ impl Protocol {
     }
 
     /// Reads an operation's input by its schema and checks its constraints. An empty body is an empty structure.
-    pub fn decode<O: Operation>(self, body: &[u8]) -> Result<O::Input, ApiError> {
-        let BySchema { value, refused, .. }: BySchema<O> = match self {
-            Self::Json11 => {
+    pub fn decode<O: Operation>(self, payload: Payload<'_>) -> Result<O::Input, ApiError> {
+        let body = payload.body;
+        let BySchema { mut value, refused, .. }: BySchema<O> = match self {
+            Self::Json11 | Self::RestJson1 => {
                 let body = if body.iter().all(u8::is_ascii_whitespace) { b"{}" } else { body };
                 serde_json::from_slice(body).map_err(|error| {
                     let message = error.to_string();
@@ -95,6 +117,9 @@ impl Protocol {
         if !value.is_object() {
             return Err(ApiError::serialization("the body is not a structure"));
         }
+        if let (Self::RestJson1, Value::Object(members)) = (self, &mut value) {
+            members.extend(rest::bound(&O::HTTP, O::INPUT, payload)?);
+        }
         constraints::check(&value, O::INPUT)?;
         if let Some((name, why)) = refused {
             return Err(read::refusal(name, why, O::SERVICE.refusal));
@@ -102,24 +127,24 @@ impl Protocol {
         serde_json::from_value(value).map_err(|error| explain(&error.to_string()))
     }
 
-    /// Writes an operation's output, whose times the query protocol has as text.
+    /// Writes an operation's output, whose times some protocols have as text.
     pub fn encode_output<T: Serialize>(
         self,
         value: &T,
         shape: &Shape,
     ) -> Result<Vec<u8>, ApiError> {
-        if self != Self::Query {
+        if !matches!(self, Self::Query | Self::RestJson1) {
             return self.encode(value);
         }
         let mut value = serde_json::to_value(value).map_err(|error| unwritten(&error))?;
-        read::with_written_times(&mut value, shape);
+        read::with_written_times(&mut value, shape, self == Self::Query);
         self.encode(&value)
     }
 
     /// Writes a structure.
     pub fn encode<T: Serialize>(self, value: &T) -> Result<Vec<u8>, ApiError> {
         match self {
-            Self::Json11 | Self::Query => {
+            Self::Json11 | Self::Query | Self::RestJson1 => {
                 serde_json::to_vec(value).map_err(|error| unwritten(&error))
             }
             Self::RpcV2Cbor => {
@@ -135,6 +160,11 @@ impl Protocol {
         match self {
             Self::Json11 => body(error.code, error.told()).to_string().into_bytes(),
             Self::Query => query::error(error, namespace),
+            // Its type is in a header.
+            Self::RestJson1 => {
+                let told = error.told().map(|message| json!({ "message": message }));
+                told.unwrap_or_else(|| json!({})).to_string().into_bytes()
+            }
             Self::RpcV2Cbor => {
                 let shape = format!("{namespace}#{}", error.code);
                 self.encode(&body(&shape, error.told())).unwrap_or_default()

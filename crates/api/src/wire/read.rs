@@ -14,7 +14,7 @@ use serde_json::{Map, Number, Value};
 
 use super::ApiError;
 use super::validate::{member_name, shorten};
-use crate::aws::schema::{Kind, Member, Shape};
+use crate::aws::schema::{Binding, Kind, Member, Shape};
 
 /// Reads a value of this shape. `null` is nothing.
 #[derive(Clone, Copy)]
@@ -42,6 +42,11 @@ impl<'a> Reader<'a> {
 
 /// What is said of a member that the schema does not have, found in errors again.
 pub const UNKNOWN: &str = "unknown member ";
+
+/// The member of this name in the body.
+fn in_body(members: &'static [Member], name: &str) -> Option<&'static Member> {
+    find(members, name).filter(|member| member.binding == Binding::Payload)
+}
 
 fn find(members: &'static [Member], name: &str) -> Option<&'static Member> {
     members.iter().find(|member| member.name == name)
@@ -80,7 +85,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
             Kind::Integer => "an integer",
             Kind::Boolean => "a boolean",
             Kind::Blob => "a blob",
-            Kind::Timestamp => "a timestamp",
+            Kind::Timestamp | Kind::DateTime => "a timestamp",
         })
     }
 
@@ -131,6 +136,9 @@ impl<'de> Visitor<'de> for Reader<'_> {
     fn visit_string<E: Error>(self, value: String) -> Result<Value, E> {
         match self.shape.kind {
             Kind::String => Ok(Value::String(value)),
+            Kind::DateTime => outlast_pki::time::from_rfc3339(&value)
+                .map(Value::from)
+                .ok_or_else(|| E::custom("a timestamp is not of RFC 3339")),
             Kind::Blob if self.is_text => match STANDARD.decode(value.as_bytes()) {
                 Ok(_) => Ok(Value::String(value)),
                 Err(_) => Err(E::custom("a blob is not base64")),
@@ -171,7 +179,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
             Kind::Structure(_, members) => {
                 let mut has_null = false;
                 while let Some(name) = entries.next_key::<String>()? {
-                    let Some(member) = find(members, &name) else {
+                    let Some(member) = in_body(members, &name) else {
                         return Err(A::Error::custom(format!("{UNKNOWN}{}", shorten(&name))));
                     };
                     let Some(shape) = member.shape else {
@@ -265,22 +273,24 @@ pub fn refusal(name: &str, why: &str, code: &'static str) -> ApiError {
     ApiError::new(code, format!("{name} is not supported: {why}"))
 }
 
-/// Times in an answer as XML has them: RFC 3339 instead of seconds.
-pub fn with_written_times(value: &mut Value, shape: &Shape) {
+/// Times in an answer as text of RFC 3339 instead of seconds: `all`, as XML has them, or those that JSON has so, too.
+pub fn with_written_times(value: &mut Value, shape: &Shape, all: bool) {
     match (shape.kind, value) {
         (Kind::Structure(_, members), Value::Object(found)) => {
             for (name, value) in found {
                 if let Some(shape) = find(members, name).and_then(|member| member.shape) {
-                    with_written_times(value, shape);
+                    with_written_times(value, shape, all);
                 }
             }
         }
         (Kind::List(of), Value::Array(items)) => {
             for item in items {
-                with_written_times(item, of);
+                with_written_times(item, of, all);
             }
         }
-        (Kind::Timestamp, value) => {
+        (kind @ (Kind::Timestamp | Kind::DateTime), value)
+            if all || matches!(kind, Kind::DateTime) =>
+        {
             // The fraction of a second is left out.
             #[expect(
                 clippy::cast_possible_truncation,
@@ -289,6 +299,29 @@ pub fn with_written_times(value: &mut Value, shape: &Shape) {
             let whole = value.as_f64().map(|seconds| seconds.floor() as i64);
             if let Some(seconds) = whole {
                 *value = Value::String(outlast_pki::time::rfc3339(seconds));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The reverse of [`with_written_times`] for JSON: times that it has as text become seconds. What is no time stays.
+pub fn with_read_times(value: &mut Value, shape: &Shape) {
+    match (shape.kind, value) {
+        (Kind::Structure(_, members), Value::Object(found)) => {
+            for (name, value) in found {
+                if let Some(shape) = find(members, name).and_then(|member| member.shape) {
+                    with_read_times(value, shape);
+                }
+            }
+        }
+        (Kind::List(of), Value::Array(items)) => {
+            items.iter_mut().for_each(|item| with_read_times(item, of));
+        }
+        (Kind::DateTime, value) => {
+            let seconds = value.as_str().and_then(outlast_pki::time::from_rfc3339);
+            if let Some(seconds) = seconds {
+                *value = seconds.into();
             }
         }
         _ => {}

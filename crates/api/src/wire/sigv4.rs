@@ -171,7 +171,7 @@ pub struct Credentials {
     pub token: Option<Secret>,
 }
 
-/// What a POST request that is to be signed is for.
+/// What a request that is to be signed is for.
 pub struct Target<'a> {
     /// Path.
     pub path: &'a str,
@@ -192,7 +192,19 @@ pub fn sign(
     credentials: &Credentials,
     now: i64,
 ) -> Result<(), ApiError> {
-    sign_as(headers, "POST", target, &canonical_path(target.path), credentials, now)
+    sign_as(headers, ("POST", ""), target, &canonical_path(target.path), credentials, now)
+}
+
+/// The same for any method, and with this query string.
+pub fn sign_rest(
+    headers: &mut HeaderMap,
+    method: &str,
+    query: &str,
+    target: &Target<'_>,
+    credentials: &Credentials,
+    now: i64,
+) -> Result<(), ApiError> {
+    sign_as(headers, (method, query), target, &canonical_path(target.path), credentials, now)
 }
 
 /// The same for a GET.
@@ -202,7 +214,7 @@ pub fn sign_get(
     credentials: &Credentials,
     now: i64,
 ) -> Result<(), ApiError> {
-    sign_as(headers, "GET", target, &canonical_path(target.path), credentials, now)
+    sign_as(headers, ("GET", ""), target, &canonical_path(target.path), credentials, now)
 }
 
 /// The same for a PUT of S3, to a path that [`encode_path`] has made. S3 alone does not encode it once more, and
@@ -216,12 +228,12 @@ pub fn sign_object(
     let digest = hex::encode(digests::sha256(target.body));
     let invalid = |_| ApiError::validation("a header value is not valid");
     headers.insert("x-amz-content-sha256", digest.parse().map_err(invalid)?);
-    sign_as(headers, "PUT", target, target.path, credentials, now)
+    sign_as(headers, ("PUT", ""), target, target.path, credentials, now)
 }
 
 fn sign_as(
     headers: &mut HeaderMap,
-    method: &str,
+    (method, query): (&str, &str),
     target: &Target<'_>,
     canonical_path: &str,
     credentials: &Credentials,
@@ -244,7 +256,7 @@ fn sign_as(
     names.sort_unstable();
     let date = &timestamp[..8];
     let scope = format!("{date}/{region}/{service}/aws4_request");
-    let parts = Parts { method, path, query: "", host, headers, body };
+    let parts = Parts { method, path, query, host, headers, body };
     let canonical = canonical_request(&parts, canonical_path, &names).ok_or_else(invalid)?;
     let to_sign = string_to_sign(&timestamp, &scope, &canonical);
     let signature = signature(&credentials.secret, date, region, service, &to_sign);
