@@ -15,67 +15,17 @@ use crate::wire::{ApiError, validate};
 
 /// CloudTrail's name of the type of certificates.
 pub const CERTIFICATE: &str = "AWS::ACM::Certificate";
-/// `KeyAlgorithm`, and what we have beyond AWS.
-pub const KEY_ALGORITHMS: &[&str] = &[
-    "RSA_1024",
-    "RSA_2048",
-    "RSA_3072",
-    "RSA_4096",
-    "EC_prime256v1",
-    "EC_secp384r1",
-    "EC_secp521r1",
-    "ML_DSA_44",
-    "ML_DSA_65",
-    "ML_DSA_87",
-];
-/// `CertificateStatus`
-pub const STATUSES: &[&str] = &[
-    "PENDING_VALIDATION",
-    "ISSUED",
-    "INACTIVE",
-    "EXPIRED",
-    "VALIDATION_TIMED_OUT",
-    "REVOKED",
-    "FAILED",
-];
-/// `ValidationMethod`
-pub const VALIDATION_METHODS: &[&str] = &["EMAIL", "DNS", "HTTP"];
-/// `CertificateManagedBy`
-pub const MANAGERS: &[&str] = &["CLOUDFRONT"];
-/// `CertificateExport` and `CertificateTransparencyLoggingPreference`
-pub const ENABLED_OR_DISABLED: &[&str] = &["ENABLED", "DISABLED"];
 /// `SortOrder`
 pub const SORT_ORDERS: &[&str] = &["ASCENDING", "DESCENDING"];
 
-/// `KeyUsageName`: the bits, and what stands for none at all or for others.
-pub fn key_usages() -> Vec<&'static str> {
-    let bits = outlast_domain::acm::details::KEY_USAGES.iter().copied();
-    bits.chain(["ANY", "CUSTOM"]).collect()
-}
-
-/// `ExtendedKeyUsageName`
-pub fn extended_key_usages() -> Vec<&'static str> {
-    let named = outlast_domain::acm::details::EXTENDED_KEY_USAGES.iter().map(|(name, _)| *name);
-    named.chain(["NONE", "CUSTOM"]).collect()
-}
-
 impl CertificateOptions {
     /// As the domain has them.
-    pub fn read(&self) -> Result<certificate::Options, ApiError> {
-        let flag = |name: &str, value: Option<&String>| {
-            value.map_or(Ok(None), |value| {
-                validate::one_of(name, value, ENABLED_OR_DISABLED)
-                    .map(|()| Some(value == "ENABLED"))
-            })
-        };
-        if let Some(method) = &self.validation_method {
-            validate::one_of("ValidationMethod", method, VALIDATION_METHODS)?;
+    pub fn read(&self) -> certificate::Options {
+        let flag = |value: Option<&String>| value.map(|value| value == "ENABLED");
+        certificate::Options {
+            transparency: flag(self.certificate_transparency_logging_preference.as_ref()),
+            exportable: flag(self.export.as_ref()),
         }
-        let preference = self.certificate_transparency_logging_preference.as_ref();
-        Ok(certificate::Options {
-            transparency: flag("CertificateTransparencyLoggingPreference", preference)?,
-            exportable: flag("Export", self.export.as_ref())?,
-        })
     }
 }
 
@@ -97,7 +47,6 @@ pub fn tag_list(tags: BTreeMap<String, String>) -> Vec<Tag> {
 
 /// Finds a certificate and notes it for the audit record.
 pub fn find_certificate(call: &mut Call<'_>, arn: &str) -> Result<Certificate, ApiError> {
-    validate::length("CertificateArn", arn.chars().count(), 20, 2048)?;
     call.notes.parameter("certificateArn", arn);
     let found = certificate::find(&mut call.work, &call.scope, arn)?;
     call.notes.resource(found.arn(), CERTIFICATE);
@@ -157,7 +106,6 @@ pub fn authorize_resource<A: Action>(
     of_certificates: impl Action,
     arn: &str,
 ) -> Result<Tagged<A>, ApiError> {
-    validate::length("ResourceArn", arn.chars().count(), 20, 2048)?;
     call.notes.parameter("resourceArn", arn);
     let row = Taggable::of(arn).map_err(resource_error)?;
     let (arn, tags) = (row.find)(&mut call.work, &call.scope, arn).map_err(resource_error)?;
@@ -185,7 +133,6 @@ pub fn resource_error(error: AcmError) -> ApiError {
 /// `DomainNameString`: labels of letters, digits and hyphens, two of them at least; the last has two characters at
 /// least.
 pub fn check_domain(name: &str, domain: &str) -> Result<(), ApiError> {
-    validate::length(name, domain.chars().count(), 1, 253)?;
     let labels: Vec<_> = domain.strip_prefix("*.").unwrap_or(domain).split('.').collect();
     let is_label = |label: &&str| {
         (1..=63).contains(&label.len())
@@ -202,18 +149,5 @@ pub fn check_domain(name: &str, domain: &str) -> Result<(), ApiError> {
          expression pattern: (\\*\\.)?(((?!-)[A-Za-z0-9-]{{0,62}}[A-Za-z0-9])\\.)+((?!-)[A-Za-z0-9-]{{1,62}}[A-Za-z0-9])",
         validate::shorten(domain),
         validate::member_name(name)
-    )))
-}
-
-/// An idempotency token has 1 to 32 letters, digits and underscores.
-pub fn check_token(token: &str) -> Result<(), ApiError> {
-    validate::length("IdempotencyToken", token.chars().count(), 1, 32)?;
-    if token.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-        return Ok(());
-    }
-    Err(ApiError::validation(format!(
-        "1 validation error detected: Value '{}' at 'idempotencyToken' failed to satisfy constraint: Member must \
-         satisfy regular expression pattern: \\w+",
-        validate::shorten(token)
     )))
 }

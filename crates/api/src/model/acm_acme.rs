@@ -109,8 +109,6 @@ pub fn authorization(name: &str) -> Result<AuthorizationBehavior, ApiError> {
 }
 
 fn by_name<T: Copy>(member: &str, name: &str, rows: &[(&str, T)]) -> Result<T, ApiError> {
-    let names: Vec<_> = rows.iter().map(|row| row.0).collect();
-    validate::one_of(member, name, &names)?;
     let found = rows.iter().find(|row| row.0 == name).map(|row| row.1);
     found.ok_or_else(|| ApiError::validation(format!("{member} is not known")))
 }
@@ -283,9 +281,8 @@ impl AcmeAccount {
 }
 
 /// `Tags` and `CertificateTags`
-pub fn tags(name: &str, list: Option<Vec<Tag>>) -> Result<BTreeMap<String, String>, ApiError> {
+pub fn tags(list: Option<Vec<Tag>>) -> Result<BTreeMap<String, String>, ApiError> {
     let Some(list) = list else { return Ok(BTreeMap::new()) };
-    validate::length(name, list.len(), 1, 50)?;
     let pairs = list.into_iter().map(|tag| (tag.key, tag.value.unwrap_or_default()));
     unique_tags(pairs, "ValidationException")
 }
@@ -298,18 +295,6 @@ pub fn idempotency(token: Option<String>, request: String) -> Result<Idempotency
     Ok(Idempotency { token, request })
 }
 
-/// The limit of a page: 1 to 100.
-pub fn page_limit(given: Option<i64>) -> Result<usize, ApiError> {
-    let limit = validate::page_limit("MaxResults", given)?;
-    if limit <= 100 {
-        return Ok(limit);
-    }
-    Err(ApiError::validation(format!(
-        "1 validation error detected: Value '{limit}' at 'maxResults' failed to satisfy constraint: Member must \
-         have value less than or equal to 100"
-    )))
-}
-
 /// Reverses [`marker::wrap`].
 pub fn next_token(token: Option<&str>) -> Result<Option<String>, ApiError> {
     marker::unwrap(token, "ValidationException")
@@ -317,7 +302,6 @@ pub fn next_token(token: Option<&str>) -> Result<Option<String>, ApiError> {
 
 /// Finds an endpoint and notes it for the audit record.
 pub fn find_endpoint(call: &mut Call<'_>, arn: &str) -> Result<Endpoint, ApiError> {
-    validate::length("AcmeEndpointArn", arn.chars().count(), 1, 200)?;
     call.notes.parameter("acmeEndpointArn", arn);
     let found = acme::find_endpoint(&mut call.work, &call.scope, arn)?;
     call.notes.resource(found.arn(), ENDPOINT);
@@ -344,7 +328,6 @@ pub fn authorize_issuing(
 
 /// Finds an external account binding and notes it for the audit record.
 pub fn find_binding(call: &mut Call<'_>, arn: &str) -> Result<Binding, ApiError> {
-    validate::length("AcmeExternalAccountBindingArn", arn.chars().count(), 1, 200)?;
     call.notes.parameter("acmeExternalAccountBindingArn", arn);
     let found = acme::find_binding(&mut call.work, &call.scope, arn)?;
     call.notes.resource(found.arn(), BINDING);
@@ -353,7 +336,6 @@ pub fn find_binding(call: &mut Call<'_>, arn: &str) -> Result<Binding, ApiError>
 
 /// Finds a domain validation and notes it for the audit record.
 pub fn find_validation(call: &mut Call<'_>, arn: &str) -> Result<Validation, ApiError> {
-    validate::length("AcmeDomainValidationArn", arn.chars().count(), 1, 200)?;
     call.notes.parameter("acmeDomainValidationArn", arn);
     let found = acme::find_validation(&mut call.work, &call.scope, arn)?;
     call.notes.resource(found.arn(), VALIDATION);

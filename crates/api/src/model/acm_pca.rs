@@ -27,12 +27,6 @@ use crate::wire::{ApiError, Timestamp, validate};
 
 /// `CertificateAuthorityUsageMode`
 pub const USAGE_MODES: &[&str] = &["GENERAL_PURPOSE", "SHORT_LIVED_CERTIFICATE"];
-/// `ValidityPeriodType`
-pub const VALIDITY_TYPES: &[&str] = &["END_DATE", "ABSOLUTE", "DAYS", "MONTHS", "YEARS"];
-/// `CrlType`
-pub const CRL_TYPES: &[&str] = &["COMPLETE", "PARTITIONED"];
-/// `S3ObjectAcl`: kept for display.
-pub const OBJECT_ACLS: &[&str] = &["PUBLIC_READ", "BUCKET_OWNER_FULL_CONTROL"];
 /// `ResourceOwner`
 pub const RESOURCE_OWNERS: &[&str] = &["SELF", "OTHER_ACCOUNTS"];
 /// `AuditReportResponseFormat`
@@ -106,7 +100,6 @@ impl TryFrom<&Validity> for ca::Validity {
     type Error = ApiError;
 
     fn try_from(validity: &Validity) -> Result<Self, ApiError> {
-        validate::one_of("Type", &validity.kind, VALIDITY_TYPES)?;
         let kind = ca::ValidityType::by_name(&validity.kind)
             .ok_or_else(|| ApiError::validation("Type is not known"))?;
         Ok(Self { value: validity.value, kind })
@@ -135,14 +128,8 @@ pub fn find_authority_as(
     member: &str,
     arn: &str,
 ) -> Result<Authority, ApiError> {
-    validate::length(member, arn.chars().count(), 5, 200)?;
     call.notes.parameter(&validate::member_name(member), arn);
     let authority = ca::find(&mut call.work, &call.scope, arn)?;
     call.notes.resource(authority.arn(), "AWS::ACMPCA::CertificateAuthority");
     Ok(authority)
-}
-
-/// An idempotency token has 1 to 36 characters.
-pub fn check_token(token: Option<&str>) -> Result<(), ApiError> {
-    token.map_or(Ok(()), |token| validate::length("IdempotencyToken", token.chars().count(), 1, 36))
 }

@@ -8,25 +8,13 @@ use outlast_domain::limits;
 use outlast_pki::certificate::Certificate as X509;
 use outlast_pki::general_name::GeneralName;
 
-use super::acm::{
-    ENABLED_OR_DISABLED, KEY_ALGORITHMS, MANAGERS, STATUSES, VALIDATION_METHODS,
-    extended_key_usages, key_usages,
-};
 use super::acm_certificate::{eligibility, serial, told_algorithm};
 pub use crate::aws::acm::{
     AcmCertificateMetadataFilter, CertificateFilter, CertificateFilterStatement, CommonNameFilter,
     GeneralName as AlternativeName, OtherName, SubjectAlternativeNameFilter, SubjectFilter,
     TimestampRange, X509AttributeFilter, X509Attributes,
 };
-use crate::wire::{ApiError, Timestamp, validate};
-
-/// `CertificateKeyPairOrigin`
-pub const ORIGINS: &[&str] = &["AWS_MANAGED", "ACME", "CUSTOMER_PROVIDED"];
-/// `CertificateType`
-const TYPES: &[&str] = &["IMPORTED", "AMAZON_ISSUED", "PRIVATE"];
-/// `RenewalStatus`
-const RENEWAL_STATUSES: &[&str] =
-    &["PENDING_AUTO_RENEWAL", "PENDING_VALIDATION", "SUCCESS", "FAILED"];
+use crate::wire::{ApiError, Timestamp};
 
 /// `ComparisonOperator`
 pub const OPERATORS: &[&str] = &["CONTAINS", "EQUALS"];
@@ -60,19 +48,18 @@ impl CertificateFilterStatement {
         *left = left.checked_sub(1).ok_or_else(|| {
             ApiError::validation(format!("There can be {} filters at most.", limits::MAX_FILTERS))
         })?;
-        let several = |name: &str, list: Vec<Self>, left: &mut usize| {
-            validate::length(name, list.len(), 1, limits::MAX_FILTER_LIST)?;
+        let several = |list: Vec<Self>, left: &mut usize| {
             list.into_iter()
                 .map(|statement| statement.at_depth(depth + 1, left))
                 .collect::<Result<Vec<_>, _>>()
         };
         let mut tests: Vec<Option<Test>> = Vec::new();
         if let Some(list) = self.and {
-            let parts = several("And", list, left)?;
+            let parts = several(list, left)?;
             tests.push(Some(Box::new(move |r, now| parts.iter().all(|part| part(r, now)))));
         }
         if let Some(list) = self.or {
-            let parts = several("Or", list, left)?;
+            let parts = several(list, left)?;
             tests.push(Some(Box::new(move |r, now| parts.iter().any(|part| part(r, now)))));
         }
         if let Some(inner) = self.not {
@@ -106,12 +93,6 @@ impl CertificateFilter {
 
 impl X509AttributeFilter {
     fn test(self) -> Result<Test, ApiError> {
-        let one_of = |name: &str, value: &Option<String>, known: &[&str]| {
-            value.as_ref().map_or(Ok(()), |value| validate::one_of(name, value, known))
-        };
-        one_of("ExtendedKeyUsage", &self.extended_key_usage, &extended_key_usages())?;
-        one_of("KeyUsage", &self.key_usage, &key_usages())?;
-        one_of("KeyAlgorithm", &self.key_algorithm, KEY_ALGORITHMS)?;
         let mut tests: Vec<Option<Test>> = vec![
             self.extended_key_usage.map(|name| by(move |r| has_purpose(r, &name))),
             self.key_usage.map(|name| by(move |r| has_usage(r, &name))),
@@ -121,13 +102,11 @@ impl X509AttributeFilter {
             self.not_before.map(|range| by(move |r| range.has(r.details.not_before))),
         ];
         if let Some(SubjectFilter { common_name }) = self.subject {
-            common_name.check()?;
             tests.push(Some(by(move |r| {
                 r.details.common_name.as_ref().is_some_and(|name| common_name.holds(name))
             })));
         }
         if let Some(SubjectAlternativeNameFilter { dns_name }) = self.subject_alternative_name {
-            dns_name.check()?;
             tests.push(Some(by(move |r| {
                 r.details.dns_names.iter().any(|name| dns_name.holds(name))
             })));
@@ -138,19 +117,6 @@ impl X509AttributeFilter {
 
 impl AcmCertificateMetadataFilter {
     fn test(self) -> Result<Test, ApiError> {
-        for (name, value, known) in [
-            ("Status", &self.status, STATUSES),
-            ("RenewalStatus", &self.renewal_status, RENEWAL_STATUSES),
-            ("Type", &self.kind, TYPES),
-            ("ExportOption", &self.export_option, ENABLED_OR_DISABLED),
-            ("ManagedBy", &self.managed_by, MANAGERS),
-            ("ValidationMethod", &self.validation_method, VALIDATION_METHODS),
-            ("CertificateKeyPairOrigin", &self.certificate_key_pair_origin, ORIGINS),
-        ] {
-            if let Some(value) = value {
-                validate::one_of(name, value, known)?;
-            }
-        }
         let status = self.status.map(|name| -> Test {
             Box::new(move |record, now_ms| record.status(now_ms).name() == name)
         });
@@ -196,11 +162,6 @@ pub fn has_usage(record: &Record, name: &str) -> bool {
 }
 
 impl CommonNameFilter {
-    fn check(&self) -> Result<(), ApiError> {
-        validate::length("Value", self.value.chars().count(), 1, 256)?;
-        validate::one_of("ComparisonOperator", &self.comparison_operator, OPERATORS)
-    }
-
     /// Names of hosts are the same in any case.
     fn holds(&self, name: &str) -> bool {
         let (name, wanted) = (name.to_ascii_lowercase(), self.value.to_ascii_lowercase());

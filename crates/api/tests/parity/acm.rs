@@ -4,14 +4,19 @@ use std::collections::BTreeSet;
 
 use outlast_api::model::{acm as model, acm_search};
 use outlast_domain::acm::certificate::{Origin, REASONS, Status};
+use outlast_domain::acm::details::{EXTENDED_KEY_USAGES, KEY_USAGES};
 
 use super::set;
 
 /// The values that are served of enumerations.
 pub(super) fn enumerations() -> Vec<(&'static str, BTreeSet<String>)> {
-    let key_algorithms = model::KEY_ALGORITHMS.iter().copied().filter(|name| *name != "RSA_1024");
+    let named = EXTENDED_KEY_USAGES.iter().map(|(name, _)| *name);
+    let algorithms = outlast_crypto::keys::KEY_SPECS.iter().filter_map(|row| row.pca_name);
+    // Private CA has names for these; Certificate Manager has none.
+    let beyond = ["ML_DSA_65_ECDSA_P256", "SLH_DSA_SHA2_128S", "SLH_DSA_SHA2_256S"];
+    let algorithms = algorithms.filter(|name| !beyond.contains(name));
     vec![
-        ("CertificateExport", set(model::ENABLED_OR_DISABLED.iter().copied())),
+        ("CertificateExport", set([true, false].map(model::enabled).iter().map(String::as_str))),
         ("CertificateKeyPairOrigin", set(Origin::ALL.iter().map(|one| one.name()))),
         ("CertificateManagedBy", set([])),
         (
@@ -20,10 +25,10 @@ pub(super) fn enumerations() -> Vec<(&'static str, BTreeSet<String>)> {
         ),
         ("CertificateType", set(Origin::ALL.iter().map(|one| one.kind()))),
         ("ComparisonOperator", set(acm_search::OPERATORS.iter().copied())),
-        ("ExtendedKeyUsageName", set(model::extended_key_usages())),
+        ("ExtendedKeyUsageName", set(named.chain(["NONE", "CUSTOM"]))),
         ("FailureReason", set(outlast_domain::acm::FAILURE_REASONS.iter().copied())),
-        ("KeyAlgorithm", set(key_algorithms)),
-        ("KeyUsageName", set(model::key_usages())),
+        ("KeyAlgorithm", set(algorithms)),
+        ("KeyUsageName", set(KEY_USAGES.iter().copied().chain(["ANY", "CUSTOM"]))),
         (
             "PublicKeyAlgorithm",
             set(outlast_crypto::keys::KEY_SPECS.iter().filter_map(|row| row.pca_name)),

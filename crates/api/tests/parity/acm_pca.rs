@@ -24,7 +24,7 @@ pub(super) fn enumerations() -> Vec<(&'static str, BTreeSet<String>)> {
             set([ca::Kind::Root, ca::Kind::Subordinate].map(ca::Kind::name)),
         ),
         ("CertificateAuthorityUsageMode", set(model::USAGE_MODES.iter().copied())),
-        ("CrlType", set(model::CRL_TYPES.iter().copied())),
+        ("CrlType", set(["COMPLETE", "PARTITIONED"])),
         ("ExtendedKeyUsageType", set(PURPOSES.iter().map(|row| row.name))),
         ("FailureReason", set([])),
         ("KeyAlgorithm", set(KEY_SPECS.iter().filter_map(|row| row.pca_name))),
@@ -32,8 +32,13 @@ pub(super) fn enumerations() -> Vec<(&'static str, BTreeSet<String>)> {
         ("PolicyQualifierId", set(["CPS"])),
         ("ResourceOwner", set(model::RESOURCE_OWNERS.iter().copied())),
         ("RevocationReason", set(ca::REVOCATION_REASONS.iter().copied())),
-        ("S3ObjectAcl", set(model::OBJECT_ACLS.iter().copied())),
+        ("S3ObjectAcl", set(["PUBLIC_READ", "BUCKET_OWNER_FULL_CONTROL"])),
         ("SigningAlgorithm", set(SIGNATURES.iter().filter_map(|row| row.pca_name))),
-        ("ValidityPeriodType", set(model::VALIDITY_TYPES.iter().copied())),
+        (
+            "ValidityPeriodType",
+            set(["END_DATE", "ABSOLUTE", "DAYS", "MONTHS", "YEARS"]
+                .into_iter()
+                .filter(|name| ca::ValidityType::by_name(name).is_some())),
+        ),
     ]
 }

@@ -25,13 +25,11 @@ impl Extensions {
     fn read(self) -> Result<Vec<Extension>, ApiError> {
         let mut out = Vec::new();
         if let Some(policies) = self.certificate_policies {
-            validate::length("CertificatePolicies", policies.len(), 1, 20)?;
             let policies: Vec<_> =
                 policies.into_iter().map(PolicyInformation::read).collect::<Result<_, _>>()?;
             out.push(build::certificate_policies(&policies).map_err(invalid)?);
         }
         if let Some(purposes) = self.extended_key_usage {
-            validate::length("ExtendedKeyUsage", purposes.len(), 1, 20)?;
             let purposes: Vec<_> =
                 purposes.into_iter().map(ExtendedKeyUsage::read).collect::<Result<_, _>>()?;
             out.push(build::extended_key_usage(&purposes, false).map_err(invalid)?);
@@ -40,13 +38,11 @@ impl Extensions {
             out.push(usage.read()?);
         }
         if let Some(names) = self.subject_alternative_names {
-            validate::length("SubjectAlternativeNames", names.len(), 1, 150)?;
             let names: Vec<_> =
                 names.into_iter().map(GeneralName::read).collect::<Result<_, _>>()?;
             out.push(build::subject_alternative_names(&names, false).map_err(invalid)?);
         }
         if let Some(custom) = self.custom_extensions {
-            validate::length("CustomExtensions", custom.len(), 1, 150)?;
             for extension in custom {
                 let extension = extension.read()?;
                 if out.iter().any(|known: &Extension| known.extn_id == extension.extn_id) {
@@ -65,13 +61,9 @@ impl Extensions {
 impl PolicyInformation {
     fn read(self) -> Result<Policy, ApiError> {
         let qualifiers = self.policy_qualifiers.unwrap_or_default();
-        validate::length("PolicyQualifiers", qualifiers.len(), 0, 20)?;
         let mut cps = Vec::new();
         for qualifier in qualifiers {
-            validate::one_of("PolicyQualifierId", &qualifier.policy_qualifier_id, &["CPS"])?;
-            let uri = qualifier.qualifier.cps_uri;
-            validate::length("CpsUri", uri.chars().count(), 0, 256)?;
-            cps.push(uri);
+            cps.push(qualifier.qualifier.cps_uri);
         }
         Ok(Policy { id: oid("CertPolicyId", &self.cert_policy_id)?, cps })
     }
@@ -80,14 +72,9 @@ impl PolicyInformation {
 impl ExtendedKeyUsage {
     fn read(self) -> Result<ObjectIdentifier, ApiError> {
         match (self.extended_key_usage_type, self.extended_key_usage_object_identifier) {
-            (Some(name), None) => match Purpose::by_name(&name) {
-                Some(row) => Ok(row.oid),
-                None => {
-                    let known: Vec<_> = build::PURPOSES.iter().map(|row| row.name).collect();
-                    validate::one_of("ExtendedKeyUsageType", &name, &known)?;
-                    Err(invalid("the extended key usage is not known"))
-                }
-            },
+            (Some(name), None) => Purpose::by_name(&name)
+                .map(|row| row.oid)
+                .ok_or_else(|| invalid("the extended key usage is not known")),
             (None, Some(text)) => oid("ExtendedKeyUsageObjectIdentifier", &text),
             _ => Err(invalid(
                 "an ExtendedKeyUsage has either ExtendedKeyUsageType or ExtendedKeyUsageObjectIdentifier",
@@ -125,7 +112,6 @@ const OWN: &[(&str, &str)] =
 impl CustomExtension {
     fn read(self) -> Result<Extension, ApiError> {
         use base64::Engine;
-        validate::length("Value", self.value.len(), 1, 4096)?;
         let id = oid("ObjectIdentifier", &self.object_identifier)?;
         if let Some((_, name)) = OWN.iter().find(|(own, _)| *own == self.object_identifier) {
             return Err(invalid(format!(
@@ -144,23 +130,20 @@ impl GeneralName {
     fn read(self) -> Result<Name, ApiError> {
         let mut found = Vec::new();
         if let Some(other) = self.other_name {
-            validate::length("Value", other.value.chars().count(), 0, 256)?;
             let name = Name::other_name(oid("TypeId", &other.type_id)?, &other.value);
             found.push(name.map_err(invalid)?);
         }
-        found.extend(text("Rfc822Name", self.rfc822_name, 256)?.map(Name::Rfc822Name));
-        found.extend(text("DnsName", self.dns_name, 253)?.map(Name::DnsName));
+        found.extend(self.rfc822_name.map(Name::Rfc822Name));
+        found.extend(self.dns_name.map(Name::DnsName));
         if let Some(subject) = self.directory_name {
             found.push(Name::DirectoryName(ca::Subject::from(subject).to_name()?));
         }
         if let Some(party) = self.edi_party_name {
-            let party_name = text("PartyName", Some(party.party_name), 256)?.unwrap_or_default();
-            let name_assigner = text("NameAssigner", party.name_assigner, 256)?;
+            let EdiPartyName { party_name, name_assigner } = party;
             found.push(Name::EdiPartyName { party_name, name_assigner });
         }
-        let uri = text("UniformResourceIdentifier", self.uniform_resource_identifier, 253)?;
-        found.extend(uri.map(Name::UniformResourceIdentifier));
-        if let Some(address) = text("IpAddress", self.ip_address, 39)? {
+        found.extend(self.uniform_resource_identifier.map(Name::UniformResourceIdentifier));
+        if let Some(address) = self.ip_address {
             found.push(ip_address(&address).map_err(invalid)?);
         }
         if let Some(id) = self.registered_id {
@@ -198,12 +181,8 @@ impl CsrExtensions {
 impl AccessMethod {
     fn read(&self) -> Result<ObjectIdentifier, ApiError> {
         match (&self.access_method_type, &self.custom_object_identifier) {
-            (Some(name), None) => {
-                let known: Vec<_> = build::ACCESS_METHODS.iter().map(|(name, _)| *name).collect();
-                validate::one_of("AccessMethodType", name, &known)?;
-                build::access_method_by_name(name)
-                    .ok_or_else(|| invalid("the access method is not known"))
-            }
+            (Some(name), None) => build::access_method_by_name(name)
+                .ok_or_else(|| invalid("the access method is not known")),
             (None, Some(text)) => oid("CustomObjectIdentifier", text),
             _ => Err(invalid(
                 "an AccessMethod has either AccessMethodType or CustomObjectIdentifier",
@@ -212,15 +191,7 @@ impl AccessMethod {
     }
 }
 
-fn text(member: &str, given: Option<String>, max: usize) -> Result<Option<String>, ApiError> {
-    if let Some(text) = &given {
-        validate::length(member, text.chars().count(), 0, max)?;
-    }
-    Ok(given)
-}
-
 fn oid(member: &str, text: &str) -> Result<ObjectIdentifier, ApiError> {
-    validate::length(member, text.chars().count(), 0, 64)?;
     ObjectIdentifier::new(text).map_err(|_| {
         invalid(format!("{} is not an object identifier ({member})", validate::shorten(text)))
     })

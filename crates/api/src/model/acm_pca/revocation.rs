@@ -3,12 +3,11 @@
 use outlast_domain::ca::{self, Crl, Ocsp, Revocation};
 use outlast_domain::settings::Settings;
 
-use super::{CRL_TYPES, OBJECT_ACLS};
 pub use crate::aws::acm_pca::{
     CrlConfiguration, CrlDistributionPointExtensionConfiguration, OcspConfiguration,
     RevocationConfiguration,
 };
-use crate::wire::{ApiError, validate};
+use crate::wire::ApiError;
 
 /// Days that a CRL is valid when the caller does not say, as in AWS's console.
 const DEFAULT_EXPIRATION_DAYS: i64 = 7;
@@ -49,18 +48,13 @@ impl CrlConfiguration {
             return Ok(None);
         }
         let expiration_days = expiration_in_days.unwrap_or(DEFAULT_EXPIRATION_DAYS);
-        validate::range("ExpirationInDays", expiration_days, 1, 5000)?;
         if let Some(name) = &custom_cname {
             check_cname("CustomCname", name)?;
         }
         if let Some(name) = &bucket {
             check_bucket(name)?;
         }
-        if let Some(acl) = &acl {
-            validate::one_of("S3ObjectAcl", acl, OBJECT_ACLS)?;
-        }
         let crl_type = crl_type.as_deref().unwrap_or("COMPLETE");
-        validate::one_of("CrlType", crl_type, CRL_TYPES)?;
         if let Some(path) = &custom_path {
             check_path(path)?;
         }
@@ -146,7 +140,6 @@ fn no_listener(what: &str) -> ApiError {
 /// "must conform to RFC2396 restrictions on the use of special characters [...] must not include a protocol
 /// prefix"
 fn check_cname(member: &str, name: &str) -> Result<(), ApiError> {
-    validate::length(member, name.chars().count(), 0, 253)?;
     let good = |c: char| c.is_ascii_alphanumeric() || "-;/?:@&=+$,%_.!~*()'".contains(c);
     if name.contains("://") {
         return Err(invalid(format!("{member} must not have a protocol prefix.")));
@@ -182,7 +175,6 @@ pub fn check_bucket(name: &str) -> Result<(), ApiError> {
 
 /// `(/|segment(/segment)*)`
 fn check_path(path: &str) -> Result<(), ApiError> {
-    validate::length("CustomPath", path.chars().count(), 0, 253)?;
     let good = |c: char| c.is_ascii_alphanumeric() || "-;?:@&=+$,%_.!~*()'".contains(c);
     let segment =
         |text: &str| !text.is_empty() && !matches!(text, "." | "..") && text.chars().all(good);

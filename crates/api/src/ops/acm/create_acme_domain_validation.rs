@@ -22,7 +22,7 @@ impl Run for CreateAcmeDomainValidation {
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let token = idempotency(input.idempotency_token.clone(), input_digest(&input)?)?;
         let scope = input.prevalidation_options.read()?.unwrap_or_default();
-        let tags = tags("Tags", input.tags)?;
+        let tags = tags(input.tags)?;
         request_tags(&mut call.conditions, &tags);
         let endpoint = find_endpoint(call, &input.acme_endpoint_arn)?;
         call.notes.parameter("domainName", input.domain_name.as_str());

@@ -27,8 +27,8 @@ impl Run for CreateAcmeEndpoint {
         let authorization = authorization(&input.authorization_behavior)?;
         let contact = contact(input.contact.as_deref().unwrap_or("NOT_REQUIRED"))?;
         let wanted = input.certificate_authority.read()?;
-        let tags = tags("Tags", input.tags)?;
-        let certificate_tags = self::tags("CertificateTags", input.certificate_tags)?;
+        let tags = tags(input.tags)?;
+        let certificate_tags = self::tags(input.certificate_tags)?;
         request_tags(&mut call.conditions, &tags);
         call.notes.parameter("authorizationBehavior", input.authorization_behavior.as_str());
         if let Some(contact) = &input.contact {

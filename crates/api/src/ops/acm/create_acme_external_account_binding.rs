@@ -26,7 +26,7 @@ impl Run for CreateAcmeExternalAccountBinding {
         let token = idempotency(input.idempotency_token.clone(), input_digest(&input)?)?;
         let now_ms = call.work.now_ms();
         let expires_ms = input.expiration.map(|given| given.after(now_ms)).transpose()?;
-        let tags = tags("Tags", input.tags)?;
+        let tags = tags(input.tags)?;
         request_tags(&mut call.conditions, &tags);
         let endpoint = find_endpoint(call, &input.acme_endpoint_arn)?;
         call.notes.parameter("roleArn", given);

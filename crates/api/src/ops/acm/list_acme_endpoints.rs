@@ -9,15 +9,15 @@ pub use crate::aws::acm::{
     ListAcmeEndpoints, ListAcmeEndpointsRequest as Input, ListAcmeEndpointsResponse as Output,
 };
 use crate::call::{Call, Run};
-use crate::model::acm_acme::{AcmeEndpoint, next_token, page_limit};
+use crate::model::acm_acme::{AcmeEndpoint, next_token};
 use crate::model::marker;
-use crate::wire::ApiError;
+use crate::wire::{ApiError, validate};
 
 impl Run for ListAcmeEndpoints {
     const READ_ONLY: bool = true;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        let limit = page_limit(input.max_results)?;
+        let limit = validate::page_limit("MaxResults", input.max_results)?;
         let marker = next_token(input.next_token.as_deref())?;
         let resource = call.scope.arn("acm", "*");
         let allowed = call.authorize(action::acm::ListAcmeEndpoints, &resource)?;

@@ -11,16 +11,16 @@ pub use crate::aws::acm::{
 };
 use crate::call::{Call, Run};
 use crate::model::acm_acme::{
-    AcmeExternalAccountBinding, authorize_tagged, find_endpoint, next_token, page_limit,
+    AcmeExternalAccountBinding, authorize_tagged, find_endpoint, next_token,
 };
 use crate::model::marker;
-use crate::wire::ApiError;
+use crate::wire::{ApiError, validate};
 
 impl Run for ListAcmeExternalAccountBindings {
     const READ_ONLY: bool = true;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        let limit = page_limit(input.max_results)?;
+        let limit = validate::page_limit("MaxResults", input.max_results)?;
         let marker = next_token(input.next_token.as_deref())?;
         let endpoint = find_endpoint(call, &input.acme_endpoint_arn)?;
         let action = action::acm::ListAcmeExternalAccountBindings;

@@ -10,11 +10,8 @@ pub use crate::aws::acm::{
     Filters, ListCertificates, ListCertificatesRequest as Input, ListCertificatesResponse as Output,
 };
 use crate::call::{Call, Run};
-use crate::model::acm::{
-    ENABLED_OR_DISABLED, KEY_ALGORITHMS, MANAGERS, STATUSES, extended_key_usages, key_usages,
-};
 use crate::model::acm_certificate::CertificateSummary;
-use crate::model::acm_search::{ORIGINS, has_purpose, has_usage, place_text, read_place};
+use crate::model::acm_search::{has_purpose, has_usage, place_text, read_place};
 use crate::model::marker;
 use crate::wire::{ApiError, validate};
 
@@ -63,26 +60,6 @@ const DEFAULT_KEY_TYPES: &[&str] = &["RSA_1024", "RSA_2048", "ML_DSA_44", "ML_DS
 const DEFAULT_ORIGINS: &[&str] = &["AWS_MANAGED", "CUSTOMER_PROVIDED"];
 
 fn check(input: &Input) -> Result<(), ApiError> {
-    let each = |name: &str, values: Option<&Vec<String>>, known: &[&str]| {
-        values.into_iter().flatten().try_for_each(|value| validate::one_of(name, value, known))
-    };
-    each("CertificateStatuses", input.certificate_statuses.as_ref(), STATUSES)?;
-    let origins = input.certificate_key_pair_origins.as_ref();
-    each("CertificateKeyPairOrigins", origins, ORIGINS)?;
-    if let Some(includes) = &input.includes {
-        let purposes = includes.extended_key_usage.as_ref();
-        each("Includes.extendedKeyUsage", purposes, &extended_key_usages())?;
-        each("Includes.keyUsage", includes.key_usage.as_ref(), &key_usages())?;
-        each("Includes.keyTypes", includes.key_types.as_ref(), KEY_ALGORITHMS)?;
-        for (name, value, known) in [
-            ("Includes.exportOption", &includes.export_option, ENABLED_OR_DISABLED),
-            ("Includes.managedBy", &includes.managed_by, MANAGERS),
-        ] {
-            if let Some(value) = value {
-                validate::one_of(name, value, known)?;
-            }
-        }
-    }
     if input.sort_by.is_some() != input.sort_order.is_some() {
         return Err(ApiError::validation("SortBy and SortOrder must be given together."));
     }

@@ -8,14 +8,12 @@ use outlast_domain::identity::action;
 use crate::aws::Empty;
 pub use crate::aws::acm::{PutAccountConfiguration, PutAccountConfigurationRequest as Input};
 use crate::call::{Call, Run};
-use crate::model::acm::check_token;
 use crate::wire::ApiError;
 
 impl Run for PutAccountConfiguration {
     const READ_ONLY: bool = false;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
-        check_token(&input.idempotency_token)?;
         let resource = call.scope.arn("acm", "*");
         let allowed = call.authorize(action::acm::PutAccountConfiguration, &resource)?;
         let days = input.expiry_events.and_then(|events| events.days_before_expiry);

@@ -15,7 +15,7 @@ pub use crate::aws::acm::{
     RequestCertificateResponse as Output,
 };
 use crate::call::{Call, Run, input_digest};
-use crate::model::acm::{CERTIFICATE, authorize_new_tags, check_domain, check_token, tags};
+use crate::model::acm::{CERTIFICATE, authorize_new_tags, check_domain, tags};
 use crate::model::request_tags;
 use crate::wire::ApiError;
 
@@ -26,7 +26,7 @@ impl Run for RequestCertificate {
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let request_digest = input_digest(&input)?;
         check(&input)?;
-        let options = input.options.clone().unwrap_or_default().read()?;
+        let options = input.options.clone().unwrap_or_default().read();
         let tags = tags(input.tags.clone().unwrap_or_default(), "InvalidTagException")?;
         let names = input.subject_alternative_names.clone().unwrap_or_default();
         let Some(authority) = &input.certificate_authority_arn else {
@@ -88,9 +88,6 @@ fn check(input: &Input) -> Result<(), ApiError> {
     let names = input.subject_alternative_names.as_deref();
     for name in names.unwrap_or_default() {
         check_domain("SubjectAlternativeNames", name)?;
-    }
-    if let Some(token) = &input.idempotency_token {
-        check_token(token)?;
     }
     if input.managed_by.is_some() {
         return Err(ApiError::new(

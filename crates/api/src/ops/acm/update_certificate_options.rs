@@ -15,7 +15,7 @@ impl Run for UpdateCertificateOptions {
     const READ_ONLY: bool = false;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
-        let options = input.options.read()?;
+        let options = input.options.read();
         let certificate = find_certificate(call, &input.certificate_arn)?;
         let allowed =
             authorize_certificate(call, action::acm::UpdateCertificateOptions, &certificate)?;

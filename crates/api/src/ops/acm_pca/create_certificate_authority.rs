@@ -13,7 +13,7 @@ pub use crate::aws::acm_pca::{
     CreateCertificateAuthorityResponse as Output,
 };
 use crate::call::{Call, Run, input_digest};
-use crate::model::acm_pca::{check_token, request_tags, tags};
+use crate::model::acm_pca::{request_tags, tags};
 use crate::wire::{ApiError, validate};
 
 impl Run for CreateCertificateAuthority {
@@ -31,12 +31,6 @@ impl Run for CreateCertificateAuthority {
         validate::one_of("KeyAlgorithm", &configuration.key_algorithm, &key_names)?;
         let signing_names: Vec<_> = SIGNATURES.iter().filter_map(|row| row.pca_name).collect();
         validate::one_of("SigningAlgorithm", &configuration.signing_algorithm, &signing_names)?;
-        validate::one_of(
-            "CertificateAuthorityType",
-            &input.certificate_authority_type,
-            &["ROOT", "SUBORDINATE"],
-        )?;
-        check_token(input.idempotency_token.as_deref())?;
         let usage_mode = input.usage_mode.unwrap_or_else(|| "GENERAL_PURPOSE".into());
         let key_storage =
             key_storage(call.settings.key_storage, input.key_storage_security_standard.as_deref())?;

@@ -11,14 +11,13 @@ pub use crate::aws::acm_pca::{
     IssueCertificate, IssueCertificateRequest as Input, IssueCertificateResponse as Output,
 };
 use crate::call::{Call, Run, input_digest};
-use crate::model::acm_pca::{Validity, check_token, find_authority};
+use crate::model::acm_pca::{Validity, find_authority};
 use crate::wire::ApiError;
 
 impl Run for IssueCertificate {
     const READ_ONLY: bool = false;
 
     fn run(call: &mut Call<'_>, mut input: Input) -> Result<Output, ApiError> {
-        check_token(input.idempotency_token.as_deref())?;
         let algorithm = SignatureAlgorithm::by_pca_name(&input.signing_algorithm)
             .ok_or_else(|| ApiError::validation("the signing algorithm is not known"))?;
         let template = match &input.template_arn {

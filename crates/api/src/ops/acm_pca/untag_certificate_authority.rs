@@ -11,16 +11,13 @@ pub use crate::aws::acm_pca::{
 };
 use crate::call::{Call, Run};
 use crate::model::acm_pca::find_authority;
-use crate::wire::{ApiError, validate};
+use crate::wire::ApiError;
 
 impl Run for UntagCertificateAuthority {
     const READ_ONLY: bool = false;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Empty, ApiError> {
         let keys: Vec<_> = input.tags.iter().map(|tag| tag.key.clone()).collect();
-        for key in &keys {
-            validate::length("Key", key.chars().count(), 1, outlast_domain::limits::MAX_TAG_KEY)?;
-        }
         let authority = find_authority(call, &input.certificate_authority_arn)?;
         call.notes.parameter("tags", serde_json::json!(keys));
         call.conditions.set_many("aws:TagKeys", keys);

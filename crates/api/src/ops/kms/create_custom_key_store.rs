@@ -9,18 +9,12 @@ pub use crate::aws::kms::{
     CreateCustomKeyStoreResponse as Output,
 };
 use crate::call::{Call, Run};
-use crate::wire::{ApiError, validate};
+use crate::wire::ApiError;
 
 impl Run for CreateCustomKeyStore {
     const READ_ONLY: bool = false;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        validate::length(
-            "CustomKeyStoreName",
-            input.custom_key_store_name.chars().count(),
-            1,
-            256,
-        )?;
         let kind = input.custom_key_store_type.as_deref().unwrap_or("AWS_CLOUDHSM");
         call.authorize(action::kms::CreateCustomKeyStore, &call.scope.arn("kms", "*"))?;
         if kind == "AWS_CLOUDHSM" {
