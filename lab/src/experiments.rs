@@ -1,6 +1,5 @@
 //! One file an experiment.
 
-pub mod beside;
 pub mod cpu;
 pub mod handshake_cost;
 pub mod idle;
@@ -10,6 +9,7 @@ pub mod pool;
 pub mod quic_rate;
 pub mod requests;
 pub mod served;
-pub mod show;
 pub mod sizes;
+pub mod tables;
 pub mod tls_matrix;
+pub mod validation;

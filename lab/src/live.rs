@@ -11,12 +11,12 @@ mod ends;
 mod flows;
 mod guard;
 mod kernel;
+mod namespace;
 mod netem;
 mod openssl;
 mod packet;
 mod pair;
 mod peer;
-mod place;
 mod script;
 pub mod selftest;
 mod tls;
@@ -38,9 +38,9 @@ use self::clock::{nanos, now_ns};
 use self::flows::{Chance, LAST_SPARED};
 pub use self::flows::{Flow, Lost};
 use self::guard::Guard;
+use self::namespace::Namespace;
 use self::pair::{Pair, START};
 use self::peer::Peer;
-use self::place::Place;
 use self::script::Script;
 pub use self::tls::Foreign;
 use self::tls::Named;
@@ -87,7 +87,7 @@ pub struct Live<'a> {
     // In the order in which they are to end.
     pairs: Vec<Pair>,
     wire: Wire,
-    places: [Place; 2],
+    places: [Namespace; 2],
     guard: Guard,
     executable: PathBuf,
     stop: &'a AtomicBool,
@@ -107,7 +107,7 @@ pub const EXEC_AGENT: Agent = Agent { name: "live-exec", run: agents::exec };
 
 /// Whether this machine can; the error says what it needs.
 pub fn available() -> Result<(), LabError> {
-    Place::make(|| Ok(())).map_err(|_| {
+    Namespace::make(|| Ok(())).map_err(|_| {
         LabError::unavailable(
             "the live engine",
             "it makes network namespaces, which needs root (or the capabilities SYS_ADMIN, NET_ADMIN and SYS_NICE)",
@@ -141,8 +141,8 @@ impl<'a> Live<'a> {
         available()?;
         let mut guard = Guard::take()?;
         let ((client, near), (server, far), kernel) = guard.with_congestion_control(|| {
-            let client = Place::make(|| device("outlast-lab-c", CLIENT))?;
-            let server = Place::make(|| device("outlast-lab-s", SERVER))?;
+            let client = Namespace::make(|| device("outlast-lab-c", CLIENT))?;
+            let server = Namespace::make(|| device("outlast-lab-s", SERVER))?;
             let kernel = server.0.within(kernel::told)?;
             Ok((client, server, kernel))
         })?;
@@ -359,7 +359,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    fn place(&self, side: Side) -> &Place {
+    fn place(&self, side: Side) -> &Namespace {
         &self.places[usize::from(side == Side::Server)]
     }
 
@@ -492,13 +492,13 @@ impl<'a> Live<'a> {
 
     /// The numbers by which the kernel knows the two namespaces.
     fn namespaces(&self) -> Vec<u64> {
-        self.places.iter().map(Place::number).collect()
+        self.places.iter().map(Namespace::number).collect()
     }
 }
 
 /// So many times of TCP connects from a client's place to an address of a server's, in nanoseconds, the shortest first.
 fn connects(
-    [client, server]: [&Place; 2],
+    [client, server]: [&Namespace; 2],
     address: SocketAddr,
     count: usize,
     stop: &AtomicBool,

@@ -90,7 +90,7 @@ pub enum PlanEngine {
 #[serde(deny_unknown_fields)]
 pub struct Endpoint {
     /// Where it is.
-    pub at: Place,
+    pub at: Target,
     /// The name that its certificate must have.
     pub server_name: String,
     /// A PEM file with the certificates of the authorities that it must come from.
@@ -100,7 +100,7 @@ pub struct Endpoint {
 /// Where an endpoint is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum Target {
     /// A server that runs: measured from here over the network that there is.
     Address(String),
     /// A program that is started at the server's end of the emulated link.
@@ -211,12 +211,12 @@ impl Plan {
         if self.rtt_us.is_empty() {
             match self.endpoint.as_ref().map(|endpoint| &endpoint.at) {
                 None => return fail("`rtt_ms` is missing, and there is no [endpoint]".into()),
-                Some(Place::Command { .. }) => {
+                Some(Target::Command { .. }) => {
                     return fail(
                         "`rtt_ms` is missing: a server that is started here needs a link".into(),
                     );
                 }
-                Some(Place::Address(_)) => {}
+                Some(Target::Address(_)) => {}
             }
         }
         for rtt in &self.rtt_us {
@@ -376,8 +376,8 @@ impl Plan {
             let count =
                 self.live_connections(quick) * (self.groups.len() * self.kinds.len()) as u64;
             match &endpoint.at {
-                Place::Address(_) => total += times(Duration::from_millis(60), count),
-                Place::Command { .. } => {
+                Target::Address(_) => total += times(Duration::from_millis(60), count),
+                Target::Command { .. } => {
                     for link in &links {
                         total += LIVE_SETUP + times(live_cost(link, ENDPOINT_BODY), count);
                     }

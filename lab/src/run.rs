@@ -38,7 +38,7 @@ pub struct Settings {
     pub executable: PathBuf,
 }
 
-/// Who is told how far it is.
+/// Listener for progress.
 pub trait Progress: Sync {
     /// The experiment of this name begins; so long it will take, as far as one knows.
     fn begin(&self, experiment: &'static str, estimate: Duration);
@@ -172,7 +172,7 @@ impl<'a> Run<'a> {
         Ok(value)
     }
 
-    /// Who is told how far it is, for what cannot hold the run meanwhile.
+    /// Listener for progress, for code that cannot hold the run meanwhile.
     pub fn progress(&self) -> &'a dyn Progress {
         self.progress
     }

@@ -102,7 +102,7 @@ impl Subject {
         })
     }
 
-    /// Whether the cost of this handshake varies by itself: who signs may have to try several times.
+    /// Whether the cost of this handshake varies by itself: signers may have to try several times.
     pub fn cost_varies(&self) -> bool {
         self.authentication.cost_varies && self.kind != Kind::Resumed
     }

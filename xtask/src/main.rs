@@ -21,6 +21,7 @@ mod rooms;
 mod suite;
 mod surface;
 mod tidy;
+mod words;
 
 use peers::Which;
 use std::path::{Path, PathBuf};

@@ -13,6 +13,7 @@ use std::time::Instant;
 const MAIN: &[&str] = &[
     "openssl",
     "python",
+    "book",
     "java",
     "go",
     "javascript",

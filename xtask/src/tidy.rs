@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::{invariants, rooms};
+use crate::{invariants, rooms, words};
 
 /// Longest source file, in lines: past that it holds two rooms.
 const MAX_LINES: usize = 700;
@@ -74,6 +74,11 @@ pub fn check(root: &Path) -> Result<usize, String> {
         count += 1;
         let text = read(path)?;
         let name = path.strip_prefix(root).unwrap_or(path).display();
+        problems.extend(
+            words::stumbles(&text, true)
+                .iter()
+                .map(|(line, what)| format!("{name}:{line}: {what}")),
+        );
         if !text.starts_with("//!") && !text.starts_with("#![no_main]") {
             problems.push(format!("{name} does not open with //!"));
         }
@@ -88,7 +93,17 @@ pub fn check(root: &Path) -> Result<usize, String> {
             problems.push(format!("{name} has more than {MAX_LINES} lines"));
         }
     }
-    for document in ["README.md", "ARCHITECTURE.md", "docs/dependencies.md"] {
+    for document in documents(root)? {
+        count += 1;
+        let (name, text) =
+            (document.strip_prefix(root).unwrap_or(&document).display(), read(&document)?);
+        problems.extend(
+            words::stumbles(&text, false)
+                .iter()
+                .map(|(line, what)| format!("{name}:{line}: {what}")),
+        );
+    }
+    for document in ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "docs/dependencies.md"] {
         let text = read(&root.join(document))?;
         for path in paths_in(&text) {
             count += 1;
@@ -102,6 +117,23 @@ pub fn check(root: &Path) -> Result<usize, String> {
     count += 1;
     problems.extend(undocumented(&manifest, &table));
     if problems.is_empty() { Ok(count) } else { Err(problems.join("\nerror: ")) }
+}
+
+/// The documents for readers: those at the top, and the book. Decisions are records of their day.
+fn documents(root: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut found = Vec::new();
+    for folder in ["", "docs", "docs/guide", "examples"] {
+        let folder = root.join(folder);
+        let entries =
+            std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        for entry in entries {
+            let path = entry.map_err(|error| error.to_string())?.path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                found.push(path);
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Parameters that are permits and have a name that says that nobody looks at them.

@@ -79,7 +79,7 @@ pub fn is_path(path: &str) -> bool {
 }
 
 /// Whether a request takes longer than a network thread can wait, whatever it asks: who revokes may have many authorizations
-/// that are looked through.
+/// searched.
 pub fn is_slow(path: &str) -> bool {
     path.ends_with("/revoke-cert")
 }
@@ -338,7 +338,7 @@ impl Service {
             Ok(signed) => signed,
             Err(error) => return Err(Failure { error: current(&work, error), headers }),
         };
-        let nonce_place = signed.nonce;
+        let nonce_record_key = signed.nonce;
         let mut call = Call {
             service: self,
             request,
@@ -399,7 +399,7 @@ impl Service {
             },
             Err(error) => {
                 // A refused request changes nothing; but its nonce is used up.
-                let transaction = call.work.into_refusal_keeping(&nonce_place, events);
+                let transaction = call.work.into_refusal_keeping(&nonce_record_key, events);
                 let mut response = refusal(&error);
                 response.headers.extend(headers);
                 Prepared { transaction, response, principal, has_job: false }

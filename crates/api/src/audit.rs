@@ -91,7 +91,7 @@ pub struct Event<'a> {
     pub event_id: &'a str,
     /// Id that the response carries, a UUID.
     pub request_id: &'a str,
-    /// Service's host name as AWS has it: `kms.amazonaws.com`.
+    /// The service's host name in CloudTrail: `kms.amazonaws.com`.
     pub source: &'a str,
     /// Operation.
     pub name: &'a str,

@@ -81,7 +81,7 @@ impl<'a> Call<'a> {
         Ok(ca::authorize(work, access, action, authority)?)
     }
 
-    /// The work, and who asks: for what the domain decides itself.
+    /// The work and the caller, for what the domain decides itself.
     pub fn split(&mut self) -> (&mut Work<'a>, Access<'_>) {
         let access = Access {
             caller: &self.caller,

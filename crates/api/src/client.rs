@@ -15,7 +15,7 @@ pub struct Client {
     pub host: String,
     /// Region that the requests are for.
     pub region: String,
-    /// Who signs them.
+    /// Credentials that requests are signed with.
     pub credentials: Credentials,
 }
 

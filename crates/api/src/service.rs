@@ -311,7 +311,7 @@ impl Service {
         route.failure(&route.fault(StoreError::Conflict.into()))
     }
 
-    /// Notes who has signed the request, once that is verified.
+    /// Notes the signer of the request, once that is verified.
     fn try_prepare(
         &self,
         route: Route,
@@ -472,7 +472,7 @@ fn find_caller(
 
 /// What policies can ask about any request (IAM user guide, "AWS global condition context keys"), and
 /// `outlast:KeyExchange`, `outlast:TlsVersion` and `outlast:ClientCertificateSubject`, which say what the connection
-/// negotiated and who is at its other end.
+/// negotiated, and its peer.
 pub(crate) fn conditions(caller: &Caller, scope: &Scope, request: &Request<'_>) -> ConditionKeys {
     let principal = &caller.principal;
     let mut keys = ConditionKeys::new();

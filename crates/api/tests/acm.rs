@@ -164,13 +164,13 @@ fn a_token_makes_one_certificate_within_the_hour() {
         "DomainName": "b.example.com", "CertificateAuthorityArn": authority, "IdempotencyToken": "token_1",
     });
     refused(&fixture, "RequestCertificate", &other, "InvalidParameterException");
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_eq!(requested(&fixture, &authority, "a.example.com", token.clone()), arn);
     fixture.advance(200);
     let later = requested(&fixture, &authority, "a.example.com", token);
     assert_ne!(later, arn);
     fixture.advance(4000);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert!(fixture.store.scan("acm/token/", "", 10).unwrap().is_empty());
 }
 
@@ -338,8 +338,8 @@ fn a_revoked_certificate_is_revoked_at_its_ca() {
         assert_eq!(found["RenewalEligibility"], "INELIGIBLE");
         let serial = text(&found["Serial"]).replace(':', "");
         let id = authority.rsplit('/').next().unwrap();
-        let place = format!("ca/revoked/{ACCOUNT}/eu-west-1/{id}/{serial}");
-        let stored = fixture.record(&place);
+        let record_key = format!("ca/revoked/{ACCOUNT}/eu-west-1/{id}/{serial}");
+        let stored = fixture.record(&record_key);
         assert_eq!(stored["reason"], at_ca);
         refused(&fixture, "RevokeCertificate", &body, "ConflictException");
         refused(&fixture, "RenewCertificate", &of(&arn), "ValidationException");

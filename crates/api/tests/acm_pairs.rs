@@ -83,12 +83,12 @@ fn two_certificates_are_requested_exported_renewed_and_revoked_as_one() {
     // Both CAs must permit the renewal.
     permit(&fixture, &authority);
     fixture.now.set(NOW + 335 * DAY);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     let summary = || described(&fixture, &arn)["RenewalSummary"].clone();
     assert_eq!(summary()["RenewalStatusReason"], "PCA_ACCESS_DENIED");
     permit(&fixture, &partner);
     fixture.advance(3600);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_eq!(summary()["RenewalStatus"], "SUCCESS");
     let (new_own, new_paired) = both(&fixture, &arn);
     assert!(new_own.der() != own.der() && new_paired.der() != paired.der());
@@ -100,8 +100,8 @@ fn two_certificates_are_requested_exported_renewed_and_revoked_as_one() {
     for (ca, certificate) in [(&authority, &new_own), (&partner, &new_paired)] {
         let id = ca.rsplit('/').next().unwrap();
         let serial = hex::encode(certificate.serial());
-        let place = format!("ca/revoked/{ACCOUNT}/eu-west-1/{id}/{serial}");
-        assert!(fixture.store.read(&place).unwrap().is_some(), "{place}");
+        let record_key = format!("ca/revoked/{ACCOUNT}/eu-west-1/{id}/{serial}");
+        assert!(fixture.store.read(&record_key).unwrap().is_some(), "{record_key}");
     }
     acm(&fixture, "DeleteCertificate", &of(&arn)).unwrap();
     assert!(fixture.store.scan("acm/", "", 10).unwrap().is_empty());
@@ -178,44 +178,47 @@ fn a_look_at_the_store_names_what_does_not_belong_together() {
     let other = requested(&fixture, &authority, "b.example.com", json!({}));
     let paired = requested(&fixture, &paired_ca, "c.example.com", json!({}));
     clean(&fixture);
-    let read = |place: &str| fixture.store.read(place).unwrap().unwrap().value;
+    let read = |record_key: &str| fixture.store.read(record_key).unwrap().unwrap().value;
     let first = |prefix: &str| fixture.store.scan(prefix, "", 1).unwrap().remove(0).0;
-    let material = first(&format!("{}/", place("material", &arn)));
+    let material = first(&format!("{}/", record_key("material", &arn)));
     let serial = text(&described(&fixture, &arn)["Serial"]).replace(':', "");
     let serial = format!(
         "acm/serial/{ACCOUNT}/eu-west-1/{}/{serial}",
         authority.rsplit('/').next().unwrap()
     );
-    let none = place("certificate", "x/00000000-0000-4000-8000-000000000000");
-    let text_of = |arn: &str| read(&place("text", arn));
+    let none = record_key("certificate", "x/00000000-0000-4000-8000-000000000000");
+    let text_of = |arn: &str| read(&record_key("text", arn));
     let mut lonely: Value = says(&text_of(&paired));
     lonely.as_object_mut().unwrap().remove("paired");
-    let paired_record = says(&read(&place("certificate", &paired)));
+    let paired_record = says(&read(&record_key("certificate", &paired)));
     let paired_key = text(&paired_record["paired"]["material"]);
-    let paired_key = format!("{}/{paired_key}", place("material", &paired));
-    let gone = |place: &str| (place.to_owned(), None);
-    let put = |place: &str, value: Vec<u8>| (place.to_owned(), Some(value));
+    let paired_key = format!("{}/{paired_key}", record_key("material", &paired));
+    let gone = |record_key: &str| (record_key.to_owned(), None);
+    let put = |record_key: &str, value: Vec<u8>| (record_key.to_owned(), Some(value));
     for (write, what) in [
         (gone(&material), "its private key is missing"),
         (gone(&paired_key), "its private key is missing"),
         (
-            put(&material, read(&first(&format!("{}/", place("material", &other))))),
+            put(&material, read(&first(&format!("{}/", record_key("material", &other))))),
             "does not open: it is damaged",
         ),
         (put(&material, b"{}".to_vec()), "is not sealed"),
-        (gone(&place("text", &arn)), "its text is missing"),
-        (put(&place("text", &arn), text_of(&other)), "its text is another certificate's"),
-        (put(&place("text", &arn), b"{}".to_vec()), "the certificate cannot be read"),
+        (gone(&record_key("text", &arn)), "its text is missing"),
+        (put(&record_key("text", &arn), text_of(&other)), "its text is another certificate's"),
+        (put(&record_key("text", &arn), b"{}".to_vec()), "the certificate cannot be read"),
         (
-            put(&place("text", &paired), lonely.to_string().into_bytes()),
+            put(&record_key("text", &paired), lonely.to_string().into_bytes()),
             "the text of the certificate that goes with it is missing",
         ),
-        (gone(&place("certificate", &arn)), "there is no certificate that this key belongs to"),
-        (gone(&place("certificate", &arn)), "there is no certificate with this text"),
-        (gone(&place("certificate", &arn)), "there is no certificate with this number"),
-        (gone(&place("certificate", &arn)), "there is no certificate that is to be renewed"),
         (
-            put(&place("certificate", &arn), b"{}".to_vec()),
+            gone(&record_key("certificate", &arn)),
+            "there is no certificate that this key belongs to",
+        ),
+        (gone(&record_key("certificate", &arn)), "there is no certificate with this text"),
+        (gone(&record_key("certificate", &arn)), "there is no certificate with this number"),
+        (gone(&record_key("certificate", &arn)), "there is no certificate that is to be renewed"),
+        (
+            put(&record_key("certificate", &arn), b"{}".to_vec()),
             "the certificate's record cannot be read",
         ),
         (gone(&serial), "it is not found by its serial number"),
@@ -223,8 +226,8 @@ fn a_look_at_the_store_names_what_does_not_belong_together() {
         (put(&none.replace("/certificate/", "/ended/"), b"{}".to_vec()), "that is to be forgotten"),
         (put(&format!("{material}x"), b"{}".to_vec()), "is not sealed"),
     ] {
-        let place = write.0.clone();
-        let before = fixture.store.read(&place).unwrap().map(|record| record.value);
+        let record_key = write.0.clone();
+        let before = fixture.store.read(&record_key).unwrap().map(|record| record.value);
         let commit = |write| {
             let transaction = Transaction { writes: vec![write], ..Transaction::default() };
             fixture.store.commit_and_wait(transaction).unwrap();
@@ -237,8 +240,8 @@ fn a_look_at_the_store_names_what_does_not_belong_together() {
         )
         .unwrap();
         let said = report.problems.iter().any(|problem| problem.what.contains(what));
-        assert!(said, "{place}: {what}: {:?}", report.problems);
-        commit((place, before));
+        assert!(said, "{record_key}: {what}: {:?}", report.problems);
+        commit((record_key, before));
         clean(&fixture);
     }
 }

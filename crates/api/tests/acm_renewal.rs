@@ -34,7 +34,7 @@ const DAY: i64 = 86_400;
 
 fn at(fixture: &Fixture, now: i64) {
     fixture.now.set(now);
-    fixture.keep_house();
+    fixture.run_housekeeping();
 }
 
 fn renewals(fixture: &Fixture) -> usize {
@@ -45,7 +45,7 @@ fn renewals(fixture: &Fixture) -> usize {
 /// All records of a certificate, by kind.
 fn left(fixture: &Fixture, kind: &str) -> Vec<(String, Vec<u8>)> {
     let found = fixture.store.scan(&format!("acm/{kind}/"), "", 100).unwrap();
-    found.into_iter().map(|(place, record)| (place, record.value)).collect()
+    found.into_iter().map(|(record_key, record)| (record_key, record.value)).collect()
 }
 
 #[test]
@@ -110,7 +110,9 @@ fn a_certificate_is_renewed_in_time_with_another_key_under_the_same_arn() {
         assert_eq!(renewals(&fixture), so_far + 2);
         assert_ne!(got(&fixture, &arn).0.der(), new.der());
         acm(&fixture, "DeleteCertificate", &of(&arn)).unwrap();
-        assert!(left(&fixture, "").iter().all(|(place, _)| place.starts_with("acm/token/")));
+        assert!(
+            left(&fixture, "").iter().all(|(record_key, _)| record_key.starts_with("acm/token/"))
+        );
     }
     // What was done by itself is on record as that.
     let events = fixture.events();
@@ -255,12 +257,12 @@ fn many_are_renewed_in_one_round_and_one_that_is_damaged_hinders_none() {
         .map(|number| requested(&fixture, &authority, &format!("n{number}.example.com"), json!({})))
         .collect();
     let damaged = outlast_store::Transaction {
-        writes: vec![(place("renewal", &arns[3]), Some(b"{}".to_vec()))],
+        writes: vec![(record_key("renewal", &arns[3]), Some(b"{}".to_vec()))],
         ..outlast_store::Transaction::default()
     };
     fixture.store.commit_and_wait(damaged).unwrap();
     fixture.now.set(NOW + 335 * DAY);
-    assert!(fixture.service.keep_house(fixture.now.get() * 1000).is_err());
+    assert!(fixture.service.run_housekeeping(fixture.now.get() * 1000).is_err());
     for (number, arn) in arns.iter().enumerate() {
         let summary = described(&fixture, arn)["RenewalSummary"]["RenewalStatus"].clone();
         let expected = if number == 3 { Value::Null } else { json!("SUCCESS") };
@@ -277,7 +279,7 @@ fn two_servers_renew_once() {
     let arn = requested(&fixture, &authority, "a.example.com", json!({}));
     fixture.now.set(NOW + 335 * DAY);
     let sweep = outlast_domain::acm::renew::RENEW_DUE;
-    let due = place("renewal", &arn);
+    let due = record_key("renewal", &arn);
     let mut works: Vec<Work<'_>> = (0..2)
         .map(|_| {
             let mut work = fixture.service.work(fixture.now.get() * 1000);
@@ -309,10 +311,10 @@ fn a_write_that_fails_leaves_the_old_certificate() {
     let before = fixture.store_without_uses();
     fixture.store.fail_writes(true);
     fixture.now.set(NOW + 335 * DAY);
-    assert!(fixture.service.keep_house(fixture.now.get() * 1000).is_err());
+    assert!(fixture.service.run_housekeeping(fixture.now.get() * 1000).is_err());
     assert!(fixture.store_without_uses() == before);
     fixture.store.fail_writes(false);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_ne!(got(&fixture, &arn).0.der(), old.der());
 }
 

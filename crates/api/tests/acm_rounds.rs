@@ -73,7 +73,7 @@ fn from_a_ca_of_another_account_its_policy_decides() {
     ] {
         share(&fixture, &authority, actions, template);
         fixture.now.set(now);
-        fixture.keep_house();
+        fixture.run_housekeeping();
         let summary = summary_of_stranger(&fixture, &arn);
         assert_eq!(summary["RenewalStatus"], expected, "{actions:?} {template}");
         if expected == "FAILED" {
@@ -84,7 +84,7 @@ fn from_a_ca_of_another_account_its_policy_decides() {
     // Once it is not shared any more, it is over.
     pca(&fixture, "DeletePolicy", &json!({ "ResourceArn": authority })).unwrap();
     fixture.now.set(now + 335 * DAY);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_eq!(summary_of_stranger(&fixture, &arn)["RenewalStatus"], "FAILED");
 }
 
@@ -111,9 +111,9 @@ fn a_round_renews_so_many_and_no_account_waits_for_all_of_another() {
             .filter(|arn| summary_of_stranger(&fixture, arn)["RenewalStatus"] == "SUCCESS");
         (own.count(), others.count())
     };
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_eq!(renewed(), (RENEWALS_PER_ROUND - 3, 3));
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_eq!(renewed(), (arns.len(), 3));
 }
 
@@ -124,7 +124,7 @@ fn a_ca_that_is_not_active_is_seen_before_anything_is_made() {
     permit(&fixture, &authority);
     let arn = requested(&fixture, &authority, "a.example.com", json!({}));
     // No key can be made for this record.
-    let at = place("certificate", &arn);
+    let at = record_key("certificate", &arn);
     let mut record = fixture.record(&at);
     record["details"]["key_algorithm"] = json!("RSA_1024");
     fixture.put_record(&at, &record);

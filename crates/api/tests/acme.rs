@@ -518,7 +518,7 @@ fn an_endpoint_that_is_deleted_takes_everything_along() {
     let error = world.try_acm("DescribeAcmeEndpoint", json!({ "AcmeEndpointArn": world.endpoint }));
     assert_eq!(common::code(error), "ResourceNotFoundException");
     world.fixture.advance(2 * 86_400);
-    world.fixture.keep_house();
+    world.fixture.run_housekeeping();
     let left = world.fixture.store.scan("acme/", "", 100).unwrap();
     let left: Vec<_> = left.into_iter().map(|(key, _)| key).collect();
     assert_eq!(left, ["acme/nonce-key"]);
@@ -532,7 +532,7 @@ fn orders_expire() {
     world.fixture.advance(7 * 86_400);
     assert_eq!(account.read(&url)["status"], "invalid");
     assert_eq!(account.read(text(&order["authorizations"][0]))["status"], "expired");
-    world.fixture.keep_house();
+    world.fixture.run_housekeeping();
     use outlast_store::Store;
     assert!(world.fixture.store.scan("acme/open-order/", "", 10).unwrap().is_empty());
 }
@@ -548,13 +548,13 @@ fn what_has_long_ended_is_forgotten() {
     let all =
         || ["order", "authorization", "certificate", "certificate-digest", "account"].map(kept);
     world.fixture.advance(90 * 86_400);
-    world.fixture.keep_house();
+    world.fixture.run_housekeeping();
     assert_eq!(all(), [1, 1, 1, 1, 1]);
     world.fixture.advance(8 * 86_400);
-    world.fixture.keep_house();
+    world.fixture.run_housekeeping();
     assert_eq!(all(), [0, 0, 1, 1, 1]);
     // 13 months, and a year.
     world.fixture.advance(762 * 86_400);
-    world.fixture.keep_house();
+    world.fixture.run_housekeeping();
     assert_eq!(all(), [0, 0, 0, 0, 1], "accounts stay");
 }

@@ -68,7 +68,7 @@ fn looks_are_shared_among_accounts_and_begun_in_turn() {
     for account in &accounts {
         respond(account, &ordered(account, 0, 20));
     }
-    let owner = |job: &Job| job.place.split('/').nth(3).unwrap().to_owned();
+    let owner = |job: &Job| job.record_key.split('/').nth(3).unwrap().to_owned();
     // An eighth of 16 for each account.
     let lane = Mutex::new(Lane::new(16));
     let begun = jobs(&world, &lane);
@@ -76,7 +76,7 @@ fn looks_are_shared_among_accounts_and_begun_in_turn() {
     owners.dedup();
     assert_eq!((begun.len(), owners.len()), (4, 2), "a quarter for the endpoint");
     assert!(jobs(&world, &lane).is_empty(), "nothing has ended");
-    lane.lock().unwrap().ended(&begun[0].place);
+    lane.lock().unwrap().ended(&begun[0].record_key);
     let next = jobs(&world, &lane);
     assert_eq!((next.len(), owner(&next[0])), (1, owner(&begun[0])));
 
@@ -87,8 +87,8 @@ fn looks_are_shared_among_accounts_and_begun_in_turn() {
     for _ in 0..40 {
         let begun = jobs(&world, &lane);
         assert_eq!(begun.len(), 1);
-        assert!(seen.insert(begun[0].place.clone()), "{} comes twice", begun[0].place);
-        lane.lock().unwrap().ended(&begun[0].place);
+        assert!(seen.insert(begun[0].record_key.clone()), "{} comes twice", begun[0].record_key);
+        lane.lock().unwrap().ended(&begun[0].record_key);
         world.fixture.advance(61);
     }
 }
@@ -161,10 +161,10 @@ fn a_binding_makes_so_many_accounts() {
     };
     let first = make();
     assert_eq!(first.status, 201);
-    let place = format!("acme/binding-accounts/{}/{kid}", world.endpoint_id());
-    let set = |count: u64| world.fixture.put_record(&place, &count.into());
+    let record_key = format!("acme/binding-accounts/{}/{kid}", world.endpoint_id());
+    let set = |count: u64| world.fixture.put_record(&record_key, &count.into());
     let read = || {
-        let record = world.fixture.store.read(&place).unwrap();
+        let record = world.fixture.store.read(&record_key).unwrap();
         record.map(|record| common::says(&record.value))
     };
     assert_eq!(read(), Some(1.into()));

@@ -47,12 +47,12 @@ fn policies_that_change_behind_the_service_count_at_once() {
 fn keys_that_change_behind_the_service_count_at_once() {
     let fixture = Fixture::new();
     let key = fixture.key(json!({}));
-    let place = format!("kms/key/{ACCOUNT}/{REGION}/{key}");
+    let record_key = format!("kms/key/{ACCOUNT}/{REGION}/{key}");
     let encrypt = || fixture.kms("Encrypt", json!({ "KeyId": key, "Plaintext": b64(b"x") }));
     let set = |enabled: bool| {
-        let mut value = fixture.record(&place);
+        let mut value = fixture.record(&record_key);
         value["enabled"] = enabled.into();
-        fixture.put_record(&place, &value);
+        fixture.put_record(&record_key, &value);
     };
     for _ in 0..3 {
         encrypt().unwrap();

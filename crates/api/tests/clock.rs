@@ -113,7 +113,7 @@ fn second_server_with_clock_ahead_erases_nothing_on_postgresql() {
             let refused = second.sweep(reading);
             assert_eq!(refused, Err(Fault::Clock(what.to_owned())));
             assert_eq!(names(&second, reading), ["clock"]);
-            assert!(second.keep_house(reading.wall_ms).is_err());
+            assert!(second.run_housekeeping(reading.wall_ms).is_err());
             second.keep_revocation(reading.wall_ms).unwrap();
         }
     }
@@ -153,7 +153,7 @@ fn clock_ahead_or_jumping_erases_nothing_on_sqlite() {
         let refused = first.sweep(at(wall_ms, monotonic_ms));
         assert!(matches!(&refused, Err(Fault::Clock(_))), "{refused:?}");
         assert_eq!(names(&first, at(wall_ms, monotonic_ms)), ["clock"]);
-        assert!(first.keep_house(start_ms + wall_ms).is_err());
+        assert!(first.run_housekeeping(start_ms + wall_ms).is_err());
     }
     // Small steps and the time itself are no jumps, nor is a machine that was asleep.
     for minutes in [61, 65, 8 * 60, 8 * 60 + 4] {
@@ -172,7 +172,7 @@ fn clock_ahead_or_jumping_erases_nothing_on_sqlite() {
     let wait = limits::MAX_CLOCK_WAIT_MS;
     for monotonic_ms in [0, 60 * MINUTE_MS, wait - 1] {
         third.sweep(at(8 * DAY_MS + monotonic_ms, monotonic_ms)).unwrap();
-        third.keep_house(at(8 * DAY_MS + monotonic_ms, 0).wall_ms).unwrap();
+        third.run_housekeeping(at(8 * DAY_MS + monotonic_ms, 0).wall_ms).unwrap();
     }
     assert!(items(&look) == before, "something was written");
     third.sweep(at(8 * DAY_MS + wait, wait)).unwrap();
@@ -324,7 +324,7 @@ fn what_a_sweep_deletes_is_in_the_log() {
     });
     fixture.kms("GetParametersForImport", request).unwrap();
     fixture.advance(8 * 86_400);
-    let lines = logged(|| fixture.keep_house());
+    let lines = logged(|| fixture.run_housekeeping());
     println!("{lines:#?}");
     for key in &keys {
         let is_told = |line: &&String| line.contains("DeleteKey") && line.contains(key.as_str());
@@ -334,7 +334,10 @@ fn what_a_sweep_deletes_is_in_the_log() {
     let deleted: Vec<Value> =
         fixture.events().into_iter().filter(|event| event["eventName"] == "DeleteKey").collect();
     assert_eq!(deleted.len(), keys.len());
-    assert!(logged(|| fixture.keep_house()).is_empty(), "nothing is told where nothing was done");
+    assert!(
+        logged(|| fixture.run_housekeeping()).is_empty(),
+        "nothing is told where nothing was done"
+    );
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn s3_is_answered_as_s3_answers() {
 fn other_services_are_unknown_as_before() {
     let response = answer(&Method::POST, "/", "sqs");
     assert_eq!(response.error, Some("UnknownOperationException"));
-    // What names an operation of ours is looked up by that name, whatever the method.
+    // A request that names an operation of ours is routed by that name, whatever its method.
     let mut headers = HeaderMap::new();
     headers.insert("x-amz-target", "TrentService.ListKeys".parse().unwrap());
     assert!(Route::find(&Method::POST, "/", &headers).is_ok());

@@ -23,21 +23,21 @@ use serde_json::{Value, json};
 const ADMIN: &str = "arn:aws:iam::123456789012:user/admin";
 
 /// Writes as somebody who has only the database: compares no versions and knows no key.
-fn write(fixture: &Fixture, place: &str, value: Option<Vec<u8>>) {
-    let writes = vec![(place.to_owned(), value)];
+fn write(fixture: &Fixture, record_key: &str, value: Option<Vec<u8>>) {
+    let writes = vec![(record_key.to_owned(), value)];
     fixture.store.commit_and_wait(Transaction { writes, ..Transaction::default() }).unwrap();
 }
 
-fn read(fixture: &Fixture, place: &str) -> Option<Vec<u8>> {
-    fixture.store.read(place).unwrap().map(|record| record.value)
+fn read(fixture: &Fixture, record_key: &str) -> Option<Vec<u8>> {
+    fixture.store.read(record_key).unwrap().map(|record| record.value)
 }
 
 /// The one record below a prefix.
 #[track_caller]
 fn only(fixture: &Fixture, prefix: &str) -> String {
     let found = fixture.store.scan(prefix, "", 2).unwrap();
-    let [(place, _)] = found.as_slice() else { panic!("{prefix}: {}", found.len()) };
-    place.clone()
+    let [(record_key, _)] = found.as_slice() else { panic!("{prefix}: {}", found.len()) };
+    record_key.clone()
 }
 
 /// The same bytes with other JSON: what precedes it stays.
@@ -50,13 +50,12 @@ fn edited(value: &[u8], edit: impl FnOnce(&mut Value)) -> Vec<u8> {
     [head, said.to_string().as_bytes()].concat()
 }
 
-fn assert_reported(fixture: &Fixture, place: &str) {
+fn assert_reported(fixture: &Fixture, record_key: &str) {
     let report = check::check(&*fixture.store, fixture.service.root(), &mut |_| {}).unwrap();
-    let reported = report
-        .problems
-        .iter()
-        .any(|problem| problem.place == place && problem.what.starts_with("is not as the service"));
-    assert!(reported, "{place}: {:#?}", report.problems);
+    let reported = report.problems.iter().any(|problem| {
+        problem.record_key == record_key && problem.what.starts_with("is not as the service")
+    });
+    assert!(reported, "{record_key}: {:#?}", report.problems);
 }
 
 /// The call fails as one does whose records cannot be read.
@@ -70,22 +69,22 @@ fn assert_refused(answer: Answer, what: &str) {
 
 struct Attack<'a> {
     what: &'a str,
-    place: String,
+    record_key: String,
     value: Vec<u8>,
     call: Box<dyn Fn(&Fixture) -> Answer + 'a>,
 }
 
 /// Each attack alone: the call is refused, by a server that has read the record before, and by one that has not.
 fn carry_out(fixture: &Fixture, attacks: Vec<Attack<'_>>) {
-    for Attack { what, place, value, call } in attacks {
-        let before = read(fixture, &place);
+    for Attack { what, record_key, value, call } in attacks {
+        let before = read(fixture, &record_key);
         assert_ne!(before.as_ref(), Some(&value), "{what}");
-        write(fixture, &place, Some(value));
+        write(fixture, &record_key, Some(value));
         let events = fixture.events().len();
         assert_refused(call(fixture), what);
         assert_eq!(fixture.events().len(), events, "{what}: something was done");
-        assert_reported(fixture, &place);
-        write(fixture, &place, before);
+        assert_reported(fixture, &record_key);
+        write(fixture, &record_key, before);
     }
 }
 
@@ -118,15 +117,15 @@ fn rows_that_decide_who_somebody_is_cannot_be_forged() {
     let key = |who: &Who| format!("iam/access-key/{}", who.id);
     let user = |name: &str| format!("iam/user/{ACCOUNT}/{name}");
     let role = |name: &str| format!("iam/role/{ACCOUNT}/{name}");
-    let value = |place: &str| read(&fixture, place).unwrap();
-    let edit = |place: String, member: &str, to: Value| {
-        let value = edited(&value(&place), |said| said[member] = to);
-        (place, value)
+    let value = |record_key: &str| read(&fixture, record_key).unwrap();
+    let edit = |record_key: String, member: &str, to: Value| {
+        let value = edited(&value(&record_key), |said| said[member] = to);
+        (record_key, value)
     };
-    let plain = |place: String, member: &str, to: Value| {
-        let mut said = says(&value(&place));
+    let plain = |record_key: String, member: &str, to: Value| {
+        let mut said = says(&value(&record_key));
         said[member] = to;
-        (place, said.to_string().into_bytes())
+        (record_key, said.to_string().into_bytes())
     };
     let moved = |from: String, to: String| (to, value(&from));
     let made_up = json!({
@@ -165,9 +164,9 @@ fn rows_that_decide_who_somebody_is_cannot_be_forged() {
             &Who::new("AKIAMADEUP"),
         ),
     ];
-    let attacks = attacks.into_iter().map(|(what, (place, value), who)| Attack {
+    let attacks = attacks.into_iter().map(|(what, (record_key, value), who)| Attack {
         what,
-        place,
+        record_key,
         value,
         call: call(who),
     });
@@ -188,34 +187,36 @@ fn rows_that_decide_what_a_key_does_cannot_be_forged() {
     fixture.kms("CreateGrant", grant).unwrap();
     let alias = json!({ "AliasName": "alias/a", "TargetKeyId": key });
     fixture.kms("CreateAlias", alias).unwrap();
-    let place = format!("kms/key/{ACCOUNT}/{REGION}/{key}");
-    let value = |place: &str| read(&fixture, place).unwrap();
+    let record_key = format!("kms/key/{ACCOUNT}/{REGION}/{key}");
+    let value = |record_key: &str| read(&fixture, record_key).unwrap();
     let open = json!({ "CiphertextBlob": blob });
     let decrypt = |fixture: &Fixture| fixture.kms_as(&user, "Decrypt", open.clone());
     assert_eq!(code(decrypt(&fixture)), "AccessDeniedException");
     let generous = key_policy(json!([{
         "Effect": "Allow", "Principal": { "AWS": arn }, "Action": "kms:*", "Resource": "*",
     }]));
-    let grant_place = only(&fixture, "kms/grant/");
-    let alias_place = only(&fixture, "kms/alias/");
+    let grant_record_key = only(&fixture, "kms/grant/");
+    let alias_record_key = only(&fixture, "kms/alias/");
     let by_alias = json!({ "KeyId": "alias/a", "Plaintext": b64(b"x") });
     let attacks = vec![
         Attack {
             what: "the key's policy",
-            value: edited(&value(&place), |said| said["policy"] = generous.into()),
-            place: place.clone(),
+            value: edited(&value(&record_key), |said| said["policy"] = generous.into()),
+            record_key: record_key.clone(),
             call: Box::new(decrypt),
         },
         Attack {
             what: "another key in its place",
             value: value(&format!("kms/key/{ACCOUNT}/{REGION}/{other}")),
-            place: place.clone(),
+            record_key: record_key.clone(),
             call: Box::new(decrypt),
         },
         Attack {
             what: "a grant's operations",
-            value: edited(&value(&grant_place), |said| said["operations"] = json!(["Decrypt"])),
-            place: grant_place.clone(),
+            value: edited(&value(&grant_record_key), |said| {
+                said["operations"] = json!(["Decrypt"]);
+            }),
+            record_key: grant_record_key.clone(),
             // For another operation the grant is not even read.
             call: Box::new(|fixture| {
                 let body = json!({ "KeyId": key, "Plaintext": b64(b"x") });
@@ -224,18 +225,18 @@ fn rows_that_decide_what_a_key_does_cannot_be_forged() {
         },
         Attack {
             what: "an alias of another key",
-            value: edited(&value(&alias_place), |said| said["target"] = other.clone().into()),
-            place: alias_place,
+            value: edited(&value(&alias_record_key), |said| said["target"] = other.clone().into()),
+            record_key: alias_record_key,
             call: Box::new(move |fixture| fixture.kms("Encrypt", by_alias.clone())),
         },
     ];
     carry_out(&fixture, attacks);
     // A disabled key that is enabled again behind the service.
     fixture.kms("DisableKey", json!({ "KeyId": key })).unwrap();
-    let enabled = edited(&value(&place), |said| said["enabled"] = true.into());
+    let enabled = edited(&value(&record_key), |said| said["enabled"] = true.into());
     let attack = Attack {
         what: "a disabled key",
-        place,
+        record_key,
         value: enabled,
         call: Box::new(|fixture| fixture.kms("Decrypt", open.clone())),
     };
@@ -248,14 +249,14 @@ fn an_older_row_is_refused_by_whoever_has_seen_a_newer_one() {
     let user = fixture.user(ACCOUNT, "user", &[allow(&["kms:CreateKey"])]);
     let call = || fixture.kms_as(&user, "CreateKey", json!({}));
     call().unwrap();
-    let place = format!("iam/user/{ACCOUNT}/user");
-    let before = read(&fixture, &place);
+    let record_key = format!("iam/user/{ACCOUNT}/user");
+    let before = read(&fixture, &record_key);
     // By another process, which this one learns from when it reads the record.
     fixture.directory(|work| {
         User::find(work, ACCOUNT, "user").unwrap().delete_policy(work, "p0").unwrap();
     });
     assert_eq!(code(call()), "AccessDeniedException");
-    write(&fixture, &place, before);
+    write(&fixture, &record_key, before);
     assert_refused(call(), "an older user");
 
     // By this process itself: a grant that was revoked, a policy that was replaced.
@@ -273,17 +274,17 @@ fn an_older_row_is_refused_by_whoever_has_seen_a_newer_one() {
     rows.extend(fixture.store.scan("kms/by-grantee/", "", 100).unwrap());
     fixture.kms("RevokeGrant", json!({ "KeyId": key, "GrantId": made["GrantId"] })).unwrap();
     assert_eq!(code(encrypt()), "AccessDeniedException");
-    for (place, record) in rows {
-        write(&fixture, &place, Some(record.value));
+    for (record_key, record) in rows {
+        write(&fixture, &record_key, Some(record.value));
     }
     assert_refused(encrypt(), "a revoked grant");
 
     let key = fixture.key(json!({}));
-    let place = format!("kms/key/{ACCOUNT}/{REGION}/{key}");
-    let before = read(&fixture, &place);
+    let record_key = format!("kms/key/{ACCOUNT}/{REGION}/{key}");
+    let before = read(&fixture, &record_key);
     let body = json!({ "KeyId": key, "Policy": key_policy(json!([])), "PolicyName": "default" });
     fixture.kms("PutKeyPolicy", body).unwrap();
-    write(&fixture, &place, before);
+    write(&fixture, &record_key, before);
     assert_refused(fixture.kms("DescribeKey", json!({ "KeyId": key })), "an older key");
 }
 
@@ -314,31 +315,31 @@ fn rows_of_acme_and_private_ca_cannot_be_forged() {
     let of_binding = json!({ "AcmeExternalAccountBindingArn": arn });
     let of_endpoint = json!({ "AcmeEndpointArn": world.endpoint });
     let of_authority = json!({ "CertificateAuthorityArn": world.authority });
-    let value = |place: &str| read(fixture, place).unwrap();
+    let value = |record_key: &str| read(fixture, record_key).unwrap();
     let other_text = text_of.to_string().replace("210987654321", "999999999999");
     let attacks = vec![
         Attack {
             what: "the role of a binding",
             value: edited(&value(&binding), |said| said["role"] = ADMIN.into()),
-            place: binding,
+            record_key: binding,
             call: acm("GetAcmeExternalAccountBindingCredentials", of_binding),
         },
         Attack {
             what: "an endpoint without authorization",
             value: edited(&value(&endpoint), |said| said["authorization"] = "NONE".into()),
-            place: endpoint,
+            record_key: endpoint,
             call: acm("DescribeAcmeEndpoint", of_endpoint),
         },
         Attack {
             what: "an authority's state",
             value: edited(&value(&authority), |said| said["status"] = "DISABLED".into()),
-            place: authority,
+            record_key: authority,
             call: pca("DescribeCertificateAuthority", of_authority),
         },
         Attack {
             what: "an authority's policy",
             value: edited(&value(&shared), |said| said["text"] = other_text.into()),
-            place: shared,
+            record_key: shared,
             call: pca("GetPolicy", own),
         },
     ];
@@ -375,53 +376,55 @@ fn any_byte_of_any_record_counts() {
 
     let other = Fixture::new();
     let root = fixture.service.root();
-    let fails = |place: &str, value: Vec<u8>| {
+    let fails = |record_key: &str, value: Vec<u8>| {
         // What looks sealed is there, and does not open.
         let sealed = matches!(value.first(), Some(1 | 2));
-        write(fixture, place, Some(value));
+        write(fixture, record_key, Some(value));
         let mut work = Work::new(&*fixture.store, root, 0);
-        let got = work.get::<Value>(place).map(|_| ());
-        let scanned = Work::new(&*fixture.store, root, 0).scan::<Value>(place, "", 1).map(|_| ());
-        assert_eq!(got, Err(Fault::Forged(place.to_owned())));
-        assert_eq!(scanned, Err(Fault::Forged(place.to_owned())));
-        let there = Work::new(&*fixture.store, root, 0).exists(place).map(|_| ());
+        let got = work.get::<Value>(record_key).map(|_| ());
+        let scanned =
+            Work::new(&*fixture.store, root, 0).scan::<Value>(record_key, "", 1).map(|_| ());
+        assert_eq!(got, Err(Fault::Forged(record_key.to_owned())));
+        assert_eq!(scanned, Err(Fault::Forged(record_key.to_owned())));
+        let there = Work::new(&*fixture.store, root, 0).exists(record_key).map(|_| ());
         if !sealed {
-            assert_eq!(there, Err(Fault::Forged(place.to_owned())));
+            assert_eq!(there, Err(Fault::Forged(record_key.to_owned())));
         }
         // What was written over it would hide it. Some are written without a look, so that nobody waits.
-        if !place.starts_with("ca/crl-mark/") && !place.starts_with("ca/ocsp-epoch/") {
-            assert_eq!(work.put(place, &json!({})), Err(Fault::Forged(place.to_owned())));
+        if !record_key.starts_with("ca/crl-mark/") && !record_key.starts_with("ca/ocsp-epoch/") {
+            assert_eq!(work.put(record_key, &json!({})), Err(Fault::Forged(record_key.to_owned())));
         }
     };
     let records = fixture.store.scan("", "", 10_000).unwrap();
     let plain = ["kms/last-use/", "meta/root-key/", "ca/crl-der/"];
     let (mut kinds, mut flipped) = (std::collections::BTreeSet::new(), 0);
-    for (place, record) in &records {
-        if matches!(record.value[0], 1 | 2) || plain.iter().any(|prefix| place.starts_with(prefix))
+    for (record_key, record) in &records {
+        if matches!(record.value[0], 1 | 2)
+            || plain.iter().any(|prefix| record_key.starts_with(prefix))
         {
             continue;
         }
-        kinds.insert(place.split('/').take(2).collect::<Vec<_>>().join("/"));
+        kinds.insert(record_key.split('/').take(2).collect::<Vec<_>>().join("/"));
         // All of what precedes the JSON, and some of that: the tag is over all of it.
         let step = if record.value.len() > 400 { 7 } else { 1 };
         for at in (0..49).chain((49..record.value.len()).step_by(step)) {
             let mut value = record.value.clone();
             value[at] ^= 1 << (at % 8);
-            fails(place, value);
+            fails(record_key, value);
             flipped += 1;
         }
         for at in [0, 1, 48, 49, record.value.len() - 1] {
-            fails(place, record.value[..at].to_vec());
+            fails(record_key, record.value[..at].to_vec());
         }
-        fails(place, outlast_domain::seal::json(&record.value).to_vec());
-        let elsewhere = records.iter().find(|(at, _)| at > place).unwrap_or(&records[0]);
-        fails(place, elsewhere.1.value.clone());
+        fails(record_key, outlast_domain::seal::json(&record.value).to_vec());
+        let elsewhere = records.iter().find(|(at, _)| at > record_key).unwrap_or(&records[0]);
+        fails(record_key, elsewhere.1.value.clone());
         let mut work = Work::new(&*other.store, other.service.root(), 0);
-        work.put(place, &says(&record.value)).unwrap();
+        work.put(record_key, &says(&record.value)).unwrap();
         let of_other_store = work.into_transaction(Vec::new()).writes.remove(0).1.unwrap();
-        fails(place, of_other_store);
-        write(fixture, place, Some(record.value.clone()));
-        Work::new(&*fixture.store, root, 0).get::<Value>(place).unwrap();
+        fails(record_key, of_other_store);
+        write(fixture, record_key, Some(record.value.clone()));
+        Work::new(&*fixture.store, root, 0).get::<Value>(record_key).unwrap();
     }
     println!("{} kinds of records, {flipped} flipped bytes", kinds.len());
     assert!(kinds.len() >= 25 && flipped > 5000, "{kinds:?}");
@@ -438,18 +441,18 @@ fn a_forged_row_is_not_due() {
     let sessions: Vec<_> = (0..3)
         .map(|_| fixture.session(&Who::admin(), &role, &[("DurationSeconds", "900")]))
         .collect();
-    let place = |who: &Who| format!("iam/session/{}", who.id);
-    let value = read(&fixture, &place(&sessions[1])).unwrap();
+    let record_key = |who: &Who| format!("iam/session/{}", who.id);
+    let value = read(&fixture, &record_key(&sessions[1])).unwrap();
     write(
         &fixture,
-        &place(&sessions[1]),
+        &record_key(&sessions[1]),
         Some(edited(&value, |said| said["expires_ms"] = 0.into())),
     );
-    assert!(fixture.service.keep_house(fixture.now.get() * 1000).is_err());
+    assert!(fixture.service.run_housekeeping(fixture.now.get() * 1000).is_err());
     assert_eq!(fixture.store.scan("iam/session/", "", 10).unwrap().len(), 3, "it was deleted");
     fixture.advance(1000);
-    assert!(fixture.service.keep_house(fixture.now.get() * 1000).is_err());
-    assert_eq!(only(&fixture, "iam/session/"), place(&sessions[1]));
+    assert!(fixture.service.run_housekeeping(fixture.now.get() * 1000).is_err());
+    assert_eq!(only(&fixture, "iam/session/"), record_key(&sessions[1]));
 }
 
 /// A service whose store is written to by two processes takes what the other one writes.

@@ -23,12 +23,12 @@ fn key_of(fixture: &Fixture, who: &Who) -> String {
 }
 
 /// The record of a key.
-fn place(account: &str, key: &str) -> String {
+fn record_key(account: &str, key: &str) -> String {
     format!("kms/key/{account}/{REGION}/{key}")
 }
 
-fn keep_house(fixture: &Fixture) -> Result<(), Fault> {
-    fixture.service.keep_house(fixture.now.get() * 1000)
+fn run_housekeeping(fixture: &Fixture) -> Result<(), Fault> {
+    fixture.service.run_housekeeping(fixture.now.get() * 1000)
 }
 
 fn count(fixture: &Fixture, event: &str) -> usize {
@@ -37,16 +37,16 @@ fn count(fixture: &Fixture, event: &str) -> usize {
 
 fn left(fixture: &Fixture, prefix: &str) -> Vec<String> {
     let found = fixture.store.scan(prefix, "", 100).unwrap();
-    found.into_iter().map(|(place, _)| place).collect()
+    found.into_iter().map(|(record_key, _)| record_key).collect()
 }
 
-fn write(fixture: &Fixture, place: &str, value: &[u8]) {
-    let writes = vec![(place.to_owned(), Some(value.to_vec()))];
+fn write(fixture: &Fixture, record_key: &str, value: &[u8]) {
+    let writes = vec![(record_key.to_owned(), Some(value.to_vec()))];
     fixture.store.commit_and_wait(Transaction { writes, ..Transaction::default() }).unwrap();
 }
 
-fn read(fixture: &Fixture, place: &str) -> Value {
-    fixture.record(place)
+fn read(fixture: &Fixture, record_key: &str) -> Value {
+    fixture.record(record_key)
 }
 
 /// Keys of both accounts that do as `operation` says after so many days: their accounts and ids.
@@ -66,13 +66,13 @@ fn a_key_that_others_keep_changing_holds_up_no_other() {
     let fixture = Fixture::new();
     let keys = keys(&fixture, "ScheduleKeyDeletion", &json!({ "PendingWindowInDays": 7 }));
     fixture.advance(7 * DAY);
-    let contested = place(keys[0].0, &keys[0].1);
+    let contested = record_key(keys[0].0, &keys[0].1);
     fixture.store.conflict_on(Some(&contested));
-    assert_eq!(keep_house(&fixture), Err(StoreError::Conflict.into()));
+    assert_eq!(run_housekeeping(&fixture), Err(StoreError::Conflict.into()));
     assert_eq!(left(&fixture, "kms/key/"), std::slice::from_ref(&contested));
     assert_eq!((left(&fixture, "kms/material/").len(), count(&fixture, "DeleteKey")), (1, 3));
     fixture.store.conflict_on(None);
-    keep_house(&fixture).unwrap();
+    run_housekeeping(&fixture).unwrap();
     assert_eq!((left(&fixture, "kms/").len(), count(&fixture, "DeleteKey")), (0, 4));
 }
 
@@ -81,12 +81,12 @@ fn a_key_that_others_keep_changing_holds_up_no_rotation() {
     let fixture = Fixture::new();
     let keys = keys(&fixture, "EnableKeyRotation", &json!({ "RotationPeriodInDays": 90 }));
     fixture.advance(90 * DAY);
-    fixture.store.conflict_on(Some(&place(keys[1].0, &keys[1].1)));
-    assert_eq!(keep_house(&fixture), Err(StoreError::Conflict.into()));
+    fixture.store.conflict_on(Some(&record_key(keys[1].0, &keys[1].1)));
+    assert_eq!(run_housekeeping(&fixture), Err(StoreError::Conflict.into()));
     assert_eq!((left(&fixture, "kms/material/").len(), count(&fixture, "RotateKey")), (7, 3));
     fixture.store.conflict_on(None);
-    keep_house(&fixture).unwrap();
-    keep_house(&fixture).unwrap();
+    run_housekeeping(&fixture).unwrap();
+    run_housekeeping(&fixture).unwrap();
     assert_eq!((left(&fixture, "kms/material/").len(), count(&fixture, "RotateKey")), (8, 4));
 }
 
@@ -96,7 +96,7 @@ fn a_conflict_now_and_then_does_not_put_anything_off() {
     keys(&fixture, "ScheduleKeyDeletion", &json!({ "PendingWindowInDays": 7 }));
     fixture.advance(7 * DAY);
     fixture.store.conflict_next(5);
-    keep_house(&fixture).unwrap();
+    run_housekeeping(&fixture).unwrap();
     assert_eq!((left(&fixture, "kms/").len(), count(&fixture, "DeleteKey")), (0, 4));
 }
 
@@ -125,16 +125,16 @@ fn a_record_that_cannot_be_read_is_reported_and_holds_up_no_other() {
     let first = "kms/key/000000000000/eu-west-1/0".to_owned();
     write(&fixture, &first, b"garbage");
     write(&fixture, "iam/session/0", b"garbage");
-    let strange = place(keys[0].0, &keys[0].1);
+    let strange = record_key(keys[0].0, &keys[0].1);
     let record = with(&read(&fixture, &strange), json!({ "spec": "ROT13" }));
     fixture.put_record(&strange, &record);
-    assert_eq!(keep_house(&fixture), Err(Fault::Damaged(first.clone())));
+    assert_eq!(run_housekeeping(&fixture), Err(Fault::Damaged(first.clone())));
     assert_eq!(left(&fixture, "kms/key/"), [first.clone(), strange.clone()]);
     assert_eq!(left(&fixture, "iam/session"), ["iam/session/0"], "later sweeps have their turn");
     assert_eq!(count(&fixture, "DeleteKey"), 3);
     let writes = vec![(first, None)];
     fixture.store.commit_and_wait(Transaction { writes, ..Transaction::default() }).unwrap();
-    assert_eq!(keep_house(&fixture), Err(Fault::Damaged(strange)));
+    assert_eq!(run_housekeeping(&fixture), Err(Fault::Damaged(strange)));
 }
 
 #[test]
@@ -147,11 +147,11 @@ fn a_primary_key_on_its_way_out_does_not_rotate() {
     fixture.kms("ScheduleKeyDeletion", id.clone()).unwrap();
     assert_eq!(fixture.state(&key), "PendingReplicaDeletion");
     fixture.advance(90 * DAY);
-    keep_house(&fixture).unwrap();
+    run_housekeeping(&fixture).unwrap();
     assert_eq!(count(&fixture, "RotateKey"), 0);
     fixture.kms("CancelKeyDeletion", id.clone()).unwrap();
     fixture.kms("EnableKey", id).unwrap();
-    keep_house(&fixture).unwrap();
+    run_housekeeping(&fixture).unwrap();
     assert_eq!(count(&fixture, "RotateKey"), 1, "it makes up for it");
 }
 
@@ -161,11 +161,11 @@ fn a_store_that_fails_is_reported_and_nothing_is_lost() {
     keys(&fixture, "ScheduleKeyDeletion", &json!({ "PendingWindowInDays": 7 }));
     fixture.advance(7 * DAY);
     fixture.store.fail_writes(true);
-    assert_eq!(keep_house(&fixture), Err(StoreError::Full.into()));
+    assert_eq!(run_housekeeping(&fixture), Err(StoreError::Full.into()));
     fixture.store.fail_writes(false);
     fixture.store.fail_reads(true);
-    assert!(keep_house(&fixture).is_err());
+    assert!(run_housekeeping(&fixture).is_err());
     fixture.store.fail_reads(false);
-    keep_house(&fixture).unwrap();
+    run_housekeeping(&fixture).unwrap();
     assert_eq!((left(&fixture, "kms/").len(), count(&fixture, "DeleteKey")), (0, 4));
 }

@@ -312,9 +312,9 @@ fn states_are_enforced() {
     fixture.now.set(NOW + 8 * 86_400);
     assert_eq!(fixture.error::<describe_key::DescribeKey>(&input(id())), "NotFoundException");
     assert_eq!(fixture.store.scan("kms/material/", "", 10).unwrap().len(), 1);
-    fixture.service.keep_house(NOW * 1000).unwrap();
+    fixture.service.run_housekeeping(NOW * 1000).unwrap();
     assert_eq!(fixture.store.scan("kms/material/", "", 10).unwrap().len(), 1, "too early");
-    fixture.service.keep_house((NOW + 8 * 86_400) * 1000).unwrap();
+    fixture.service.run_housekeeping((NOW + 8 * 86_400) * 1000).unwrap();
     assert!(fixture.store.scan("kms/", "", 10).unwrap().is_empty());
     let event = fixture.events().pop().unwrap();
     assert_eq!(event["eventName"], "DeleteKey");

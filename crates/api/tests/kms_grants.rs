@@ -435,7 +435,7 @@ fn grants_are_listed_in_pages_and_by_whom_they_concern() {
     // With the key go its grants.
     fixture.kms("ScheduleKeyDeletion", json!({ "KeyId": key, "PendingWindowInDays": 7 })).unwrap();
     fixture.advance(8 * 86_400);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert!(fixture.store.scan("kms/", "", 10).unwrap().is_empty());
     let found = fixture.kms_as(&Who::stranger(), "ListRetirableGrants", asked).unwrap();
     assert_eq!(found["Grants"], json!([]));
@@ -529,13 +529,13 @@ fn grants_of_earlier_versions_are_found_and_filed_anew() {
     let digest = hex::encode(outlast_crypto::digests::sha256(arn("user").as_bytes()));
     let old = format!("kms/grant-to/{ACCOUNT}/{REGION}/{key}/{digest}/");
     let new = "kms/by-grantee/";
-    let places = |prefix: &str| -> Vec<String> {
+    let record_keys = |prefix: &str| -> Vec<String> {
         fixture.store.scan(prefix, "", 100).unwrap().into_iter().map(|(key, _)| key).collect()
     };
-    assert_eq!((places(new).len(), places(&old).len()), (3, 0));
+    assert_eq!((record_keys(new).len(), record_keys(&old).len()), (3, 0));
     fixture.directory(|work| {
-        for place in places(new) {
-            work.delete(&place);
+        for record_key in record_keys(new) {
+            work.delete(&record_key);
         }
         for one in [&made, &gone] {
             let id = text(&one["GrantId"]);
@@ -543,7 +543,7 @@ fn grants_of_earlier_versions_are_found_and_filed_anew() {
             work.put(&format!("{old}{id}"), &pointer).unwrap();
         }
     });
-    assert_eq!((places(new).len(), places(&old).len()), (0, 2));
+    assert_eq!((record_keys(new).len(), record_keys(&old).len()), (0, 2));
     let works = || {
         fixture.kms_as(&user, "Encrypt", encrypt(&key, json!({}))).unwrap();
         fixture.kms_as(&user, "DescribeKey", json!({ "KeyId": key })).unwrap();
@@ -551,11 +551,11 @@ fn grants_of_earlier_versions_are_found_and_filed_anew() {
     works();
     // One is revoked before housekeeping comes to it.
     fixture.kms("RevokeGrant", id_of(&gone, &key)).unwrap();
-    assert_eq!(places(&old).len(), 1);
-    fixture.keep_house();
-    assert_eq!((places(new).len(), places(&old).len()), (2, 0));
+    assert_eq!(record_keys(&old).len(), 1);
+    fixture.run_housekeeping();
+    assert_eq!((record_keys(new).len(), record_keys(&old).len()), (2, 0));
     works();
     fixture.kms("RevokeGrant", id_of(&made, &key)).unwrap();
-    assert_eq!(places(new), Vec::<String>::new());
+    assert_eq!(record_keys(new), Vec::<String>::new());
     assert_eq!(code(fixture.kms_as(&user, "Encrypt", encrypt(&key, json!({})))), DENIED);
 }

@@ -327,20 +327,20 @@ fn material_expires_and_is_erased() {
     assert_eq!(found["KeyMetadata"]["ValidTo"], now + 100);
     let blob = fixture.encrypted(&key, b"x");
     fixture.advance(99);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_eq!(fixture.decrypted(&blob), b"x");
     fixture.advance(1);
     // At its time it is gone for callers, and with the next sweep from the disk.
     let open = json!({ "CiphertextBlob": blob });
     assert_eq!(code(fixture.kms("Decrypt", open.clone())), "KMSInvalidStateException");
     assert_eq!((fixture.state(&key).as_str(), secrets(&fixture)), ("PendingImport", 1));
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_eq!(secrets(&fixture), 0);
     let event = fixture.events().pop().unwrap();
     assert_eq!(event["eventName"], "DeleteExpiredKeyMaterial");
     assert!(text(&event["resources"][0]["ARN"]).ends_with(&key));
     let count = fixture.events().len();
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_eq!(fixture.events().len(), count, "once");
     assert_eq!(code(fixture.kms("Decrypt", open)), "KMSInvalidStateException");
     let other = code(import(&fixture, &key, &[2; 32], json!({})));
@@ -348,7 +348,7 @@ fn material_expires_and_is_erased() {
     import(&fixture, &key, &[1; 32], json!({})).unwrap();
     assert_eq!(fixture.decrypted(&blob), b"x");
     fixture.advance(400 * DAY);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_eq!(fixture.decrypted(&blob), b"x", "the new import does not expire");
 }
 
@@ -438,10 +438,10 @@ fn tokens_are_for_one_import_into_one_key() {
     assert_eq!(code(send(good)), "InvalidImportTokenException");
     assert_eq!(fixture.store.scan("kms/import-secret/", "", 10).unwrap().len(), 1);
     fixture.advance(DAY);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_eq!(code(send(second.body(&key, &[1; 32]))), "ExpiredImportTokenException");
     fixture.advance(DAY);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_eq!(code(send(second.body(&key, &[1; 32]))), "InvalidImportTokenException");
     assert!(fixture.store.scan("kms/import", "", 10).unwrap().is_empty());
     let long =
@@ -454,7 +454,7 @@ fn tokens_are_for_one_import_into_one_key() {
         fixture.kms("ScheduleKeyDeletion", body).unwrap();
     }
     fixture.advance(8 * DAY);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert!(fixture.store.scan("kms/", "", 10).unwrap().is_empty());
 }
 

@@ -228,7 +228,7 @@ impl Subject {
                 return true;
             }
             Step::KeepHouse => {
-                fixture.keep_house();
+                fixture.run_housekeeping();
                 return true;
             }
         };

@@ -201,12 +201,12 @@ fn replicas_go_first() {
     assert_eq!(code(fixture.kms("Decrypt", blob.clone())), "KMSInvalidStateException");
     fixture.kms_as(&there(), "Decrypt", blob.clone()).unwrap();
     fixture.advance(30 * DAY);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_eq!(fixture.state(&key), "PendingReplicaDeletion", "however long it waits");
     // One of the two goes; the set forgets it.
     assert_eq!(schedule(&fixture, &third, &key)["KeyState"], "PendingDeletion");
     fixture.advance(7 * DAY);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_eq!(
         code(fixture.kms_as(&third, "DescribeKey", json!({ "KeyId": key }))),
         "NotFoundException"
@@ -217,7 +217,7 @@ fn replicas_go_first() {
     fixture.kms_as(&there(), "Decrypt", blob.clone()).unwrap();
     schedule(&fixture, &there(), &key);
     fixture.advance(7 * DAY);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     let due = metadata(&fixture, &admin, &key);
     assert_eq!(due["KeyState"], "PendingDeletion");
     assert_eq!(due["DeletionDate"], fixture.now.get() + 7 * DAY);
@@ -243,12 +243,12 @@ fn replicas_that_go_together_are_all_forgotten() {
         schedule(&fixture, &Who::admin().at(region), &key);
     }
     fixture.advance(7 * DAY);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     let left = metadata(&fixture, &Who::admin(), &key);
     assert_eq!(left["MultiRegionConfiguration"]["ReplicaKeys"], json!([]));
     assert_eq!(left["KeyState"], "PendingDeletion");
     fixture.advance(7 * DAY);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert!(fixture.store.scan("kms/", "", 10).unwrap().is_empty());
     let deleted = fixture.events().iter().filter(|event| event["eventName"] == "DeleteKey").count();
     assert_eq!(deleted, 5);
@@ -269,7 +269,7 @@ fn a_deletion_of_a_primary_key_can_be_taken_back_while_replicas_are_there() {
     // Nobody waits any more: the key stays when the replica goes.
     schedule(&fixture, &there(), &key);
     fixture.advance(8 * DAY);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_eq!(fixture.state(&key), "Disabled");
 }
 

@@ -89,19 +89,19 @@ fn keys_rotate_on_their_date() {
     let first = current(&fixture, &Who::admin(), &key);
     let old = fixture.encrypted(&key, b"old");
     fixture.advance(90 * DAY - 1);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_eq!((current(&fixture, &Who::admin(), &key), rotated(&fixture)), (first.clone(), 0));
     fixture.advance(1);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     let second = current(&fixture, &Who::admin(), &key);
     assert_ne!(second, first);
     let event =
         fixture.events().into_iter().find(|event| event["eventName"] == "RotateKey").unwrap();
     assert_eq!(event["eventSource"], "kms.amazonaws.com");
     assert!(text(&event["resources"][0]["ARN"]).ends_with(&key));
-    fixture.keep_house();
+    fixture.run_housekeeping();
     fixture.advance(90 * DAY - 1);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_eq!((current(&fixture, &Who::admin(), &key), rotated(&fixture)), (second.clone(), 1));
     let young = fixture.encrypted(&key, b"young");
     for (blob, plaintext, material) in
@@ -146,16 +146,16 @@ fn keys_that_are_off_or_on_their_way_out_do_not_rotate() {
     fixture.kms("DisableKey", id.clone()).unwrap();
     assert_eq!(status(&fixture, &key)["KeyRotationEnabled"], true);
     fixture.advance(100 * DAY);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_eq!(current(&fixture, &Who::admin(), &key), first);
     fixture.kms("ScheduleKeyDeletion", id.clone()).unwrap();
     assert_eq!(status(&fixture, &key)["KeyRotationEnabled"], false, "while it is pending deletion");
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_eq!(current(&fixture, &Who::admin(), &key), first);
     fixture.kms("CancelKeyDeletion", id.clone()).unwrap();
     assert_eq!(status(&fixture, &key)["KeyRotationEnabled"], true);
     fixture.kms("EnableKey", id).unwrap();
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_ne!(current(&fixture, &Who::admin(), &key), first, "it makes up for it at once");
 }
 
@@ -187,14 +187,14 @@ fn rotation_on_demand_is_limited_and_changes_no_schedule() {
     assert_eq!(dates.len(), 25);
     assert!(dates.is_sorted_by(|a, b| a > b), "the newest first");
     fixture.advance(90 * DAY);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_eq!(rotations(&fixture, &key).len(), 26, "rotations by date have no such limit");
     // All of it goes with the key.
     let secrets = || fixture.store.scan("kms/material/", "", 100).unwrap().len();
     assert_eq!(secrets(), 27);
     fixture.kms("ScheduleKeyDeletion", json!({ "KeyId": key, "PendingWindowInDays": 7 })).unwrap();
     fixture.advance(7 * DAY);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_eq!(secrets(), 0);
 }
 
@@ -223,7 +223,7 @@ fn replicas_follow_their_primary() {
     fixture.kms("RotateKeyOnDemand", id.clone()).unwrap();
     blobs.push(fixture.encrypted(&key, b"x"));
     fixture.advance(90 * DAY);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     blobs.push(fixture.encrypted(&key, b"x"));
     for who in [&Who::admin(), &there] {
         assert_eq!(current(&fixture, who, &key), current(&fixture, &Who::admin(), &key));
@@ -236,7 +236,7 @@ fn replicas_follow_their_primary() {
     let body = with(&id, json!({ "PrimaryRegion": "us-east-1" }));
     fixture.kms("UpdatePrimaryRegion", body).unwrap();
     fixture.advance(90 * DAY);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_eq!(rotated(&fixture), 2);
     assert_eq!(current(&fixture, &there, &key), current(&fixture, &Who::admin(), &key));
     let made =

@@ -59,16 +59,16 @@ fn shown(fixture: &Fixture, key: &str) -> Value {
 
 /// Takes the unique ids out of the records below `prefix`, as builds before this one have left them.
 fn forget_ids(fixture: &Fixture, prefix: &str) {
-    let places: Vec<_> =
+    let record_keys: Vec<_> =
         fixture.store.scan(prefix, "", 1000).unwrap().into_iter().map(|row| row.0).collect();
     fixture.directory(|work| {
-        for place in places {
-            let mut record: Value = work.get(&place).unwrap().unwrap();
+        for record_key in record_keys {
+            let mut record: Value = work.get(&record_key).unwrap().unwrap();
             let Some(members) = record.as_object_mut() else { continue };
             for member in ["principals", "trusted", "grantee_id", "retiring_id"] {
                 members.remove(member);
             }
-            work.put(&place, &record).unwrap();
+            work.put(&record_key, &record).unwrap();
         }
     });
 }
@@ -274,7 +274,7 @@ fn nobodies() -> Vec<Value> {
     arns.chain(services.map(|name| json!({ "Service": name }))).collect()
 }
 
-/// Principals that there are, or that cannot be looked for.
+/// Principals that exist, and principals whose existence cannot be checked.
 fn somebodies() -> Vec<Value> {
     vec![
         json!({ "AWS": user_arn("admin") }),
@@ -361,7 +361,7 @@ fn what_earlier_builds_have_stored_is_by_name_until_it_is_stored_again() {
     let pointer = json!({ "account": ACCOUNT, "key_id": granted, "grant_id": grant["GrantId"] });
     let pointers = fixture.store.scan("kms/by-grantee/", "", 100).unwrap();
     fixture.directory(|work| {
-        pointers.iter().for_each(|(place, _)| work.delete(place));
+        pointers.iter().for_each(|(record_key, _)| work.delete(record_key));
         work.put(&old, &pointer).unwrap();
     });
     let works = |who: &Who| {

@@ -246,7 +246,7 @@ fn states_follow_the_documented_life() {
     let get = json!({ "CertificateAuthorityArn": root });
     type Describe = describe_certificate_authority::DescribeCertificateAuthority;
     assert_eq!(fixture.error::<Describe>(&input(get)), "ResourceNotFoundException");
-    fixture.service.keep_house((NOW + 8 * 86_400) * 1000).unwrap();
+    fixture.service.run_housekeeping((NOW + 8 * 86_400) * 1000).unwrap();
     use outlast_store::Store;
     assert!(fixture.store.scan("ca/material/", "", 10).unwrap().is_empty(), "the key stayed");
 }

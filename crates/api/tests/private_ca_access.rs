@@ -327,7 +327,7 @@ fn a_policy_that_cannot_be_is_refused_and_changes_nothing() {
     fixture.pca("DeleteCertificateAuthority", json!({ "CertificateAuthorityArn": arn })).unwrap();
     assert_eq!(code(put(&fixture, &arn, &share(&arn, OTHER_ACCOUNT))), "InvalidStateException");
     fixture.advance(31 * 86_400);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     for prefix in ["ca/shared/", "ca/policy/"] {
         assert!(fixture.store.scan(prefix, "", 10).unwrap().is_empty(), "{prefix}");
     }

@@ -20,11 +20,11 @@ use serde_json::json;
 fn problems(fixture: &Fixture) -> Vec<Problem> {
     let report = check::check(&*fixture.store, fixture.service.root(), &mut |_| {}).unwrap();
     // The test's own work leaves no audit keys; all that concerns authorities is below ca/.
-    report.problems.into_iter().filter(|problem| problem.place.starts_with("ca/")).collect()
+    report.problems.into_iter().filter(|problem| problem.record_key.starts_with("ca/")).collect()
 }
 
-fn write(fixture: &Fixture, place: &str, value: Option<Vec<u8>>) {
-    let writes = vec![(place.to_owned(), value)];
+fn write(fixture: &Fixture, record_key: &str, value: Option<Vec<u8>>) {
+    let writes = vec![(record_key.to_owned(), value)];
     let transaction = Transaction { writes, ..Transaction::default() };
     fixture.store.commit_and_wait(transaction).unwrap();
 }
@@ -54,8 +54,9 @@ fn every_record_of_private_ca_is_looked_at() {
     fixture.pca("CreateCertificateAuthorityAuditReport", with(&of, report)).unwrap();
     assert_eq!(problems(&fixture), []);
     let records = fixture.store.scan("ca/", "", 1000).unwrap();
-    let kinds =
-        |prefix: &str| records.iter().filter(|(place, _)| place.starts_with(prefix)).count();
+    let kinds = |prefix: &str| {
+        records.iter().filter(|(record_key, _)| record_key.starts_with(prefix)).count()
+    };
     // Two roots' own certificates, and the pair.
     assert_eq!(kinds("ca/certificate/"), 4);
     for (gone, place_of, what) in [
@@ -69,20 +70,22 @@ fn every_record_of_private_ca_is_looked_at() {
         ("ca/shared/", "ca/shared/", "a policy shares an authority, and its account is not told"),
         ("ca/report/", "ca/report-pending/", "there is no report that has to be written"),
     ] {
-        let taken: Vec<_> = records.iter().filter(|(place, _)| place.starts_with(gone)).collect();
+        let taken: Vec<_> =
+            records.iter().filter(|(record_key, _)| record_key.starts_with(gone)).collect();
         assert!(!taken.is_empty(), "{gone}");
-        for (place, _) in &taken {
-            write(&fixture, place, None);
+        for (record_key, _) in &taken {
+            write(&fixture, record_key, None);
             // Two certificates are paired: each is missed by the other.
             if what.contains("paired") && !problems(&fixture).is_empty() {
                 break;
             }
         }
         let found = problems(&fixture);
-        let named = |problem: &Problem| problem.place.starts_with(place_of) && problem.what == what;
+        let named =
+            |problem: &Problem| problem.record_key.starts_with(place_of) && problem.what == what;
         assert!(found.iter().any(named), "{gone} {what}: {found:#?}");
-        for (place, record) in &taken {
-            write(&fixture, place, Some(record.value.clone()));
+        for (record_key, record) in &taken {
+            write(&fixture, record_key, Some(record.value.clone()));
         }
         assert_eq!(problems(&fixture), [], "{gone}");
     }
@@ -93,14 +96,15 @@ fn every_record_of_private_ca_is_looked_at() {
         ("ca/report/", json!({}), "the report cannot be read"),
         ("ca/token/", json!({}), "the token does not say what was made"),
     ] {
-        let (place, record) = records.iter().find(|(place, _)| place.starts_with(prefix)).unwrap();
-        write(&fixture, place, Some(value.to_string().into_bytes()));
+        let (record_key, record) =
+            records.iter().find(|(record_key, _)| record_key.starts_with(prefix)).unwrap();
+        write(&fixture, record_key, Some(value.to_string().into_bytes()));
         let found = problems(&fixture);
         assert!(
-            found.iter().any(|problem| problem.place == *place && problem.what == what),
+            found.iter().any(|problem| problem.record_key == *record_key && problem.what == what),
             "{found:#?}"
         );
-        write(&fixture, place, Some(record.value.clone()));
+        write(&fixture, record_key, Some(record.value.clone()));
     }
     assert_eq!(problems(&fixture), []);
 }

@@ -307,7 +307,7 @@ fn a_deleted_ca_comes_back_as_it_was_and_not_after_its_time() {
     let before = fixture.store_without_uses();
     assert_eq!(code(restore(&pending)), "ResourceNotFoundException", "past its window");
     assert_eq!(fixture.store_without_uses(), before);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert_eq!(code(restore(&pending)), "ResourceNotFoundException", "erased");
 }
 
@@ -359,7 +359,7 @@ fn audit_reports_list_every_certificate() {
     assert_eq!(code(status(&json!("short"))), "ValidationException");
     for (format, finished, expected) in [("JSON", true, "SUCCESS"), ("CSV", false, "FAILED")] {
         let waiting = fixture.directory(|work| report::pending(work, "", 10).unwrap());
-        let [(place, pending)] = waiting.as_slice() else { panic!("{waiting:?}") };
+        let [(record_key, pending)] = waiting.as_slice() else { panic!("{waiting:?}") };
         assert_eq!(pending.bucket, "reports");
         let bytes = fixture
             .directory(|work| report::render(work, &pending.authority, pending.format).unwrap());
@@ -388,7 +388,7 @@ fn audit_reports_list_every_certificate() {
             );
             assert!(lines.iter().any(|line| line.contains(",SUPERSEDED,")));
         }
-        fixture.directory(|work| report::finish(work, place, finished).unwrap());
+        fixture.directory(|work| report::finish(work, record_key, finished).unwrap());
         let id = pending.key.rsplit('/').next().unwrap().split('.').next().unwrap();
         assert_eq!(status(&json!(id)).unwrap()["AuditReportStatus"], expected);
         if format == "JSON" {

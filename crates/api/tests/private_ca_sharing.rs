@@ -48,11 +48,11 @@ fn store_policy(fixture: &Fixture, arn: &str, document: &Value) {
     let template =
         json!({ "StringEquals": { "acm-pca:TemplateArn": template_arn("EndEntityCertificate") } });
     put(fixture, arn, &issuing(arn, &json!({ "AWS": OTHER_ACCOUNT }), &template)).unwrap();
-    let place = format!("ca/policy/{ACCOUNT}/eu-west-1/{}", arn.rsplit('/').next().unwrap());
+    let record_key = format!("ca/policy/{ACCOUNT}/eu-west-1/{}", arn.rsplit('/').next().unwrap());
     fixture.directory(|work| {
-        let mut record = work.get::<Value>(&place).unwrap().unwrap();
+        let mut record = work.get::<Value>(&record_key).unwrap().unwrap();
         record["text"] = document.to_string().into();
-        work.put(&place, &record).unwrap();
+        work.put(&record_key, &record).unwrap();
     });
 }
 

@@ -153,7 +153,7 @@ fn kms_keys(_: &Fixture) -> Thing {
             // It counts for as long as it is there.
             assert_eq!(common::code(fixture.kms("CreateKey", json!({}))), "LimitExceededException");
             fixture.advance(8 * DAY);
-            fixture.keep_house();
+            fixture.run_housekeeping();
         })),
     }
 }
@@ -214,7 +214,7 @@ fn authorities(_: &Fixture) -> Thing {
             let another = pca(fixture, "CreateCertificateAuthority", &new_authority());
             assert_eq!(common::code(another), "LimitExceededException");
             fixture.advance(8 * DAY);
-            fixture.keep_house();
+            fixture.run_housekeeping();
         })),
     }
 }
@@ -292,7 +292,7 @@ fn sessions(fixture: &Fixture) -> Thing {
         neighbour: Box::new(move |fixture| assumed(fixture, &Who::stranger(), &theirs)),
         remove: Some(Box::new(|fixture, _| {
             fixture.advance(2 * 3600);
-            fixture.keep_house();
+            fixture.run_housekeeping();
         })),
     }
 }
@@ -318,9 +318,9 @@ fn every_quota_is_held_and_raised() {
                 (thing.make)(&fixture, number).unwrap_or_else(|e| panic!("{name}: {e:?}"))
             })
             .collect();
-        let places = || -> Vec<String> {
+        let record_keys = || -> Vec<String> {
             let records = fixture.store.scan("", "", 100_000).unwrap();
-            records.into_iter().map(|(place, _)| place).collect()
+            records.into_iter().map(|(record_key, _)| record_key).collect()
         };
         let before = fixture.store.scan(quota.kind, "", 1000).unwrap().len();
         let refused = (thing.make)(&fixture, MOST).unwrap_err();
@@ -343,9 +343,9 @@ fn every_quota_is_held_and_raised() {
         let lowered = on(&fixture.store, &[(name, 1)], fixture.now.get());
         assert_eq!(common::code((thing.make)(&lowered, MOST + 2)), thing.refusal, "{name}");
         let Some(remove) = &thing.remove else { continue };
-        let count = places().len();
+        let count = record_keys().len();
         remove(&raised, &made[0]);
-        assert!(places().len() < count, "{name}: nothing went");
+        assert!(record_keys().len() < count, "{name}: nothing went");
         (thing.make)(&raised, MOST + 3).unwrap_or_else(|e| panic!("{name}: {e:?}"));
     }
 }

@@ -178,12 +178,12 @@ fn fill_acm(world: &World) {
 
 /// What the server's own TLS has, with a certificate and its key that Certificate Manager has made.
 fn fill_tls(fixture: &Fixture) {
-    let (place, _) = fixture.store.scan("acm/material/", "", 1).unwrap().remove(0);
-    let mut parts = place.split('/');
+    let (record_key, _) = fixture.store.scan("acm/material/", "", 1).unwrap().remove(0);
+    let mut parts = record_key.split('/');
     let owner = [parts.nth(2).unwrap(), parts.next().unwrap(), parts.next().unwrap()].join("/");
     let mut work = fixture.service.work(fixture.now.get() * 1000);
     let said: Value = work.get(&format!("acm/text/{owner}")).unwrap().unwrap();
-    let key = work.secret(&place).unwrap().unwrap();
+    let key = work.secret(&record_key).unwrap().unwrap();
     work.put("tls/certificate/ecdsa-p256/leaf", &json!({ "certificate": said["certificate"] }))
         .unwrap();
     work.put_secret("tls/key/ecdsa-p256/leaf", &key).unwrap();
@@ -216,8 +216,9 @@ fn every_kind() -> (Fixture, BTreeMap<&'static str, usize>) {
     }
     fixture.store.commit_and_wait(work.into_transaction(Vec::new())).unwrap();
     let mut kinds: BTreeMap<_, _> = KINDS.iter().map(|row| (row.key, 0)).collect();
-    for (place, _) in fixture.store.scan("", "", 100_000).unwrap() {
-        let kind = records::kind(&place).unwrap_or_else(|| panic!("{place} is of no known kind"));
+    for (record_key, _) in fixture.store.scan("", "", 100_000).unwrap() {
+        let kind = records::kind(&record_key)
+            .unwrap_or_else(|| panic!("{record_key} is of no known kind"));
         *kinds.get_mut(kind.key).unwrap() += 1;
     }
     let without: Vec<_> = kinds.iter().filter(|(_, count)| **count == 0).collect();
@@ -229,7 +230,7 @@ fn every_kind() -> (Fixture, BTreeMap<&'static str, usize>) {
 #[track_caller]
 fn assert_good(store: &dyn Store, root: &RootKey) {
     let report = check::check(store, root, &mut |_| {}).unwrap();
-    let found: Vec<_> = report.problems.iter().map(|problem| problem.place.as_str()).collect();
+    let found: Vec<_> = report.problems.iter().map(|problem| problem.record_key.as_str()).collect();
     assert_eq!(found, ["audit/alarm"], "{:?}", report.problems);
 }
 
@@ -358,7 +359,7 @@ fn what_no_kind_knows_is_reported_and_what_is_spoiled_has_a_name() {
     fixture.put_record("kms/surprise/1", &json!({}));
     let report = check::check(&*fixture.store, root, &mut |_| {}).unwrap();
     let unknown: Vec<_> =
-        report.problems.iter().filter(|problem| problem.place == "kms/surprise/1").collect();
+        report.problems.iter().filter(|problem| problem.record_key == "kms/surprise/1").collect();
     assert!(
         matches!(unknown[..], [one] if one.what.contains("no version of outlast")),
         "{report:?}"
@@ -377,12 +378,13 @@ fn what_no_kind_knows_is_reported_and_what_is_spoiled_has_a_name() {
             continue;
         }
         let found = fixture.store.scan(row.key, "", 1000).unwrap();
-        let (place, record) = found.iter().find(|(place, _)| row.has(place)).unwrap().clone();
+        let (record_key, record) =
+            found.iter().find(|(record_key, _)| row.has(record_key)).unwrap().clone();
         let mut value = record.value.clone();
         let last = value.len() - 1;
         value[last] ^= 1;
         let put = |value: Vec<u8>| {
-            let writes = vec![(place.clone(), Some(value))];
+            let writes = vec![(record_key.clone(), Some(value))];
             fixture
                 .store
                 .commit_and_wait(Transaction { writes, ..Transaction::default() })
@@ -397,8 +399,8 @@ fn what_no_kind_knows_is_reported_and_what_is_spoiled_has_a_name() {
             unreadable.extend(step.unreadable);
             after = step.next;
         }
-        assert_eq!(unreadable, [place.as_str()]);
-        let title = records::title(&*fixture.store, &place);
+        assert_eq!(unreadable, [record_key.as_str()]);
+        let title = records::title(&*fixture.store, &record_key);
         assert!(!title.contains('{'), "{title}");
         named += usize::from(title.contains("arn:aws:"));
         put(record.value);

@@ -171,7 +171,7 @@ fn every_operation_is_read_as_botocore_sends_it() {
     assert_eq!(seen, all);
     let created = SERVICE.operations.iter().filter(|row| row.http.status == 201).count();
     assert!(created > 3, "{created}");
-    // Or nothing of the kind was looked at.
+    // Otherwise the test would compare nothing.
     let dated = sent().iter().filter(|one| one["output"].to_string().contains("createdAt")).count();
     assert!(dated > 20, "{dated}");
 }

@@ -214,7 +214,7 @@ fn crls_go_on_while_disabled_and_end_with_the_authority() {
 
     world.delete(&ca);
     world.advance(31 * DAY);
-    world.keep_house();
+    world.run_housekeeping();
     keep(&world);
     assert_eq!(get(&world, &format!("/crl/{}.crl", ca.id())).status(), 404);
     assert_eq!(get(&world, &format!("/ca/{}.cer", ca.id())).status(), 404);
@@ -258,7 +258,8 @@ fn a_crl_that_could_not_be_made_is_made_at_the_next_round() {
     let leaf = world.leaf(&ca, 365);
     world.revoke(&ca, &leaf, "SUPERSEDED").unwrap();
     let marks = world.store.scan("ca/crl-mark/", "", 10).unwrap();
-    let mark = marks.into_iter().find(|(place, _)| place.ends_with("/complete")).unwrap().0;
+    let mark =
+        marks.into_iter().find(|(record_key, _)| record_key.ends_with("/complete")).unwrap().0;
     world.store.conflict_on(Some(&mark));
     keep(&world);
     assert_eq!((crl_of(&world, &ca).len(), left(&world, "ca/crl-mark/")), (2, 1));
@@ -267,12 +268,12 @@ fn a_crl_that_could_not_be_made_is_made_at_the_next_round() {
     assert_eq!(left(&world, "ca/crl-mark/"), 0);
 
     // One that cannot be made holds up no other.
-    let place = format!("ca/crl/{}", ca.id());
-    world.write(&place, b"garbage");
+    let record_key = format!("ca/crl/{}", ca.id());
+    world.write(&record_key, b"garbage");
     let (one, two) = (world.leaf(&ca, 365), world.leaf(&other, 365));
     world.revoke(&ca, &one, "SUPERSEDED").unwrap();
     world.revoke(&other, &two, "SUPERSEDED").unwrap();
-    assert_eq!(world.service.keep_revocation(now_ms), Err(Fault::Forged(place)));
+    assert_eq!(world.service.keep_revocation(now_ms), Err(Fault::Forged(record_key)));
     assert_eq!(crl_of(&world, &other).len(), 1);
 }
 
@@ -386,11 +387,11 @@ fn a_crl_that_may_have_been_overtaken_is_written_again() {
     let world = World::new(URL);
     let ca = world.root(EC, crl_only(json!({ "S3BucketName": "crls" })));
     keep(&world);
-    let place = format!("ca/crl-publish/{}", ca.id());
+    let record_key = format!("ca/crl-publish/{}", ca.id());
     let store = world.store.clone();
     // Another server writes one and notes that.
     let noted = || {
-        let writes = vec![(place.clone(), None)];
+        let writes = vec![(record_key.clone(), None)];
         store.commit_and_wait(Transaction { writes, ..Transaction::default() }).unwrap();
     };
     let buckets = Meanwhile { inner: Buckets::default(), happens: &noted };

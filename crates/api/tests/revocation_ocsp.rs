@@ -76,7 +76,7 @@ fn an_answer_is_kept_until_something_changes() {
     world.revoke(&ca, &one, "SUPERSEDED").unwrap();
     assert!(matches!(status(&world, &ca, &one), Status::Revoked { .. }));
     assert_eq!(signed(), 3);
-    // The other one was looked at again, and not signed again.
+    // The other one was checked again, and not signed again.
     assert_eq!((status(&world, &ca, &two), signed()), (Status::Good, 3));
     // At the end of its time it is signed again.
     world.advance(3600);
@@ -410,9 +410,9 @@ fn one_authority_that_cannot_sign_does_not_keep_the_others_answers_from_being_re
     keep(&world);
     status(&world, &broken, &leaves[0]);
     status(&world, &sound, &leaves[1]);
-    let place =
+    let record_key =
         format!("ca/responder-certificate/{}/{}/{}", common::ACCOUNT, common::REGION, broken.id());
-    world.write(&place, b"damaged");
+    world.write(&record_key, b"damaged");
     world.advance(2000);
     keep(&world);
     assert_eq!(count(&world, "GenerateOCSPResponse"), 3);

@@ -1,7 +1,7 @@
 //! The sweep of spellings: every operation, every member that names something, every odd spelling of its name. What a
 //! policy denies is not carried out by any of them.
 //!
-//! Calls are prepared and not committed, so that each meets the same store: what a call would write is looked at.
+//! Calls are prepared and not committed, so that each meets the same store; the test reads what a call would write.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

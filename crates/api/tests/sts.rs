@@ -183,18 +183,18 @@ fn sessions_last_as_long_as_they_were_asked_for() {
     fixture.advance(1);
     refused(&fixture.sts_as(&session, &me), 403, "ExpiredToken");
     assert_eq!(code(fixture.kms_as(&session, "ListKeys", json!({}))), "ExpiredTokenException");
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert!(
         fixture
             .store
             .scan("iam/session/", "", 10)
             .unwrap()
             .iter()
-            .all(|(place, _)| !place.ends_with(&session.id))
+            .all(|(record_key, _)| !record_key.ends_with(&session.id))
     );
     refused(&fixture.sts_as(&session, &me), 403, "InvalidClientTokenId");
     fixture.advance(7200);
-    fixture.keep_house();
+    fixture.run_housekeeping();
     assert!(fixture.store.scan("iam/session", "", 10).unwrap().is_empty(), "secrets go, too");
 }
 

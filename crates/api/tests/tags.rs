@@ -160,8 +160,8 @@ fn send(fixture: &Fixture, who: &Who, service: &str, operation: &str, body: &Val
         };
         for (number, tag) in tags.iter().enumerate() {
             for member in ["Key", "Value"] {
-                let place = format!("Tags.member.{}.{member}", number + 1);
-                form.push((place, text(&tag[member]).to_owned()));
+                let record_key = format!("Tags.member.{}.{member}", number + 1);
+                form.push((record_key, text(&tag[member]).to_owned()));
             }
         }
     }
@@ -311,11 +311,11 @@ fn old_tags_that_differ_in_case_only_allow_together_and_deny_alone() {
     let world = World::new();
     let fixture = &world.fixture;
     let key = fixture.key(json!({ "Tags": [{ "TagKey": "Team", "TagValue": "red" }] }));
-    let place = format!("kms/key/{ACCOUNT}/{REGION}/{key}");
+    let record_key = format!("kms/key/{ACCOUNT}/{REGION}/{key}");
     fixture.directory(|work| {
-        let mut record = work.get::<Value>(&place).unwrap().unwrap();
+        let mut record = work.get::<Value>(&record_key).unwrap().unwrap();
         record["tags"]["team"] = "blue".into();
-        work.put(&place, &record).unwrap();
+        work.put(&record_key, &record).unwrap();
     });
     let all = json!({ "Effect": "Allow", "Action": "kms:*", "Resource": "*" });
     let mut number = 0;

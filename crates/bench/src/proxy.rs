@@ -23,7 +23,7 @@ use crate::process::this_program;
 use crate::statistics::quantile;
 use crate::{Figure, serve};
 
-/// Connections at a time that bytes come over.
+/// Connections that carry bytes at the same time.
 const STREAMS: usize = 4;
 /// Idle connections that the limit is for.
 const IDLE: u64 = 10_000;

@@ -1,4 +1,4 @@
-//! How ACME's targets are looked at: what comes of the settings for it.
+//! How ACME's targets are validated, from the settings.
 
 use outlast_net::acme::{IpNet, Settings};
 

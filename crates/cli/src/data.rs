@@ -13,7 +13,6 @@ use outlast_api::audit::operator_event;
 use outlast_api::service::Service;
 use outlast_crypto::Secret;
 use outlast_domain::Fault;
-use outlast_domain::arn::is_account_id;
 use outlast_domain::audit;
 use outlast_domain::change::{Contended, change};
 use outlast_domain::identity;
@@ -33,9 +32,10 @@ use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 pub(crate) use crate::failure::store_failure;
-use crate::place::Place;
+use crate::location::StoreLocation;
 use crate::root_key::Provider;
 use crate::settings::{self, Settings};
+use crate::temporary::Pending;
 use crate::tls::{Shows, default_names};
 use crate::{files, profile};
 pub(crate) use upgrade::bring_up_to_date;
@@ -101,8 +101,8 @@ impl StoreArguments {
     }
 
     /// Where the records are.
-    pub(crate) fn place(&self) -> Result<Place, Failure> {
-        Place::choose(&self.data, self.store()?.store.as_deref())
+    pub(crate) fn location(&self) -> Result<StoreLocation, Failure> {
+        StoreLocation::choose(&self.data, self.store()?.store.as_deref())
     }
 }
 
@@ -151,21 +151,14 @@ pub(crate) fn given_secret() -> Result<Option<Secret>, Failure> {
 
 /// Makes a data folder. It appears complete or not at all.
 pub(crate) fn create(folder: &Path, new: NewData) -> Result<identity::AccessKey, Failure> {
-    if !is_account_id(&new.account) {
-        return Err(Failure::new(format!("{} is not an account id", new.account))
-            .hint("an account id has 12 digits"));
-    }
-    if let Some(id) = new.access_key_id.as_deref().filter(|id| !identity::is_access_key_id(id)) {
-        return Err(Failure::new(format!("{id} is not an access key id"))
-            .hint("an access key id has 3 to 128 letters, digits and underscores"));
-    }
-    let (build, place) = begin(folder)?;
+    let (build, location) = begin(folder)?;
     let provider = provider_in(new.root_key.as_ref(), folder, build.path());
     let (kek, parameters) = provider.create()?;
     let root = RootKey::new(kek);
-    let target = Place { folder: build.path().to_path_buf(), database: new.database.clone() };
+    let target =
+        StoreLocation { folder: build.path().to_path_buf(), database: new.database.clone() };
     let store = target.open()?;
-    let (key, transaction) = fill(store.as_ref(), &root, parameters, build.path(), &place, new)?;
+    let (key, transaction) = fill(store.as_ref(), &root, parameters, build.path(), &location, new)?;
     if target.is_shared() {
         // The root key must be in its place before a database depends on it.
         complete(build, folder)?;
@@ -191,8 +184,8 @@ pub(crate) fn join(
     region: &str,
     port: u16,
 ) -> Result<(), Failure> {
-    let (build, place) = begin(folder)?;
-    let target = Place { folder: build.path().to_path_buf(), database: Some(url) };
+    let (build, location) = begin(folder)?;
+    let target = StoreLocation { folder: build.path().to_path_buf(), database: Some(url) };
     let store = target.open()?;
     let (root, state) = unlock(store.as_ref(), provider)?;
     if !state.is_authenticated {
@@ -202,14 +195,27 @@ pub(crate) fn join(
     let mut work = Work::new(store.as_ref(), &root, system_clock());
     let chain = certificate::ensure(&mut work, &certificate::KINDS[0], &default_names())?;
     let profile = Profile { region, port, root_pem: &chain.root_pem };
-    write_public_client(build.path(), &place, &profile)?;
+    write_public_client(build.path(), &location, &profile)?;
     write_settings(build.path(), Some(provider), target.database.as_deref())?;
     complete(build, folder)
 }
 
-/// A folder in which a data folder is built, and the place where it will be.
-pub(crate) fn begin(folder: &Path) -> Result<(tempfile::TempDir, PathBuf), Failure> {
-    if Place::in_folder(folder).is_initialised()?
+/// A folder in which a data folder is built. It goes when it is dropped or the command is interrupted, unless it is complete.
+pub(crate) struct Build {
+    folder: tempfile::TempDir,
+    _pending: Pending,
+}
+
+impl Build {
+    /// Where it is for now.
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// Begins to build a data folder; gives the path that it will have as well.
+pub(crate) fn begin(folder: &Path) -> Result<(Build, PathBuf), Failure> {
+    if StoreLocation::in_folder(folder).is_initialised()?
         || std::fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some())
     {
         return Err(Failure::file(folder, &"the folder exists already and is not empty")
@@ -217,7 +223,7 @@ pub(crate) fn begin(folder: &Path) -> Result<(tempfile::TempDir, PathBuf), Failu
     }
     let parent = parent_of(folder);
     std::fs::create_dir_all(parent).map_err(|error| files::io_failure(parent, &error))?;
-    let place = std::fs::canonicalize(parent)
+    let location = std::fs::canonicalize(parent)
         .map_err(|error| files::io_failure(parent, &error))?
         .join(folder.file_name().unwrap_or_default());
     // Built beside its place and moved there when complete, so that a crash leaves no half of it.
@@ -225,8 +231,9 @@ pub(crate) fn begin(folder: &Path) -> Result<(tempfile::TempDir, PathBuf), Failu
         .prefix(".outlast-init-")
         .tempdir_in(parent)
         .map_err(|error| files::io_failure(parent, &error))?;
+    let build = Build { _pending: Pending::new(build.path()), folder: build };
     files::make_private_folder(build.path())?;
-    Ok((build, place))
+    Ok((build, location))
 }
 
 /// Where the root key is while its folder is being built.
@@ -245,11 +252,11 @@ pub(crate) fn provider_in(given: Option<&Provider>, folder: &Path, build: &Path)
 }
 
 /// Moves a data folder that is complete to its place.
-pub(crate) fn complete(build: tempfile::TempDir, folder: &Path) -> Result<(), Failure> {
+pub(crate) fn complete(build: Build, folder: &Path) -> Result<(), Failure> {
     let parent = parent_of(folder);
     // An empty folder may be in the way; a full one makes the rename fail.
     std::fs::rename(build.path(), folder).map_err(|error| Failure::file(folder, &error))?;
-    let _ = build.keep();
+    let _ = build.folder.keep();
     if let Ok(parent) = std::fs::File::open(parent) {
         let _ = parent.sync_all();
     }
@@ -388,29 +395,35 @@ impl Data {
     }
 
     /// Opens a store to serve it.
-    pub(crate) fn open(place: &Place, provider: &Provider) -> Result<Self, Failure> {
-        place.require_initialised()?;
-        let lock = place.lock()?;
-        let data = Self::opened(place, provider, place.open()?, lock, Access::Serve)?;
+    pub(crate) fn open(location: &StoreLocation, provider: &Provider) -> Result<Self, Failure> {
+        location.require_initialised()?;
+        let lock = location.lock()?;
+        let data = Self::opened(location, provider, location.open()?, lock, Access::Serve)?;
         data.open_log()?;
         data.check_register()?;
         Ok(data)
     }
 
     /// Opens a store beside the server that may serve it.
-    pub(crate) fn open_beside(place: &Place, provider: &Provider) -> Result<Self, Failure> {
-        place.require_initialised()?;
-        Self::opened(place, provider, place.open_beside()?, None, Access::Beside)
+    pub(crate) fn open_beside(
+        location: &StoreLocation,
+        provider: &Provider,
+    ) -> Result<Self, Failure> {
+        location.require_initialised()?;
+        Self::opened(location, provider, location.open_beside()?, None, Access::Beside)
     }
 
     /// Opens a store for a look at it.
-    pub(crate) fn open_read_only(place: &Place, provider: &Provider) -> Result<Self, Failure> {
-        place.require_initialised()?;
-        Self::opened(place, provider, place.open_read_only()?, None, Access::Read)
+    pub(crate) fn open_read_only(
+        location: &StoreLocation,
+        provider: &Provider,
+    ) -> Result<Self, Failure> {
+        location.require_initialised()?;
+        Self::opened(location, provider, location.open_read_only()?, None, Access::Read)
     }
 
     fn opened(
-        place: &Place,
+        location: &StoreLocation,
         provider: &Provider,
         store: Arc<dyn Store>,
         lock: Option<FolderLock>,
@@ -418,10 +431,10 @@ impl Data {
     ) -> Result<Self, Failure> {
         let (root, state) = unlock(store.as_ref(), provider)?;
         match (state.is_authenticated, access) {
-            (true, Access::Serve) => note_authenticated(&place.folder)?,
+            (true, Access::Serve) => note_authenticated(&location.folder)?,
             (true, _) | (false, Access::Read) => {}
             (false, Access::Serve) => {
-                if place.folder.join(AUTHENTICATED).exists() {
+                if location.folder.join(AUTHENTICATED).exists() {
                     return Err(Failure::new(
                         "the store says that an earlier version of outlast wrote it, but this one has served it: \
                          old records were put back into the database",
@@ -429,7 +442,7 @@ impl Data {
                     .hint("restore the newest good backup elsewhere: outlast restore BACKUP --data NEW"));
                 }
                 bring_up_to_date(store.as_ref(), &root, state)?;
-                note_authenticated(&place.folder)?;
+                note_authenticated(&location.folder)?;
             }
             (false, Access::Beside) => {
                 return Err(Failure::new("the store is of an earlier version of outlast").hint(
@@ -438,7 +451,7 @@ impl Data {
             }
         }
         let service = Arc::new(Service::new(store, root));
-        Ok(Self { service, folder: place.folder.clone(), _lock: lock })
+        Ok(Self { service, folder: location.folder.clone(), _lock: lock })
     }
 
     /// The store.

@@ -26,7 +26,7 @@ const SIGNS_BETWEEN_LOOKS: u64 = 120;
 pub(crate) struct Heart {
     data: Arc<Data>,
     last: Heartbeat,
-    /// The others' counts when they were looked at last.
+    /// The others' counts at the last look.
     others: HashMap<String, u64>,
 }
 

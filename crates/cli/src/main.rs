@@ -12,28 +12,33 @@ mod client_ca;
 mod commands;
 mod cosigner;
 mod data;
+mod described;
 mod digest;
 mod endpoint;
 mod heartbeat;
+mod help;
 mod http3;
 mod ledger_options;
 mod limits_options;
 mod listeners;
+mod location;
 mod metrics_options;
-mod place;
+mod objects;
 mod proxy_config;
 mod reload;
 mod root_key;
 mod running;
 mod settings;
 mod signing;
+mod tables;
 mod tls;
 mod trust;
+mod values;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use outlast_terminal::{completions, failure, files, output, profile, shell};
+use outlast_terminal::{completions, failure, files, output, profile, shell, temporary};
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -41,9 +46,8 @@ use crate::output::Output;
 
 /// Post-quantum trust services that you run yourself.
 ///
-/// Exit codes: 0 done; 1 failed; 2 wrong usage; 3 a signature was refused; 4 some of several files failed;
-/// 5 a ledger has clients that are left behind, or that would break, or a siege found a limit missed;
-/// 130 a run of the lab was interrupted.
+/// Exit codes: 0 done; 1 failed; 2 wrong usage; 3 a signature, certificate or proof was refused; 4 some of several
+/// files failed; 5 the command found what it looks for, such as clients that would break; 130 interrupted.
 #[derive(Parser)]
 #[command(name = "outlast", version, propagate_version = true)]
 struct Arguments {
@@ -56,49 +60,49 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Make a data folder: store, root key, TLS chain, administrator's access key and AWS profile.
+    /// Make a data folder: store, root key, TLS chain, administrator and AWS profile.
     Init(commands::init::Arguments),
-    /// Serve the AWS APIs of a data folder over HTTPS.
+    /// Serve the AWS APIs, ACME, CRLs and OCSP of a data folder.
     Server(Box<commands::server::Arguments>),
-    /// Show what the server would be started with, and where each setting comes from.
+    /// Show the settings that a server would start with, and where each comes from.
     Settings(Box<commands::server::Arguments>),
-    /// Send back what comes, over TLS and QUIC: for measuring handshakes and transport; needs no data folder.
+    /// Echo over TLS and QUIC, to measure handshakes against.
     ServeEcho(commands::serve_echo::Arguments),
     /// Put post-quantum TLS in front of another server: TCP, HTTP or PostgreSQL.
     Proxy(Box<commands::proxy::Arguments>),
-    /// Give local clients that cannot do post-quantum a port from which all goes on to the far side with it.
+    /// Carry what local clients send to a far server over post-quantum TLS.
     Forward(commands::forward::Arguments),
-    /// Replace the root key, under which the store's secrets are sealed, or show how that stands.
+    /// Rotate the root key, which seals the store's secrets, or show its state.
     RootKey(commands::root_key::Arguments),
-    /// Copy the whole store into one sealed file; a server may go on serving meanwhile.
+    /// Copy the whole store into one sealed file, beside a running server.
     Backup(commands::backup::Arguments),
     /// Make a data folder from a backup.
     Restore(commands::restore::Arguments),
-    /// Look at the store itself.
+    /// Check a store, or show its limits.
     Store(commands::store::Arguments),
-    /// Sign a file with a post-quantum PKI over a post-quantum connection, from nothing.
+    /// From nothing to a file signed by a post-quantum PKI, with everything verified.
     Quickstart(commands::quickstart::Arguments),
-    /// Verify, show and export the audit events.
+    /// Verify, prove, show and export the audit log.
     Audit(commands::audit::Arguments),
-    /// Show, compare and explain the security policies of listeners, and what a client would get; needs no service.
+    /// Show, compare and explain security policies, and what a client would get.
     Policy(commands::policy::Arguments),
-    /// Who connects how, who is left behind, and what another policy would break.
+    /// Report who connects how, who is left behind, and whom another policy would break.
     Ledger(commands::ledger::Arguments),
-    /// Measure what post-quantum costs: handshakes, bytes, requests, over links of your choice; starts outlast-lab.
+    /// Measure what post-quantum costs over links of your choice; starts outlast-lab.
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Lab(commands::lab::Arguments),
-    /// Attack a server on this machine in every way that is known here, beside a client that must not notice; starts outlast-lab.
+    /// Attack a server of its own beside a client that must not notice; starts outlast-lab.
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Siege(commands::lab::Arguments),
     /// Manage users, roles, their policies and access keys.
     Principal(commands::principal::Arguments),
-    /// Sign files with a KMS key: detached CMS signatures beside them.
+    /// Sign files with a KMS key; writes detached CMS signatures beside them.
     Sign(commands::sign::Arguments),
-    /// Verify detached CMS signatures against a trust store; needs no service.
+    /// Verify detached CMS signatures against a trust store, without a service.
     Verify(commands::verify::Arguments),
-    /// Show what is in a certificate, a certificate request or a CMS signature.
+    /// Show what is in certificates, requests, CRLs, OCSP responses, keys and signatures.
     Inspect(commands::inspect::Arguments),
-    /// Show, verify, lint and convert certificates and keys, and tell what a chain costs; needs no service.
+    /// Verify, lint and convert certificates and keys, and tell what a chain costs.
     Cert(commands::cert::Arguments),
     /// Print a completion script for a shell.
     Completions(completions::Arguments),
@@ -106,8 +110,20 @@ enum Command {
     Man(commands::man::Arguments),
 }
 
+impl Command {
+    /// Whether the command handles signals itself: servers let open requests finish, the lab keeps what it has measured.
+    fn handles_signals(&self) -> bool {
+        match self {
+            Self::Server(_) | Self::ServeEcho(_) | Self::Proxy(_) | Self::Forward(_) => true,
+            Self::Lab(_) | Self::Siege(_) => true,
+            Self::Audit(arguments) => arguments.handles_signals(),
+            _ => false,
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    let matches = match Arguments::command().try_get_matches() {
+    let matches = match help::grouped(Arguments::command()).try_get_matches() {
         Ok(matches) => matches,
         Err(mut error) => {
             settings::name_variable(&mut error);
@@ -119,6 +135,9 @@ fn main() -> ExitCode {
         Err(error) => error.exit(),
     };
     let output = arguments.output;
+    if !arguments.command.handles_signals() {
+        temporary::remove_when_interrupted();
+    }
     let outcome = match arguments.command {
         Command::Init(arguments) => commands::init::run(&arguments, output),
         Command::Server(arguments) => commands::server::run(&arguments),

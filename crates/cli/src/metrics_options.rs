@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
 use crate::listeners::listen_at;
-use crate::{settings, trust};
+use crate::{settings, trust, values};
 
 /// What the settings and the environment say together.
 #[derive(Default)]
@@ -51,8 +51,8 @@ impl Settings {
     pub(crate) fn choose(settings: settings::Metrics) -> Result<Self, Failure> {
         let listen = match settings.metrics_listen.as_deref() {
             None | Some("off") => None,
-            Some(text) => Some(text.parse().map_err(|_| {
-                Failure::new(format!("{text} is no address with a port"))
+            Some(text) => Some(values::address(text).map_err(|error| {
+                Failure::new(error)
                     .hint("give --metrics-listen something like 127.0.0.1:9464, or off")
                     .about("metrics_listen")
             })?),

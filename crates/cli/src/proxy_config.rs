@@ -1,6 +1,5 @@
 //! Listeners of `outlast proxy`: flags and settings file, which have the same names, and what comes of them.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +21,7 @@ use serde::Deserialize;
 use crate::client_ca::Clients;
 use crate::failure::Failure;
 use crate::settings::{self, Located};
+use crate::values::{self, ListenAddress};
 use crate::{files, tls, trust};
 
 /// Where systems keep the CAs that they trust.
@@ -71,9 +71,9 @@ pub(crate) struct Listener {
     /// What logs, metrics and the ledger call the listener [default: proxy].
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// Address and port; port 0 takes a free one.
+    /// Address, or host's name, and port; port 0 takes a free one.
     #[arg(long, env = "OUTLAST_LISTEN")]
-    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) listen: Option<ListenAddress>,
     /// Server behind: tcp://HOST:PORT, http://HOST:PORT or unix:PATH, or with TLS tls://HOST:PORT or https://HOST:PORT;
     /// may be repeated.
     #[arg(long, env = "OUTLAST_TO", value_delimiter = ',', value_name = "URL")]
@@ -89,10 +89,10 @@ pub(crate) struct Listener {
     #[arg(long = "tls-key-file", env = "OUTLAST_TLS_KEY_FILE", value_delimiter = ',')]
     pub(crate) tls_key_file: Vec<PathBuf>,
     /// Security policy: see `outlast policy list` [default: 2026-11].
-    #[arg(long, env = "OUTLAST_POLICY")]
+    #[arg(long, env = "OUTLAST_POLICY", value_name = "NAME", value_parser = values::tls_policies(), hide_possible_values = true)]
     pub(crate) policy: Option<String>,
     /// How the policy's post-quantum groups are applied: require, prefer, allow or off [default: prefer].
-    #[arg(long, env = "OUTLAST_MODE")]
+    #[arg(long, env = "OUTLAST_MODE", value_parser = values::modes(), hide_possible_values = true)]
     pub(crate) mode: Option<String>,
     /// ALPN name for the protocol tcp; may be repeated.
     #[arg(long, value_delimiter = ',')]
@@ -178,10 +178,10 @@ pub(crate) struct Upstream {
     #[arg(long, value_name = "FILE", requires = "backend_cert")]
     pub(crate) backend_key: Option<PathBuf>,
     /// Security policy for connections to them [default: 2026-11].
-    #[arg(long)]
+    #[arg(long, value_name = "NAME", value_parser = values::tls_policies(), hide_possible_values = true)]
     pub(crate) backend_policy: Option<String>,
     /// How its post-quantum groups are applied there [default: prefer].
-    #[arg(long)]
+    #[arg(long, value_parser = values::modes(), hide_possible_values = true)]
     pub(crate) backend_mode: Option<String>,
 }
 
@@ -204,22 +204,24 @@ impl Listener {
     }
 
     fn build(&self, name: &str, folder: &Path, common: &Common) -> Result<Settings, Failure> {
-        let listen = self.listen.ok_or_else(|| {
+        let ListenAddress(listen) = self.listen.ok_or_else(|| {
             Failure::new("it is not said where to listen").hint("such as --listen 0.0.0.0:443")
         })?;
         if self.to.is_empty() {
             return Err(Failure::new("there is no server to pass connections on to")
                 .hint("such as --to http://127.0.0.1:8080; it may be repeated"));
         }
-        let to: Vec<_> = self.to.iter().map(|url| Place::parse(url)).collect::<Result<_, _>>()?;
+        let to: Vec<_> =
+            self.to.iter().map(|url| Destination::parse(url)).collect::<Result<_, _>>()?;
         let protocol = match &self.protocol {
             Some(name) => row(PROTOCOLS, "protocol", name)?,
-            None if to.iter().all(|place| place.is_http) => Protocol::Http,
+            None if to.iter().all(|destination| destination.is_http) => Protocol::Http,
             None => Protocol::Tcp,
         };
-        let backends = to.into_iter().map(|place| {
-            let tls = place.tls.then(|| self.upstream.tls(&place, protocol, folder, None));
-            Ok(Backend { address: place.address, tls: tls.transpose()?.map(Arc::new) })
+        let backends = to.into_iter().map(|destination| {
+            let tls =
+                destination.tls.then(|| self.upstream.tls(&destination, protocol, folder, None));
+            Ok(Backend { address: destination.address, tls: tls.transpose()?.map(Arc::new) })
         });
         let mut settings = Settings::new(name, listen, backends.collect::<Result<_, Failure>>()?);
         settings.protocol = protocol;
@@ -320,13 +322,13 @@ impl Listener {
 }
 
 /// Where a server is, as a URL.
-pub(crate) struct Place {
+pub(crate) struct Destination {
     pub(crate) address: Address,
     pub(crate) tls: bool,
     pub(crate) is_http: bool,
 }
 
-impl Place {
+impl Destination {
     /// Its host, as `Host` says it.
     pub(crate) fn host(&self) -> Option<String> {
         match &self.address {
@@ -372,12 +374,12 @@ impl Upstream {
     /// TLS with the server at a place.
     pub(crate) fn tls(
         &self,
-        place: &Place,
+        destination: &Destination,
         protocol: Protocol,
         folder: &Path,
         tell: Option<outlast_net::proxy::Tell>,
     ) -> Result<UpstreamTls, Failure> {
-        let host = match (&self.backend_name, &place.address) {
+        let host = match (&self.backend_name, &destination.address) {
             (Some(name), _) => name.as_str(),
             (None, Address::Tcp(host, _)) => host,
             (None, Address::Unix(_)) => "localhost",
@@ -394,7 +396,7 @@ impl Upstream {
         let alpn: &[&str] = match protocol {
             Protocol::Postgres => protocol.alpn(),
             Protocol::Http => &["http/1.1"],
-            Protocol::Tcp if place.is_http => &["http/1.1"],
+            Protocol::Tcp if destination.is_http => &["http/1.1"],
             Protocol::Tcp => &[],
         };
         let settings = UpstreamSettings {
@@ -470,7 +472,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places() {
+    fn destinations() {
         for (url, expected) in [
             ("tcp://a.example:1", Some("a.example:1 false false")),
             ("http://a", Some("a:80 false true")),
@@ -488,9 +490,10 @@ mod tests {
             ("unix:", None),
             ("a:1", None),
         ] {
-            let found = Place::parse(url).ok();
-            let shown =
-                found.map(|place| format!("{} {} {}", place.address, place.tls, place.is_http));
+            let found = Destination::parse(url).ok();
+            let shown = found.map(|destination| {
+                format!("{} {} {}", destination.address, destination.tls, destination.is_http)
+            });
             assert_eq!(shown.as_deref(), expected, "{url}");
         }
     }

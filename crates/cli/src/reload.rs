@@ -18,10 +18,10 @@ use crate::failure::Failure;
 use crate::files::Stamp;
 use crate::tls::Shows;
 
-/// How often it is looked whether files have changed.
+/// Interval between checks for changed files.
 const FILES: Duration = Duration::from_secs(5);
 
-/// How often the keys of tickets are looked at. The next one is in the store hours before it is used.
+/// Interval between reads of the keys of tickets. The next one is in the store hours before it is used.
 const TICKET_KEYS: Duration = Duration::from_secs(60);
 
 /// A server that could serve nobody does not start.

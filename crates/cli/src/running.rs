@@ -25,15 +25,15 @@ use crate::http3::Http3;
 use crate::listeners::{listen_at, listen_both};
 use crate::settings::{self as said, Buckets};
 use crate::tls::{Shows, Tls, default_names};
-use crate::{audit_options, buckets, ledger_options, metrics_options, reload};
+use crate::{audit_options, buckets, ledger_options, metrics_options, reload, values};
 
-/// How often expired keys are erased and the certificate is looked at.
+/// Interval between sweeps that erase expired keys and check the certificate.
 const CHORES: Duration = Duration::from_secs(3600);
 
-/// How often it is looked whether a checkpoint over the audit events is due.
+/// Interval between checks whether a checkpoint over the audit events is due.
 const CHECKPOINTS: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether CRLs are due, or something is for a bucket.
+/// Interval between checks whether a CRL is due or a file waits for its bucket.
 const REVOCATION: Duration = Duration::from_secs(2);
 
 /// Where plain HTTP listens.
@@ -53,8 +53,8 @@ impl Listen {
         if text == "off" {
             return Ok(Self::Off);
         }
-        text.parse().map(Self::At).map_err(|_| {
-            Failure::new(format!("{text} is no address with a port"))
+        values::address(text).map(Self::At).map_err(|error| {
+            Failure::new(error)
                 .hint("give --revocation-listen something like 0.0.0.0:80, or off")
                 .about("revocation_listen")
         })
@@ -65,7 +65,7 @@ impl Listen {
         match self {
             Self::Off => None,
             Self::At(address) => Some(*address),
-            // Who takes any port for the one takes any for the other.
+            // Port 0 for the APIs means any port for this one as well.
             Self::NextPort if asked.port() == 0 => Some(SocketAddr::new(asked.ip(), 0)),
             Self::NextPort => Some(SocketAddr::new(api.ip(), api.port().checked_add(1)?)),
         }
@@ -285,7 +285,7 @@ impl Running {
             }
             watch.abort();
             if let Some(validating) = validating {
-                // What it was at is looked at again.
+                // The next server starts that work again.
                 validating.abort();
             }
             for other in [cosigning, retention, backups].into_iter().flatten() {

@@ -13,7 +13,8 @@ use outlast_net::server::system_clock;
 use outlast_pki::certificate::Certificate;
 use outlast_pki::cms::sign::{Request, Unsigned};
 use outlast_pki::cms::verify::{SignedMessage, Signer, ValidAt};
-use outlast_pki::pem;
+use outlast_pki::name::Name;
+use outlast_pki::{csr, pem};
 use serde_json::{Value, json};
 
 use crate::digest;
@@ -146,6 +147,31 @@ pub(crate) fn file_digest(
 }
 
 /// The signature algorithm and digest for a key type; RFC 9882 prefers SHA-512.
+/// A certificate request for a key of the service, in DER, which the key signs.
+pub(crate) async fn certificate_request(
+    endpoint: &mut Endpoint,
+    key: &str,
+    subject: Name,
+) -> Result<Vec<u8>, Failure> {
+    let asked = get_public_key::Input { key_id: key.to_owned(), grant_tokens: None };
+    let found = endpoint.call::<get_public_key::GetPublicKey>(&asked).await?;
+    let (algorithm, _) = choose(&found.key_spec, None)?;
+    let request = csr::Unsigned::new(subject, &found.public_key.0, Vec::new())?;
+    let signature = endpoint
+        .call::<sign::Sign>(&sign::Input {
+            key_id: key.to_owned(),
+            message: Blob(request.to_be_signed.clone()),
+            message_type: None,
+            grant_tokens: None,
+            signing_algorithm: algorithm.kms_name.to_owned(),
+            dry_run: None,
+        })
+        .await?
+        .signature
+        .0;
+    Ok(request.assemble(algorithm, &signature)?)
+}
+
 fn choose(
     key_spec: &str,
     digest: Option<&'static Digest>,

@@ -167,7 +167,7 @@ pub(crate) fn rules(policy: Option<&str>, mode: Option<&str>) -> Result<Rules, F
 /// The policy of this name. An unknown one is an error that says which was probably meant.
 pub(crate) fn policy(name: &str) -> Result<&'static SecurityPolicy, Failure> {
     SecurityPolicy::by_name(name).map_err(|error| {
-        let list = "outlast policy list shows all";
+        let list = "outlast policy list shows them";
         let hint = match error.nearest() {
             Some(row) => format!("did you mean {}? {list}", row.name),
             None => list.to_owned(),

@@ -354,7 +354,7 @@ fn policy(folder: &Folder, name: &str) -> PathBuf {
 
 fn verify_with(what: &str, file: &Path, policy: &Path) -> Command {
     let mut command = outlast();
-    command.args(["audit", "verify", what]).arg(file).arg("--policy").arg(policy);
+    command.args(["audit", "verify", what]).arg(file).arg("--policy-file").arg(policy);
     // Away from the store, and whatever the environment says of one.
     command.env("OUTLAST_DATA", "/nowhere").env("OUTLAST_ROOT_KEY", "file:/nowhere/root.key");
     command
@@ -440,7 +440,7 @@ fn an_export_is_verified_anywhere() {
     assert_eq!((&found["root"], &found["events"]), (&store["root"], &json!(1050)), "{found}");
     // Without a policy its own key counts, with a warning.
     let output = run(outlast().args(["audit", "verify", "--file"]).arg(&file));
-    assert!(output.status.success() && common::stderr(&output).contains("--policy"));
+    assert!(output.status.success() && common::stderr(&output).contains("--policy-file"));
     let another = filled(3);
     let foreign = self::policy(&another, "foreign");
     fail(&mut verify_with("--file", &file, &foreign), 3);

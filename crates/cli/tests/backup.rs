@@ -477,7 +477,7 @@ fn names(folder: &Path) -> Vec<String> {
     found
 }
 
-/// A backup as if it had been made so many hours before, and that time as names have it.
+/// A backup as if it had been made so many hours before, and that time as it stands in names.
 fn made_before(backup: &[u8], hours: i64) -> (Vec<u8>, String) {
     let key = b"\"created_ms\":";
     let at = backup.windows(key.len()).position(|part| part == key).unwrap() + key.len();

@@ -222,12 +222,12 @@ fn the_ledger_can_be_elsewhere_or_off() {
     let file = folder.write("file", b"");
     let mut command = outlast();
     command.args(["server", "--listen", "127.0.0.1:0", "--data"]).arg(&folder.data);
-    let message = fail(command.arg("--ledger").arg(&file), 1);
+    let message = fail(command.arg("--ledger").arg(&file), 2);
     assert!(message.contains("--ledger"), "{message}");
     fail(outlast().args(["ledger", "summary"]), 1);
     fail(
         outlast().args(["ledger", "summary", "--since", "tomorrow", "--data"]).arg(&folder.data),
-        1,
+        2,
     );
 }
 
@@ -248,7 +248,7 @@ fn exports_and_pictures_are_whole_files() {
     assert!(lines[0].starts_with("time,process,connection,listener,address,principal,verdict,"));
     let out = folder.path("out.csv");
     let path = out.to_str().unwrap();
-    export(&["--format", "csv", "--out", path]);
+    assert_eq!(export(&["--format", "csv", "--out", path]), format!("wrote 1 record to {path}\n"));
     assert_eq!(std::fs::read_to_string(&out).unwrap(), csv);
     let mut again = outlast();
     again.args(["ledger", "export", "--out", path, "--data"]).arg(&folder.data);

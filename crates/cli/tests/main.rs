@@ -18,6 +18,7 @@ mod acm;
 mod acme_clients;
 mod audit;
 mod backup;
+mod book;
 mod cert;
 mod certificates;
 mod check;

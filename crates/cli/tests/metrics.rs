@@ -140,7 +140,8 @@ fn what_cannot_be_done_is_said_at_the_start() {
             .arg(&folder.data)
             .env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:1")
             .env(name, value);
-        let text = fail(&mut command, 1);
+        let code = if listen == "nowhere" { 2 } else { 1 };
+        let text = fail(&mut command, code);
         assert!(text.contains(said), "{name}={value}: {text}");
     }
 }

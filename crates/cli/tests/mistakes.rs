@@ -85,7 +85,7 @@ const MISTAKES: &[Mistake] = &[
     mistake(
         "the root key's place is not said rightly",
         "server --data {data} --root-key {file}",
-        1,
+        2,
     ),
     mistake(
         "a passphrase is given for a root key in a file",
@@ -100,26 +100,26 @@ const MISTAKES: &[Mistake] = &[
     ),
     mistake("the passphrase is too short", "init --data {none} --root-key passphrase:env:SHORT", 1),
     mistake("a folder is made where there is one", "init --data {data}", 1),
-    mistake("the account has a name for a number", "init --data {none} --account acme", 1),
-    mistake("the access key id has odd characters", "init --data {none} --access-key-id a/b", 1),
+    mistake("the account has a name for a number", "init --data {none} --account acme", 2),
+    mistake("the access key id has odd characters", "init --data {none} --access-key-id a/b", 2),
     mistake("a setting is misspelt", "server --data {data} --config {typo}", 1),
     mistake("a setting has a value of another kind", "server --data {data} --config {kind}", 1),
     mistake("a limit is misspelt", "server --data {data} --config {limit}", 1),
     mistake("the settings file is not there", "server --data {data} --config {none}", 1),
     mistake("an option is misspelt", "server --data {data} --polcy x", 2),
     mistake("a command is misspelt", "sevrer --data {data}", 2),
-    mistake("the policy has another name", "server --data {data} --policy 2027-01", 1),
-    mistake("the mode has another name", "server --data {data} --mode enforce", 1),
-    mistake("the log's directives are not valid", "server --data {data} --log outlast=loud", 1),
+    mistake("the policy has another name", "server --data {data} --policy 2027-01", 2),
+    mistake("the mode has another name", "server --data {data} --mode enforce", 2),
+    mistake("the log's directives are not valid", "server --data {data} --log outlast=loud", 2),
     mistake(
         "OCSP answers are to be valid for ten seconds",
         "server --data {data} --ocsp-validity 10",
-        1,
+        2,
     ),
     mistake(
         "the service's URL is not of HTTPS",
         "server --data {data} --service-url http://a.example",
-        1,
+        2,
     ),
     mistake(
         "the certificate's file is not there",
@@ -152,17 +152,17 @@ const MISTAKES: &[Mistake] = &[
     mistake(
         "clients are to show certificates, but whose is not said",
         "server --data {data} --client-auth require",
-        1,
+        2,
     ),
     mistake(
         "the ledger's folder is a file",
         "server --data {data} --listen 127.0.0.1:0 --ledger {file}",
-        1,
+        2,
     ),
     mistake(
         "the database is of another kind",
         "server --data {data} --store mysql://root@localhost/outlast",
-        1,
+        2,
     ),
     mistake(
         "the database cannot be reached",
@@ -198,7 +198,7 @@ const MISTAKES: &[Mistake] = &[
     mistake(
         "the ledger is asked about a time in words",
         "ledger summary --data {data} --since yesterday",
-        1,
+        2,
     ),
     mistake(
         "the proxy is not told where to forward",
@@ -374,12 +374,14 @@ fn answer(mut command: Command, serves: bool) -> (Option<i32>, String) {
 fn every_mistake_is_answered_with_what_to_do() {
     let world = World::new();
     let mut text = String::from(HEAD);
-    let mut silent = Vec::new();
+    let (mut silent, mut other_codes) = (Vec::new(), Vec::new());
     for row in MISTAKES {
         let (code, said) = answer(world.command(row), row.code.is_none());
         let said = world.shown(said.trim());
         assert!(!said.contains(SECRET) && !said.contains(RIGHT), "{}: {said}", row.what);
-        assert_eq!(code, row.code, "{}: outlast {}\n{said}", row.what, row.command);
+        if code != row.code {
+            other_codes.push(format!("{}: {code:?}: outlast {}\n{said}", row.what, row.command));
+        }
         // The parser of the command line has a form of its own for what to do.
         let says_what = ["hint: ", "tip: ", "For more information, try", "warning: ", "WARN"];
         if !says_what.iter().any(|mark| said.contains(mark)) {
@@ -397,6 +399,7 @@ fn every_mistake_is_answered_with_what_to_do() {
             capitalised(row.what)
         ));
     }
+    assert!(other_codes.is_empty(), "{}", other_codes.join("\n\n"));
     println!("{} mistakes", MISTAKES.len());
     assert!(silent.is_empty(), "{}", silent.join("\n"));
     let place = checkout().join("docs/mistakes.md");

@@ -464,7 +464,7 @@ fn calls_are_recorded_with_the_client_and_policies_ask_for_it() {
         command.args(["--endpoint-url", &format!("https://localhost:{port}")]).args(more);
         command
     };
-    // Denied before the certificate is looked at, or found not to be the key's after.
+    // Denied before the service reads the certificate, or refused after as not the key's.
     assert!(fail(&mut command(&[]), 1).contains("is not for the key"));
     assert!(fail(&mut command(&["--client-cert", &robot.0]), 1).contains("belong together"));
     drop(server);
@@ -538,6 +538,6 @@ fn a_newer_crl_is_taken_over_and_a_broken_one_is_not() {
     fail(outlast().args(["server", "--listen", "127.0.0.1:0", "--data", &data]).args(bad), 1);
     let bad = ["--client-auth", "perhaps", "--client-ca", &walk.path("root.pem")];
     let text =
-        fail(outlast().args(["server", "--listen", "127.0.0.1:0", "--data", &data]).args(bad), 1);
+        fail(outlast().args(["server", "--listen", "127.0.0.1:0", "--data", &data]).args(bad), 2);
     assert!(text.contains("known are require and request"), "{text}");
 }

@@ -68,7 +68,7 @@ fn a_user_may_do_what_its_policies_say_from_then_on() {
     let folder = Folder::new();
     let server = folder.serve();
     let policy = file(&folder, "reader.json", READER);
-    let made = json_of(&mut principal(&folder, &["create", "alice", "--policy", &policy]));
+    let made = json_of(&mut principal(&folder, &["create", "alice", "--policy-file", &policy]));
     assert_eq!(made["arn"], "arn:aws:iam::123456789012:user/alice");
     assert_eq!(made["secret_access_key"].as_str().unwrap().len(), 40);
     let runtime = runtime();
@@ -85,7 +85,7 @@ fn a_user_may_do_what_its_policies_say_from_then_on() {
             "maker.json",
             r#"{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"kms:CreateKey","Resource":"*"}}"#,
         );
-        succeed(&mut principal(&folder, &["policy", "put", "alice", "--file", &maker]));
+        succeed(&mut principal(&folder, &["policy", "put", "alice", "--policy-file", &maker]));
         assert_eq!(code::<create_key::CreateKey>(&mut alice, json!({})).await, "ok");
         let shown = json_of(&mut principal(&folder, &["policy", "get", "alice"]));
         assert_eq!(shown["policies"]["maker"]["Statement"]["Action"], "kms:CreateKey");
@@ -222,10 +222,12 @@ fn roles_are_assumed_by_whom_they_trust() {
         "assume.json",
         r#"{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"sts:AssumeRole","Resource":"*"}}"#,
     );
-    let alice = json_of(&mut principal(&folder, &["create", "alice", "--policy", &assume]));
-    let mallory = json_of(&mut principal(&folder, &["create", "mallory", "--policy", &assume]));
+    let alice = json_of(&mut principal(&folder, &["create", "alice", "--policy-file", &assume]));
+    let mallory =
+        json_of(&mut principal(&folder, &["create", "mallory", "--policy-file", &assume]));
     let trusts = file(&folder, "trusts.json", &trust(alice["arn"].as_str().unwrap()));
-    let arguments = ["create", "auditor", "--role", "--trust", &trusts, "--policy", &reader];
+    let arguments =
+        ["create", "auditor", "--role", "--trust-policy-file", &trusts, "--policy-file", &reader];
     let role = json_of(&mut principal(&folder, &arguments));
     let arn = role["arn"].as_str().unwrap();
     assert_eq!(arn, "arn:aws:iam::123456789012:role/auditor");
@@ -254,7 +256,10 @@ fn roles_are_assumed_by_whom_they_trust() {
         );
         // Other trust: those who have a session keep it, and get no other.
         let other = file(&folder, "trust.json", &trust(&mallory_arn()));
-        succeed(&mut principal(&folder, &["policy", "put", "auditor", "--role", "--file", &other]));
+        succeed(&mut principal(
+            &folder,
+            &["policy", "put", "auditor", "--role", "--policy-file", &other],
+        ));
         assert!(alice.assume(arn, "again").await.is_err());
         mallory.assume(arn, "again").await.unwrap();
         assert_eq!(code::<list_keys::ListKeys>(&mut session, json!({})).await, "ok");
@@ -324,21 +329,29 @@ fn what_is_wrong_is_named() {
         (&["delete", "nobody", "--role"], 1, "role nobody of account 123456789012 does not exist"),
         (&["key", "list", "nobody"], 1, "does not exist"),
         (&["policy", "get", "nobody"], 1, "does not exist"),
-        (&["policy", "put", "nobody", "--file", &good], 1, "does not exist"),
+        (&["policy", "put", "nobody", "--policy-file", &good], 1, "does not exist"),
         (&["create", "administrator"], 1, "exists already"),
         (&["create", "a/b"], 1, "not a valid name"),
-        (&["create", "x", "--account", "12"], 1, "12 digits"),
-        (&["create", "x", "--access-key-id", "a/b"], 1, "not an access key id"),
-        (&["create", "x", "--policy", "/nowhere/p.json"], 1, "/nowhere/p.json"),
+        (&["create", "x", "--account", "12"], 2, "12 digits"),
+        (&["create", "x", "--access-key-id", "a/b"], 2, "letters, digits and underscores"),
+        (&["create", "x", "--policy-file", "/nowhere/p.json"], 1, "/nowhere/p.json"),
         (&["create", "r", "--role"], 1, "trust policy"),
-        (&["create", "x", "--trust", &trusts], 2, "--role"),
-        (&["create", "x", "--admin", "--policy", &good], 2, "--policy"),
+        (&["create", "x", "--trust-policy-file", &trusts], 2, "--role"),
+        (&["create", "x", "--admin", "--policy-file", &good], 2, "--policy-file"),
         (
-            &["create", "r", "--role", "--trust", &trusts, "--max-session-seconds", "5"],
+            &[
+                "create",
+                "r",
+                "--role",
+                "--trust-policy-file",
+                &trusts,
+                "--max-session-seconds",
+                "5",
+            ],
             1,
             "between 3600 and 43200",
         ),
-        (&["create", "r", "--role", "--trust", &good], 1, "policy is not valid"),
+        (&["create", "r", "--role", "--trust-policy-file", &good], 1, "policy is not valid"),
     ] {
         let text = fail(&mut principal(&folder, arguments), code);
         assert!(text.contains(expected), "{arguments:?}: {text}");
@@ -365,17 +378,18 @@ fn what_is_wrong_is_named() {
         ),
     ] {
         let path = file(&folder, "bad.json", policy);
-        let text = fail(&mut principal(&folder, &["create", "y", "--policy", &path]), 1);
+        let text = fail(&mut principal(&folder, &["create", "y", "--policy-file", &path]), 1);
         assert!(text.contains(expected), "{policy}: {text}");
         assert!(text.contains("bad.json"), "the file is not named: {text}");
     }
     let binary = folder.write("binary.json", b"\xff\xfe");
     let binary = binary.display().to_string();
-    let text = fail(&mut principal(&folder, &["create", "y", "--policy", &binary]), 1);
+    let text = fail(&mut principal(&folder, &["create", "y", "--policy-file", &binary]), 1);
     assert!(text.contains("UTF-8"), "{text}");
     let long = file(&folder, "long.json", &" ".repeat(70_000));
     assert!(
-        fail(&mut principal(&folder, &["create", "y", "--policy", &long]), 1).contains("longer")
+        fail(&mut principal(&folder, &["create", "y", "--policy-file", &long]), 1)
+            .contains("longer")
     );
     assert_eq!(succeed(&mut principal(&folder, &["list"])), before, "something was left behind");
 }
@@ -391,7 +405,8 @@ fn changes_at_the_same_time_are_all_made() {
     let children: Vec<_> = names
         .iter()
         .map(|name| {
-            let arguments = ["policy", "put", "busy", "--file", &policy, "--policy-name", name];
+            let arguments =
+                ["policy", "put", "busy", "--policy-file", &policy, "--policy-name", name];
             principal(&folder, &arguments).stdout(Stdio::null()).spawn().unwrap()
         })
         .collect();
@@ -421,10 +436,10 @@ fn a_policy_that_does_not_do_what_it_looks_like_is_put_with_a_warning() {
         "Statement[2].Condition.StringEquals: this Deny never applies: no request has aws:SourceVpc (there are no VPCs)",
     ];
     for (arguments, warned) in [
-        (&["create", "alice", "--policy", &path][..], true),
-        (&["create", "bob", "--policy", &good], false),
-        (&["policy", "put", "bob", "--file", &path], true),
-        (&["policy", "put", "bob", "--file", &good], false),
+        (&["create", "alice", "--policy-file", &path][..], true),
+        (&["create", "bob", "--policy-file", &good], false),
+        (&["policy", "put", "bob", "--policy-file", &path], true),
+        (&["policy", "put", "bob", "--policy-file", &good], false),
     ] {
         let output = principal(&folder, arguments).args(["--output", "json"]).output().unwrap();
         assert!(output.status.success());

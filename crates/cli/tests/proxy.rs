@@ -74,7 +74,7 @@ impl World {
 
     fn forward(&self, to: &str, more: &[&str]) -> Process {
         let mut command = outlast();
-        command.args(["forward", "--to", to, "--ca"]).arg(self.path("ca.pem"));
+        command.args(["forward", "--to", to, "--ca-bundle"]).arg(self.path("ca.pem"));
         Process::start(command.args(more))
     }
 
@@ -257,7 +257,7 @@ fn postgresql_behind() {
         return;
     }
     let world = World::new();
-    let (_, port) = postgres.place();
+    let (_, port) = postgres.folder_and_port();
     let ledger = world.text("ledger");
     let to = format!("tcp://127.0.0.1:{port}");
     let proxy = world.proxy(&to, &["--protocol", "postgres", "--ledger", &ledger]);
@@ -320,7 +320,7 @@ fn boto3_through_the_forwarder() {
     let server = folder.serve();
     let to = format!("https://localhost:{}", server.port);
     let mut command = outlast();
-    command.args(["forward", "--to", &to, "--ca"]).arg(folder.data.join("client/ca.pem"));
+    command.args(["forward", "--to", &to, "--ca-bundle"]).arg(folder.data.join("client/ca.pem"));
     let forward = Process::start(&mut command);
     assert!(forward.before.contains("X25519MLKEM768"), "{}", forward.before);
     let program = "import boto3, sys
@@ -360,23 +360,25 @@ fn what_the_forwarder_refuses() {
         command.arg("forward").args(arguments);
         command
     };
-    let said = fail(&mut forward(&["--to", &to, "--ca", &ca]), 1);
+    let said = fail(&mut forward(&["--to", &to, "--ca-bundle", &ca]), 1);
     assert!(said.contains("hint: it may have no post-quantum group: --mode prefer"), "{said}");
-    let said = fail(&mut forward(&["--to", &to, "--ca", &ca, "--listen", "0.0.0.0:0"]), 1);
+    let said = fail(&mut forward(&["--to", &to, "--ca-bundle", &ca, "--listen", "0.0.0.0:0"]), 1);
     assert!(said.contains("hint: listen at 127.0.0.1"), "{said}");
     let other = World::new();
-    let said =
-        fail(&mut forward(&["--to", &to, "--mode", "prefer", "--ca", &other.text("ca.pem")]), 1);
-    assert!(said.contains("--ca FILE"), "{said}");
     let said = fail(
-        &mut forward(&["--to", &to, "--mode", "prefer", "--ca", &ca, "--name", "x.example"]),
+        &mut forward(&["--to", &to, "--mode", "prefer", "--ca-bundle", &other.text("ca.pem")]),
+        1,
+    );
+    assert!(said.contains("--ca-bundle FILE"), "{said}");
+    let said = fail(
+        &mut forward(&["--to", &to, "--mode", "prefer", "--ca-bundle", &ca, "--name", "x.example"]),
         1,
     );
     assert!(said.contains("--name"), "{said}");
-    let said = fail(&mut forward(&["--to", "http://localhost:1", "--ca", &ca]), 1);
+    let said = fail(&mut forward(&["--to", "http://localhost:1", "--ca-bundle", &ca]), 1);
     assert!(said.contains("is not reached by TLS"), "{said}");
     let gone = format!("tls://localhost:{}", free_port());
-    let said = fail(&mut forward(&["--to", &gone, "--ca", &ca]), 1);
+    let said = fail(&mut forward(&["--to", &gone, "--ca-bundle", &ca]), 1);
     assert!(said.contains("hint: is it running"), "{said}");
     let classical = world.forward(&to, &["--mode", "prefer"]);
     assert!(classical.before.contains("(classical)"), "{}", classical.before);
@@ -474,7 +476,6 @@ fn wrong_usage_says_what_to_do() {
         (&[&to, &shown], "hint: such as --listen"),
         (&[&at, &to], "hint: give --tls-cert-file"),
         (&[&at, &to, &["--tls-cert-file", &chain, "--tls-key-file", &chain]], "private key"),
-        (&[&at, &to, &shown, &["--policy", "2020-01"]], "hint: did you mean 2026-11?"),
         (&[&at, &to, &shown, &["--protocol", "udp"]], "hint: known are tcp, http, postgres"),
         (&[&at, &to, &shown, &["--balance", "random"]], "hint: known are round-robin"),
         (&[&at, &to, &shown, &["--send-proxy-protocol", "v3"]], "hint: known are v1, v2"),
@@ -484,9 +485,12 @@ fn wrong_usage_says_what_to_do() {
         (&[&at, &shown, &["--to", "ftp://a"]], "hint: a server is tcp://"),
     ];
     for (arguments, expected) in rows {
-        let said = fail(outlast().arg("proxy").args(arguments.concat()), 1);
+        let code = if expected.contains("whose certificates") { 2 } else { 1 };
+        let said = fail(outlast().arg("proxy").args(arguments.concat()), code);
         assert!(said.contains(expected), "{arguments:?}: {said}");
     }
+    let wrong = [at.as_slice(), &to, &shown, &["--policy", "2020-01"]].concat();
+    assert!(fail(outlast().arg("proxy").args(wrong), 2).contains("'--policy <NAME>'"));
     let said = fail(outlast().args(["proxy", "--config", "x", "--policy", "2026-11"]), 2);
     assert!(said.contains("--policy"), "{said}");
     let said = fail(outlast().args(["proxy", "--config", "x"]).args(at), 2);

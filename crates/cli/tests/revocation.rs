@@ -396,7 +396,7 @@ fn plain_http_is_where_it_was_asked_to_be_or_off() {
         let other = Folder::new();
         let mut command = outlast();
         command.args(["server", "--listen", "127.0.0.1:0", "--data"]).arg(&other.data).args(wrong);
-        fail(&mut command, 1);
+        fail(&mut command, 2);
     }
     let taken = format!("127.0.0.1:{port}");
     let other = Folder::new();

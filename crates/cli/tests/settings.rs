@@ -46,9 +46,17 @@ fn rows(command: &mut Command) -> Vec<Row> {
     rows.collect()
 }
 
-/// A value of a kind: the `n`th, as an option takes it and as it stands in the file.
-fn sample(kind: &str, n: usize) -> (String, String) {
-    let plain = match kind {
+/// A value of a row: the `n`th of three, as an option takes it and as it stands in the file.
+fn sample(row: &Row, n: usize) -> (String, String) {
+    let known = match row.name.as_str() {
+        "policy" => Some(["2026-11", "fips-2026-11", "cnsa2-2026-11"]),
+        "mode" => Some(["require", "prefer", "allow"]),
+        _ => None,
+    };
+    if let Some(names) = known {
+        return (names[n - 1].to_owned(), format!("'{}'", names[n - 1]));
+    }
+    let plain = match row.kind.as_str() {
         "address" => format!("127.0.0.{n}:1"),
         "number" => return (n.to_string(), n.to_string()),
         "true or false" => return ("true".to_owned(), "true".to_owned()),
@@ -63,9 +71,9 @@ fn sample(kind: &str, n: usize) -> (String, String) {
 }
 
 /// What is shown of the `n`th sample if a settings file of this folder has it.
-fn below(kind: &str, n: usize, folder: &Path) -> String {
-    let (text, _) = sample(kind, n);
-    match kind {
+fn below(row: &Row, n: usize, folder: &Path) -> String {
+    let (text, _) = sample(row, n);
+    match row.kind.as_str() {
         "path" | "list of paths" => {
             let paths = text.split(',').map(|path| folder.join(path).display().to_string());
             paths.collect::<Vec<_>>().join(",")
@@ -103,14 +111,14 @@ fn every_row_is_set_by_file_before_it_by_variable_and_before_both_by_option() {
         assert_eq!((&row.value, row.from.as_str()), (&None, "default"), "{}", row.name);
     }
     let in_file: Vec<(&str, String)> =
-        all.iter().map(|row| (row.name.as_str(), sample(&row.kind, 1).1)).collect();
+        all.iter().map(|row| (row.name.as_str(), sample(row, 1).1)).collect();
     std::fs::write(&path, file(&in_file)).unwrap();
     let shown = |row: &Row, value: String| match row.name.as_str() {
         "store" | "root_key" => "(set; it may hold a secret)".to_owned(),
         _ => value,
     };
     for row in rows_of(&mut settings(data)) {
-        let wanted = shown(&row, below(&row.kind, 1, data));
+        let wanted = shown(&row, below(&row, 1, data));
         assert_eq!(row.value.as_deref(), Some(wanted.as_str()), "{}", row.name);
         assert_eq!(row.from, path.display().to_string(), "{}", row.name);
     }
@@ -118,19 +126,19 @@ fn every_row_is_set_by_file_before_it_by_variable_and_before_both_by_option() {
         let mut command = settings(data);
         for row in &all {
             if let Some(variable) = &row.variable {
-                command.env(variable, sample(&row.kind, 2).0);
+                command.env(variable, sample(row, 2).0);
             }
         }
         command
     };
     for row in rows_of(&mut by_variables()).filter(|row| row.variable.is_some()) {
-        assert_eq!(row.value, Some(shown(&row, sample(&row.kind, 2).0)), "{}", row.name);
+        assert_eq!(row.value, Some(shown(&row, sample(&row, 2).0)), "{}", row.name);
         assert_eq!(Some(&row.from), row.variable.as_ref());
     }
     let mut by_options = by_variables();
     for row in &all {
         if let Some(option) = &row.option {
-            by_options.arg(option).arg(sample(&row.kind, 3).0);
+            by_options.arg(option).arg(sample(row, 3).0);
         }
     }
     for row in rows_of(&mut by_options) {
@@ -138,7 +146,7 @@ fn every_row_is_set_by_file_before_it_by_variable_and_before_both_by_option() {
             assert_eq!(row.from, path.display().to_string(), "{}", row.name);
             continue;
         };
-        assert_eq!(row.value, Some(shown(&row, sample(&row.kind, 3).0)), "{}", row.name);
+        assert_eq!(row.value, Some(shown(&row, sample(&row, 3).0)), "{}", row.name);
         assert_eq!(&row.from, option);
     }
 }

@@ -116,7 +116,7 @@ fn many_files_are_signed_and_the_bad_ones_do_not_stop_the_rest() {
     assert!(text.contains("2 of 6 files were not verified"), "{text}");
     let text = fail(&mut verify(&["--at", "2020-01-01T00:00:00Z"]), 3);
     assert!(text.contains("is not valid before"), "{text}");
-    assert!(fail(&mut verify(&["--at", "yesterday"]), 2).contains("is not a time"));
+    assert!(fail(&mut verify(&["--at", "yesterday"]), 2).contains("'--at <AT>'"));
 
     for digest in ["shake256", "sha384"] {
         let mut command =
@@ -137,7 +137,7 @@ fn many_files_are_signed_and_the_bad_ones_do_not_stop_the_rest() {
     for (arguments, expected) in [
         (&["--key", "alias/nothing"][..], "is not found"),
         (&["--key", "alias/outlast-quickstart", "--digest", "sha256"], "does not suit"),
-        (&["--key", "alias/outlast-quickstart", "--digest", "md5"], "is not a digest"),
+        (&["--key", "alias/outlast-quickstart", "--digest", "md5"], "not a digest"),
         (&["--key", "alias/outlast-quickstart", "--region", "eu-west-1"], "is not found"),
         (
             &["--key", "alias/outlast-quickstart", "--endpoint-url", "http://localhost"],
@@ -149,7 +149,8 @@ fn many_files_are_signed_and_the_bad_ones_do_not_stop_the_rest() {
         ),
     ] {
         let mut command = client(&out, &["sign"]);
-        let text = fail(command.args(arguments).arg(&files[0]), 1);
+        let code = if arguments.contains(&"md5") { 2 } else { 1 };
+        let text = fail(command.args(arguments).arg(&files[0]), code);
         assert!(text.contains(expected), "{text}");
     }
     drop(server);
@@ -171,6 +172,12 @@ fn truncated_and_foreign_signatures_are_refused() {
         std::fs::write(&bad, bytes).unwrap();
         let text = fail(&mut verify(), 3);
         assert!(text.contains("not a CMS signature"), "{text}");
+        let plain = match bytes.len() {
+            0 => "it is empty",
+            len if len < 100 => "it is neither DER, BER nor PEM",
+            _ => "",
+        };
+        assert!(text.contains(plain), "{text}");
     }
     std::fs::copy(out.join("root-ca.pem"), &bad).unwrap();
     assert!(fail(&mut verify(), 3).contains("not a CMS signature"));
@@ -189,7 +196,7 @@ fn truncated_and_foreign_signatures_are_refused() {
     );
     assert!(text.contains("certificate chain is not valid") || text.contains("no path"), "{text}");
     let text = succeed(outlast().arg("inspect").arg(out.join("chain.pem")));
-    assert!(text.contains("path length: 0") && text.contains("ML_DSA_65"), "{text}");
+    assert!(text.contains("CA, path length 0") && text.contains("key: ML-DSA-65"), "{text}");
     assert!(fail(outlast().arg("inspect").arg(&file), 1).contains("release 1.tar"));
 }
 

@@ -78,7 +78,7 @@ fn plain(port: u16, head: &str, body: &[u8]) -> (u16, Vec<u8>) {
     (status, answer[end + 4..].to_vec())
 }
 
-/// Peers that ask whether the server is ready, and as many that nobody knows and whose access key is looked for.
+/// Peers that ask whether the server is ready, and as many strangers whose access key the server looks up.
 const PEERS: usize = 350;
 /// Answers of `/healthz` in a row.
 const HEALTH: usize = 20;

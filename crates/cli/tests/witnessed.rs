@@ -147,7 +147,7 @@ fn readyz(server: &Server) -> (u16, String) {
 
 fn verify(proof: &Path, policy: &Path) -> Command {
     let mut command = outlast();
-    command.args(["audit", "verify", "--proof"]).arg(proof).arg("--policy").arg(policy);
+    command.args(["audit", "verify", "--proof"]).arg(proof).arg("--policy-file").arg(policy);
     command
 }
 

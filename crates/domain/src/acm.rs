@@ -5,15 +5,15 @@ pub mod certificate;
 pub mod conditions;
 pub mod details;
 pub mod export;
-mod handed;
 pub mod import;
+mod issued_for_acme;
 mod leaf;
 pub mod renew;
 pub mod request;
 pub mod search;
 pub mod tags;
 
-pub use handed::{AcmeOrder, FORGET_ENDED, Handed, issue_for_acme, revoke_for_acme};
+pub use issued_for_acme::{AcmeIssued, AcmeOrder, FORGET_ENDED, issue_for_acme, revoke_for_acme};
 pub use leaf::{Issuers, default_key, template_arn};
 pub(crate) use renew::SERVICE_ROLE;
 use serde::{Deserialize, Serialize};
@@ -149,7 +149,7 @@ impl Token {
 
 /// The use of a token in one operation of an account in a region.
 pub(crate) struct TokenUse {
-    place: String,
+    record_key: String,
     request: String,
 }
 
@@ -157,8 +157,9 @@ impl TokenUse {
     /// `request` is a digest of the whole request, to tell apart two uses.
     pub(crate) fn new(scope: &Scope, operation: &str, token: &str, request: &str) -> Self {
         let digest = hex::encode(outlast_crypto::digests::sha256(token.as_bytes()));
-        let place = format!("acm/token/{}/{}/{operation}/{digest}", scope.account, scope.region);
-        Self { place, request: request.to_owned() }
+        let record_key =
+            format!("acm/token/{}/{}/{operation}/{digest}", scope.account, scope.region);
+        Self { record_key, request: request.to_owned() }
     }
 
     /// What the same request made before with the same token, within the hour. Another request with the token is
@@ -169,7 +170,7 @@ impl TokenUse {
         conflict: fn(String) -> AcmError,
     ) -> Result<Option<String>, AcmError> {
         let now_ms = work.now_ms();
-        match work.get::<Token>(&self.place)?.filter(|token| !token.is_old(now_ms)) {
+        match work.get::<Token>(&self.record_key)?.filter(|token| !token.is_old(now_ms)) {
             None => Ok(None),
             Some(token) if token.request == self.request => Ok(Some(token.arn)),
             Some(_) => Err(conflict(
@@ -182,17 +183,17 @@ impl TokenUse {
     /// Notes what the request has made.
     pub(crate) fn remember(self, work: &mut Work<'_>, arn: &str) -> Result<(), Fault> {
         let used_ms = work.now_ms();
-        work.put(&self.place, &Token { request: self.request, arn: arn.to_owned(), used_ms })
+        work.put(&self.record_key, &Token { request: self.request, arn: arn.to_owned(), used_ms })
     }
 }
 
 /// Forgets idempotency tokens that are too old to count.
 pub const FORGET_TOKENS: Sweep = Sweep {
     find: |work, after, limit| work.due("acm/token/", after, limit, Token::is_old),
-    handle: |work, place, _| {
+    handle: |work, record_key, _| {
         // Read as part of the work, so that a token used again meanwhile stays.
-        if work.get::<Token>(place)?.is_some_and(|token| token.is_old(work.now_ms())) {
-            work.delete(place);
+        if work.get::<Token>(record_key)?.is_some_and(|token| token.is_old(work.now_ms())) {
+            work.delete(record_key);
         }
         Ok(())
     },

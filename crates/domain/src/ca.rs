@@ -151,7 +151,7 @@ impl Token {
 }
 
 /// Where the use of a token is recorded.
-fn token_place(scope: &Scope, operation: &str, token: &str) -> String {
+fn token_record_key(scope: &Scope, operation: &str, token: &str) -> String {
     let digest = outlast_crypto::digests::sha256(token.as_bytes());
     format!("ca/token/{}/{}/{operation}/{}", scope.account, scope.region, hex::encode(digest))
 }
@@ -160,10 +160,10 @@ fn token_place(scope: &Scope, operation: &str, token: &str) -> String {
 /// request with the same token is refused.
 fn earlier_result(
     work: &mut Work<'_>,
-    place: &str,
+    record_key: &str,
     request: &str,
 ) -> Result<Option<String>, CaError> {
-    let Some(token) = work.get::<Token>(place)? else { return Ok(None) };
+    let Some(token) = work.get::<Token>(record_key)? else { return Ok(None) };
     if token.is_old(work.now_ms()) {
         return Ok(None);
     }
@@ -178,16 +178,16 @@ fn earlier_result(
 /// Forgets idempotency tokens that are too old to count.
 pub const FORGET_TOKENS: Sweep = Sweep {
     find: |work, after, limit| work.due("ca/token/", after, limit, Token::is_old),
-    handle: |work, place, _| {
+    handle: |work, record_key, _| {
         // Read as part of the work, so that a token used again meanwhile stays.
-        if work.get::<Token>(place)?.is_some_and(|token| token.is_old(work.now_ms())) {
-            work.delete(place);
+        if work.get::<Token>(record_key)?.is_some_and(|token| token.is_old(work.now_ms())) {
+            work.delete(record_key);
         }
         Ok(())
     },
 };
 
-fn remember(work: &mut Work<'_>, place: &str, request: &str, arn: &str) -> Result<(), Fault> {
+fn remember(work: &mut Work<'_>, record_key: &str, request: &str, arn: &str) -> Result<(), Fault> {
     let token = Token { request: request.to_owned(), arn: arn.to_owned(), used: work.now() };
-    work.put(place, &token)
+    work.put(record_key, &token)
 }

@@ -41,7 +41,8 @@ const GRANT_POINTERS: &[&str] =
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// The record, or the event as `event/number`.
-    pub place: String,
+    #[serde(rename = "place")]
+    pub record_key: String,
     /// What an operator calls it.
     pub title: String,
     /// What is wrong with it.
@@ -136,8 +137,8 @@ pub fn check_trail(
         }
         Ok(())
     })?;
-    for (place, what) in look.trail.end() {
-        look.problem(&place, what);
+    for (record_key, what) in look.trail.end() {
+        look.problem(&record_key, what);
     }
     let head = look.trail.head();
     let size = head.map_or(0, |head| head.size);
@@ -172,7 +173,7 @@ struct Look<'a> {
     owners: BTreeSet<String>,
     /// What belongs to others: the place of the owner, and what to say if it is not there.
     belongings: BTreeMap<String, (String, &'static str)>,
-    /// Grants, and the places where they are looked up: the end of the place of the grant.
+    /// Grants, and the index entries that lead to them: the end of the grant's record key.
     grants: BTreeSet<String>,
     pointers: BTreeMap<String, String>,
     /// Access keys that users list, and those that say whose they are: id, and place of the user.
@@ -231,119 +232,121 @@ impl<'a> Look<'a> {
         }
     }
 
-    fn problem(&mut self, place: &str, what: impl Into<String>) {
+    fn problem(&mut self, record_key: &str, what: impl Into<String>) {
         self.report.problem_count += 1;
         if self.report.problems.len() < MAX_PROBLEMS {
-            let title = match place.strip_prefix("event/") {
+            let title = match record_key.strip_prefix("event/") {
                 Some(number) => format!("the audit event {number}"),
-                None => records::title(self.store, place),
+                None => records::title(self.store, record_key),
             };
             self.report.problems.push(Problem {
-                place: place.to_owned(),
+                record_key: record_key.to_owned(),
                 title,
                 what: what.into(),
             });
         }
     }
 
-    fn record(&mut self, place: &str, value: &[u8]) {
+    fn record(&mut self, record_key: &str, value: &[u8]) {
         self.report.records += 1;
-        let Some(kind) = records::kind(place) else {
-            return self
-                .problem(place, "no version of outlast that is known here writes such a record");
+        let Some(kind) = records::kind(record_key) else {
+            return self.problem(
+                record_key,
+                "no version of outlast that is known here writes such a record",
+            );
         };
-        if let Some(prefix) = kind.tally_of(place) {
+        if let Some(prefix) = kind.tally_of(record_key) {
             *self.counts.entry(prefix).or_default() += 1;
         }
-        if let (Some(owner), Some(at)) = (kind.owner, kind.owner_of(place)) {
-            self.belongings.insert(place.to_owned(), (at, owner.missing));
+        if let (Some(owner), Some(at)) = (kind.owner, kind.owner_of(record_key)) {
+            self.belongings.insert(record_key.to_owned(), (at, owner.missing));
         }
         if records::KINDS.iter().any(|row| row.owner.is_some_and(|owner| kind.has(owner.key))) {
-            self.owners.insert(place.to_owned());
+            self.owners.insert(record_key.to_owned());
         }
-        if let Some(id) = place.strip_prefix(seal::WRAPPED) {
+        if let Some(id) = record_key.strip_prefix(seal::WRAPPED) {
             if self.root.check_wrapped(id, value).is_err() {
-                self.problem(place, "this root key does not unwrap");
+                self.problem(record_key, "this root key does not unwrap");
             }
             return;
         }
-        if seal::sealed_under(place, value).is_some() {
-            match self.root.open(self.store, place, value) {
+        if seal::sealed_under(record_key, value).is_some() {
+            match self.root.open(self.store, record_key, value) {
                 Ok(secret) => {
                     self.report.opened += 1;
-                    self.secret(place, &secret);
+                    self.secret(record_key, &secret);
                 }
                 Err(_) => self.problem(
-                    place,
+                    record_key,
                     "does not open: it is damaged, was moved here from another place, or is sealed under \
                      another root key",
                 ),
             }
-            self.secrets.insert(place.to_owned());
+            self.secrets.insert(record_key.to_owned());
             return;
         }
         if kind.protection == Protection::Sealed {
-            self.secrets.insert(place.to_owned());
-            return self.problem(place, "is not sealed");
+            self.secrets.insert(record_key.to_owned());
+            return self.problem(record_key, "is not sealed");
         }
-        if place.starts_with(crl::DER) {
+        if record_key.starts_with(crl::DER) {
             if outlast_pki::crl::Crl::parse(value).is_err() {
-                self.problem(place, "it is not a CRL");
+                self.problem(record_key, "it is not a CRL");
             }
             return;
         }
         let json = seal::json(value);
         let Ok(parsed) = serde_json::from_slice(json) else {
-            return self.problem(place, "is neither sealed nor JSON");
+            return self.problem(record_key, "is neither sealed nor JSON");
         };
         let is_old = self.is_plain && json.len() == value.len();
         if !is_old {
-            let verifies = self.root.verify(self.store, place, value).is_ok();
-            self.register.record(place, value, verifies);
+            let verifies = self.root.verify(self.store, record_key, value).is_ok();
+            self.register.record(record_key, value, verifies);
             if !verifies {
-                self.problem(place, FORGED);
+                self.problem(record_key, FORGED);
             }
         }
         // Whoever wrote it: what else is wrong with it tells what was intended.
-        self.plain(place, &parsed);
+        self.plain(record_key, &parsed);
     }
 
     /// Remembers what a plain record says.
-    fn plain(&mut self, place: &str, value: &Value) {
+    fn plain(&mut self, record_key: &str, value: &Value) {
         let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
-        if let Some(rest) = place.strip_prefix("kms/key/") {
+        if let Some(rest) = record_key.strip_prefix("kms/key/") {
             self.report.keys += 1;
             let place_of = |id: &str| format!("kms/material/{rest}/{id}");
             let present = materials(value, true).map(place_of).collect();
             let absent = materials(value, false).map(place_of).collect();
             let usage = text("usage").and_then(|name| KeyUsage::by_name(&name));
             let Some(spec) = text("spec").and_then(|name| KeySpec::by_name(&name)) else {
-                return self.problem(place, "the key has no known type");
+                return self.problem(record_key, "the key has no known type");
             };
             if usage.is_none_or(|usage| !spec.usages.contains(&usage)) {
-                self.problem(place, "the key's use is none of its type");
+                self.problem(record_key, "the key's use is none of its type");
             }
-            self.keys.insert(place.to_owned(), KeyParts { spec, present, absent });
-        } else if let Some(rest) = place.strip_prefix("kms/alias/") {
+            self.keys.insert(record_key.to_owned(), KeyParts { spec, present, absent });
+        } else if let Some(rest) = record_key.strip_prefix("kms/alias/") {
             self.report.aliases += 1;
             match (text("target"), rest.split_once("/alias/")) {
                 (Some(target), Some((scope, _))) => {
-                    self.aliases.insert(place.to_owned(), format!("kms/key/{scope}/{target}"));
+                    self.aliases.insert(record_key.to_owned(), format!("kms/key/{scope}/{target}"));
                 }
-                _ => self.problem(place, "the alias has no target"),
+                _ => self.problem(record_key, "the alias has no target"),
             }
-        } else if let Some(rest) = place.strip_prefix("kms/alias-of/") {
+        } else if let Some(rest) = record_key.strip_prefix("kms/alias-of/") {
             let parts: Vec<_> = rest.splitn(4, '/').collect();
             if let [account, region, id, name] = parts.as_slice() {
                 let alias = format!("kms/alias/{account}/{region}/{name}");
                 let key = format!("kms/key/{account}/{region}/{id}");
-                self.aliases_of.insert(place.to_owned(), (alias, key));
+                self.aliases_of.insert(record_key.to_owned(), (alias, key));
             }
-        } else if place.starts_with("ca/authority/") {
+        } else if record_key.starts_with("ca/authority/") {
             self.report.authorities += 1;
             let spec = text("key_algorithm").and_then(|name| KeySpec::by_pca_name(&name));
             if spec.is_none() {
-                self.problem(place, "the authority has no known key type");
+                self.problem(record_key, "the authority has no known key type");
             }
             let public_key = match (text("certificate"), text("csr")) {
                 (Some(pem), _) => certificate_key(&pem),
@@ -353,48 +356,48 @@ impl<'a> Look<'a> {
                 (None, None) => None,
             };
             if public_key.is_none() {
-                self.problem(place, "its certificate or request cannot be read");
+                self.problem(record_key, "its certificate or request cannot be read");
             }
-            self.public_keys.insert(place.to_owned(), (spec, public_key));
-        } else if place.starts_with("tls/certificate/")
-            || place.starts_with("ca/responder-certificate/")
+            self.public_keys.insert(record_key.to_owned(), (spec, public_key));
+        } else if record_key.starts_with("tls/certificate/")
+            || record_key.starts_with("ca/responder-certificate/")
         {
             let public_key = text("certificate").and_then(|pem| certificate_key(&pem));
             if public_key.is_none() {
-                self.problem(place, "its certificate cannot be read");
+                self.problem(record_key, "its certificate cannot be read");
             }
             // A responder says which key it has: the next one is another record.
-            let owner =
-                text("key_id").map_or_else(|| place.to_owned(), |id| format!("{place}/{id}"));
+            let owner = text("key_id")
+                .map_or_else(|| record_key.to_owned(), |id| format!("{record_key}/{id}"));
             self.public_keys.insert(owner, (None, public_key));
-        } else if let Some(rest) = place.strip_prefix("kms/grant/") {
+        } else if let Some(rest) = record_key.strip_prefix("kms/grant/") {
             self.grants.insert(rest.to_owned());
         } else if let Some(rest) =
-            GRANT_POINTERS.iter().find_map(|prefix| place.strip_prefix(prefix))
+            GRANT_POINTERS.iter().find_map(|prefix| record_key.strip_prefix(prefix))
         {
             // It may be kept in the account of the one who retires, and says where the grant is.
             match (rest.split('/').nth(1), text("account"), text("key_id"), text("grant_id")) {
                 (Some(region), Some(account), Some(key), Some(id)) => {
                     let grant = format!("{account}/{region}/{key}/{id}");
-                    self.pointers.insert(place.to_owned(), grant);
+                    self.pointers.insert(record_key.to_owned(), grant);
                 }
-                _ => self.problem(place, "it does not say which grant it is for"),
+                _ => self.problem(record_key, "it does not say which grant it is for"),
             }
-        } else if place.starts_with("iam/user/") {
+        } else if record_key.starts_with("iam/user/") {
             match serde_json::from_value::<User>(value.clone()) {
                 Ok(user) => {
                     for id in user.access_keys {
-                        self.listed_access_keys.insert(id, place.to_owned());
+                        self.listed_access_keys.insert(id, record_key.to_owned());
                     }
                 }
-                Err(_) => self.problem(place, "the user cannot be read"),
+                Err(_) => self.problem(record_key, "the user cannot be read"),
             }
-        } else if self.of_authorities(place, value)
-            || self.trail.record(place, value)
-            || self.certificates.record(place, value)
+        } else if self.of_authorities(record_key, value)
+            || self.trail.record(record_key, value)
+            || self.certificates.record(record_key, value)
         {
-            // It is looked at together with the events.
-        } else if let Some(id) = place.strip_prefix("iam/access-key/") {
+            // Checked together with the events.
+        } else if let Some(id) = record_key.strip_prefix("iam/access-key/") {
             match serde_json::from_value::<AccessKey>(value.clone()) {
                 // Stores of the first version have an administrator without a record.
                 Ok(key) if !key.has_user => {}
@@ -402,48 +405,48 @@ impl<'a> Look<'a> {
                     let user = format!("iam/user/{}/{}", key.account, key.user);
                     self.access_keys.insert(id.to_owned(), user);
                 }
-                Err(_) => self.problem(place, "the access key cannot be read"),
+                Err(_) => self.problem(record_key, "the access key cannot be read"),
             }
         }
     }
 
     /// Tries a secret out. What it belongs to has been seen: it comes before in the order of keys.
-    fn secret(&mut self, place: &str, secret: &Secret) {
-        if self.register.secret(place, secret)
-            || self.trail.secret(place, secret)
-            || self.certificates.secret(place, secret)
+    fn secret(&mut self, record_key: &str, secret: &Secret) {
+        if self.register.secret(record_key, secret)
+            || self.trail.secret(record_key, secret)
+            || self.certificates.secret(record_key, secret)
         {
             return;
         }
-        if let Some(rest) = place.strip_prefix("kms/material/") {
+        if let Some(rest) = record_key.strip_prefix("kms/material/") {
             let owner = rest.rsplit_once('/').map(|(key, _)| format!("kms/key/{key}"));
             let Some(key) = owner.and_then(|owner| self.keys.get(&owner)) else {
-                return self.problem(place, "there is no key that this material belongs to");
+                return self.problem(record_key, "there is no key that this material belongs to");
             };
-            let is = |list: &[String]| list.iter().any(|listed| listed == place);
+            let is = |list: &[String]| list.iter().any(|listed| listed == record_key);
             let (gone, listed) = (is(&key.absent), is(&key.present));
             if let Err(what) = try_out(key.spec, secret) {
-                self.problem(place, what);
+                self.problem(record_key, what);
             }
             if gone {
-                self.problem(place, "the key says that this material was deleted");
+                self.problem(record_key, "the key says that this material was deleted");
             } else if !listed {
-                self.problem(place, "the key does not list this material");
+                self.problem(record_key, "the key does not list this material");
             }
             return;
         }
-        let (owner, tls) = match place.strip_prefix("tls/key/") {
+        let (owner, tls) = match record_key.strip_prefix("tls/key/") {
             Some(rest) => (format!("tls/certificate/{rest}"), true),
-            None if let Some(rest) = place.strip_prefix("ca/responder-key/") => {
+            None if let Some(rest) = record_key.strip_prefix("ca/responder-key/") => {
                 (format!("ca/responder-certificate/{rest}"), true)
             }
-            None => match place.strip_prefix("ca/material/") {
+            None => match record_key.strip_prefix("ca/material/") {
                 Some(rest) => (format!("ca/authority/{rest}"), false),
                 None => return,
             },
         };
         let Some((spec, Some(public_key))) = self.public_keys.get(&owner) else {
-            return self.problem(place, "there is no certificate that this key belongs to");
+            return self.problem(record_key, "there is no certificate that this key belongs to");
         };
         let outcome = match spec {
             Some(spec) => try_out(spec, secret).and_then(|key| same_key(key.as_ref(), public_key)),
@@ -454,15 +457,15 @@ impl<'a> Look<'a> {
             None => Ok(()),
         };
         if let Err(what) = outcome {
-            self.problem(place, what);
+            self.problem(record_key, what);
         }
     }
 
     fn event(&mut self, event: &Event) {
         self.report.events += 1;
         self.register.event(event);
-        for (place, what) in self.trail.event(event) {
-            self.problem(&place, what);
+        for (record_key, what) in self.trail.event(event) {
+            self.problem(&record_key, what);
         }
     }
 }

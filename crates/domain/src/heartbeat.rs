@@ -38,13 +38,13 @@ impl Heartbeat {
 
 /// Writes a sign of life over the one before.
 pub fn beat(work: &mut Work<'_>, heartbeat: &Heartbeat) -> Result<(), Fault> {
-    work.put(&place(&heartbeat.id), heartbeat)
+    work.put(&record_key(&heartbeat.id), heartbeat)
 }
 
 /// Takes a server off the list: it has stopped, or was seen not to be there any more.
 pub fn remove(work: &mut Work<'_>, id: &str) -> Result<(), Fault> {
-    if work.exists(&place(id))? {
-        work.delete(&place(id));
+    if work.exists(&record_key(id))? {
+        work.delete(&record_key(id));
     }
     Ok(())
 }
@@ -54,6 +54,6 @@ pub fn all(work: &Work<'_>) -> Result<Vec<Heartbeat>, Fault> {
     Ok(work.page(PREFIX, None, limits::MAX_HEARTBEATS)?.items)
 }
 
-fn place(id: &str) -> String {
+fn record_key(id: &str) -> String {
     format!("{PREFIX}{id}")
 }

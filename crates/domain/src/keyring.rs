@@ -25,28 +25,30 @@ impl Default for KeyRing {
 }
 
 impl KeyRing {
-    /// The key whose material is the record `place`.
+    /// The key whose material is the record `record_key`.
     pub fn load(
         &self,
         work: &mut Work<'_>,
-        place: &str,
+        record_key: &str,
         spec: &KeySpec,
     ) -> Result<Arc<dyn Key>, Fault> {
-        let cached = self.loaded.lock().unwrap_or_else(PoisonError::into_inner).get(place).cloned();
+        let cached =
+            self.loaded.lock().unwrap_or_else(PoisonError::into_inner).get(record_key).cloned();
         if let Some(key) = cached {
             return Ok(key);
         }
-        let stored = work.secret(place)?.ok_or_else(|| Fault::Damaged(place.to_owned()))?;
+        let stored =
+            work.secret(record_key)?.ok_or_else(|| Fault::Damaged(record_key.to_owned()))?;
         let key: Arc<dyn Key> = Arc::from(spec.load(&stored)?);
         self.loaded
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .put(place.to_owned(), key.clone());
+            .put(record_key.to_owned(), key.clone());
         Ok(key)
     }
 
     /// Forgets a key whose material was erased.
-    pub fn forget(&self, place: &str) {
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner).pop(place);
+    pub fn forget(&self, record_key: &str) {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner).pop(record_key);
     }
 }

@@ -47,7 +47,7 @@ pub const MAX_READ_CERTIFICATES: usize = 256;
 /// Parsed policies that are kept in memory. Ours.
 pub const MAX_CACHED_POLICIES: usize = 1024;
 /// Steps that all policies of one decision take together: a comparison of a character, a character of a value that is
-/// read, a pattern or principal that is looked at. A policy that needs more denies. About a millisecond. Ours.
+/// read, a pattern or principal that is compared. A policy that needs more denies. About a millisecond. Ours.
 pub const MAX_POLICY_STEPS: u64 = 1 << 20;
 /// Bytes of a value that conditions and variables compare, by the condition key in lower case. A policy that asks for a
 /// longer one denies; one that does not is not concerned. Ours; CloudTrail keeps 1 KB of a `User-Agent`.
@@ -114,7 +114,7 @@ pub const OCSP_VALIDITY_RANGE: std::ops::RangeInclusive<i64> = 60..=7 * 86_400;
 pub const RESPONDER_SECONDS: i64 = 30 * 86_400;
 /// Bytes of an audit report: it is made in memory. Ours.
 pub const MAX_REPORT_BYTES: usize = 256 * 1024 * 1024;
-/// When it is looked at again whether an authority can have an OCSP responder that its own names do not let it have, in
+/// Interval between checks whether an authority whose own names forbid an OCSP responder may have one by now, in
 /// milliseconds: a day. Ours.
 pub const RESPONDER_RETRY_MS: i64 = 86_400_000;
 /// What the wait begins with before a CRL is written to its bucket again, in milliseconds; it doubles. Ours.
@@ -160,7 +160,7 @@ pub const MAX_ACME_OPEN_ORDERS: usize = 300;
 pub const MAX_ACME_ACCOUNTS: u64 = 100_000;
 /// ACME accounts that are made with one external account binding, so that no binding uses an endpoint up.
 pub const MAX_ACME_BINDING_ACCOUNTS: u64 = 1000;
-/// Challenges of one ACME account that wait to be looked at.
+/// Challenges of one ACME account that wait for validation.
 pub const MAX_ACME_PENDING_CHALLENGES: usize = 200;
 /// How long ago a certificate that ACME hands out may begin at most, in seconds: one hour.
 pub const MAX_ACME_BACKDATING_SECONDS: i64 = 3600;

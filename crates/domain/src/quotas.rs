@@ -152,8 +152,8 @@ pub fn used(store: &dyn Store) -> Result<Vec<Used>, StoreError> {
     let mut all = Vec::new();
     for quota in QUOTAS.iter().filter(|quota| !quota.kind.is_empty()) {
         let mut after = String::new();
-        while let Some((place, _)) = store.scan(quota.kind, &after, 1)?.pop() {
-            let tally = records::kind(&place).and_then(|kind| kind.tally_of(&place));
+        while let Some((record_key, _)) = store.scan(quota.kind, &after, 1)?.pop() {
+            let tally = records::kind(&record_key).and_then(|kind| kind.tally_of(&record_key));
             let Some(prefix) = tally else { break };
             let of = owner(prefix.strip_prefix(quota.kind).unwrap_or_default());
             all.push(Used { limit: quota.name, of, used: store.count(&prefix)? });

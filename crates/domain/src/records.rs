@@ -72,28 +72,28 @@ pub struct RecordKind {
     pub sample: Sample,
 }
 
-/// The kind of the record `place`.
-pub fn kind(place: &str) -> Option<&'static RecordKind> {
+/// The kind of the record `record_key`.
+pub fn kind(record_key: &str) -> Option<&'static RecordKind> {
     // The table is in order and no key begins with another's, so that only the last before it can fit.
-    let after = KINDS.partition_point(|row| row.key <= place);
-    KINDS.get(after.checked_sub(1)?).filter(|row| row.has(place))
+    let after = KINDS.partition_point(|row| row.key <= record_key);
+    KINDS.get(after.checked_sub(1)?).filter(|row| row.has(record_key))
 }
 
-/// How the record `place` is protected unless it is sealed. One of no known kind is authenticated.
-pub(crate) fn protection(place: &str) -> Protection {
-    match kind(place).map(|kind| kind.protection) {
+/// How the record `record_key` is protected unless it is sealed. One of no known kind is authenticated.
+pub(crate) fn protection(record_key: &str) -> Protection {
+    match kind(record_key).map(|kind| kind.protection) {
         None | Some(Protection::Sealed) => Protection::Ordered,
         Some(protection) => protection,
     }
 }
 
-/// What an operator calls the record `place`: with the ARN of what it is of, where it has one. `store` is asked for names
+/// What an operator calls the record `record_key`: with the ARN of what it is of, where it has one. `store` is asked for names
 /// that the key does not say.
-pub fn title(store: &dyn Store, place: &str) -> String {
-    let Some(kind) = kind(place) else {
-        return format!("the record {place}, which is of no known kind");
+pub fn title(store: &dyn Store, record_key: &str) -> String {
+    let Some(kind) = kind(record_key) else {
+        return format!("the record {record_key}, which is of no known kind");
     };
-    let mut named = kind.names(place);
+    let mut named = kind.names(record_key);
     if !kind.named_by.is_empty()
         && let Ok(Some(record)) = store.read(&fill(kind.named_by, &named))
         && let Ok(Value::Object(said)) = serde_json::from_slice(layout::json(&record.value))
@@ -106,13 +106,13 @@ pub fn title(store: &dyn Store, place: &str) -> String {
     named.push(("partition".to_owned(), partition.to_owned()));
     let title = fill(kind.title, &named);
     // A name is missing where what says it is damaged, too: then the key tells what there is to tell.
-    if title.contains('{') { format!("{} ({place})", unfilled(kind.title)) } else { title }
+    if title.contains('{') { format!("{} ({record_key})", unfilled(kind.title)) } else { title }
 }
 
 impl RecordKind {
-    /// Whether the record `place` is of this kind.
-    pub fn has(&self, place: &str) -> bool {
-        if self.is_single() { place == self.key } else { place.starts_with(self.key) }
+    /// Whether the record `record_key` is of this kind.
+    pub fn has(&self, record_key: &str) -> bool {
+        if self.is_single() { record_key == self.key } else { record_key.starts_with(self.key) }
     }
 
     /// Whether there is at most one.
@@ -120,21 +120,22 @@ impl RecordKind {
         !self.key.ends_with('/')
     }
 
-    /// The key of the record that `place` belongs to.
-    pub fn owner_of(&self, place: &str) -> Option<String> {
-        Some(fill(self.owner?.key, &self.names(place)))
+    /// The key of the record that `record_key` belongs to.
+    pub fn owner_of(&self, record_key: &str) -> Option<String> {
+        Some(fill(self.owner?.key, &self.names(record_key)))
     }
 
-    /// How the keys of those begin that are counted with the record `place`, if it is counted.
-    pub fn tally_of(&self, place: &str) -> Option<String> {
-        let parts: Vec<_> = place.strip_prefix(self.key)?.splitn(self.counted + 1, '/').collect();
+    /// How the keys of those begin that are counted with the record `record_key`, if it is counted.
+    pub fn tally_of(&self, record_key: &str) -> Option<String> {
+        let parts: Vec<_> =
+            record_key.strip_prefix(self.key)?.splitn(self.counted + 1, '/').collect();
         let (_, counted) = parts.split_last().filter(|_| parts.len() > self.counted)?;
         (self.counted > 0).then(|| format!("{}{}/", self.key, counted.join("/")))
     }
 
     /// The parts of a key by their names.
-    fn names(&self, place: &str) -> Vec<(String, String)> {
-        let rest = place.strip_prefix(self.key).unwrap_or_default();
+    fn names(&self, record_key: &str) -> Vec<(String, String)> {
+        let rest = record_key.strip_prefix(self.key).unwrap_or_default();
         let count = self.below.split('/').count();
         let parts = rest.splitn(count, '/').map(str::to_owned);
         self.below.split('/').map(str::to_owned).zip(parts).collect()
@@ -187,14 +188,14 @@ mod tests {
         }
         for row in KINDS {
             assert_eq!(row.is_single(), row.below.is_empty(), "{}", row.key);
-            let place = format!("{}{}", row.key, row.below);
-            assert_eq!(kind(&place).map(|found| found.key), Some(row.key));
+            let record_key = format!("{}{}", row.key, row.below);
+            assert_eq!(kind(&record_key).map(|found| found.key), Some(row.key));
             let needs_reason = matches!(row.protection, Protection::Plain | Protection::Unordered);
             assert_eq!(needs_reason, !row.why.is_empty(), "{}", row.key);
             assert!(!row.is_registered || row.protection == Protection::Ordered, "{}", row.key);
         }
-        for place in ["", "x", "meta/", "meta/rooty", "meta/root/x", "zzz/", "kms/keys/1"] {
-            assert!(kind(place).is_none(), "{place}");
+        for record_key in ["", "x", "meta/", "meta/rooty", "meta/root/x", "zzz/", "kms/keys/1"] {
+            assert!(kind(record_key).is_none(), "{record_key}");
         }
     }
 
@@ -202,17 +203,17 @@ mod tests {
     fn every_title_and_owner_is_filled() {
         let store = MemoryStore::new();
         for row in KINDS {
-            let place = format!("{}{}", row.key, row.below);
+            let record_key = format!("{}{}", row.key, row.below);
             if !row.named_by.is_empty() {
                 let json = r#"{"account":"1","region":"cn-x-1","authority":"x","user":"u"}"#;
-                let key = fill(row.named_by, &row.names(&place));
+                let key = fill(row.named_by, &row.names(&record_key));
                 assert!(kind(&key).is_some(), "{}: {key}", row.key);
                 let writes = vec![(key, Some(json.as_bytes().to_vec()))];
                 store.commit_and_wait(Transaction { writes, ..Transaction::default() }).unwrap();
             }
-            let title = title(&store, &place);
+            let title = title(&store, &record_key);
             assert!(!title.contains(['{', '(']), "{title}");
-            if let Some(owner) = row.owner_of(&place) {
+            if let Some(owner) = row.owner_of(&record_key) {
                 assert!(kind(&owner).is_some() && !owner.contains('{'), "{}: {owner}", row.key);
             }
             if let Sample::Is(key, _) = row.sample {

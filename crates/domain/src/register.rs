@@ -64,15 +64,15 @@ impl Head {
     }
 
     /// Adds a record, or takes it away.
-    fn toggle(&mut self, key: &hmac::Key, place: &str, stamp: u64) {
-        let one = key.sign(&[&stamp.to_be_bytes(), place.as_bytes()]);
+    fn toggle(&mut self, key: &hmac::Key, record_key: &str, stamp: u64) {
+        let one = key.sign(&[&stamp.to_be_bytes(), record_key.as_bytes()]);
         self.digest.iter_mut().zip(one).for_each(|(sum, byte)| *sum ^= byte);
     }
 
     fn add_all<'a>(&mut self, records: impl IntoIterator<Item = (&'a String, &'a u64)>) {
         let key = hmac::Key::new(&self.key);
-        for (place, stamp) in records {
-            self.toggle(&key, place, *stamp);
+        for (record_key, stamp) in records {
+            self.toggle(&key, record_key, *stamp);
         }
     }
 
@@ -87,7 +87,7 @@ impl Head {
         each_event(store, self.sequence, last, |event| {
             for change in registered(&event.body) {
                 for stamp in [change.was, change.is].into_iter().flatten() {
-                    self.toggle(&key, &change.place, stamp);
+                    self.toggle(&key, &change.record_key, stamp);
                 }
                 each(&change);
             }
@@ -105,8 +105,8 @@ fn stored(store: &dyn Store) -> Result<BTreeMap<String, u64>, Fault> {
             let page = store.scan(kind.key, &after, PAGE)?;
             let Some((last, _)) = page.last() else { break };
             after.clone_from(last);
-            let stamped = page.into_iter().filter_map(|(place, record)| {
-                layout::stamp(&record.value).map(|stamp| (place, stamp))
+            let stamped = page.into_iter().filter_map(|(record_key, record)| {
+                layout::stamp(&record.value).map(|stamp| (record_key, stamp))
             });
             all.extend(stamped);
         }
@@ -117,10 +117,12 @@ fn stored(store: &dyn Store) -> Result<BTreeMap<String, u64>, Fault> {
 /// Writes the head of a store that begins: over what this work writes, and what is stored and needs no more changes.
 pub fn begin(work: &mut Work<'_>) -> Result<(), Fault> {
     let mut records = stored(work.store())?;
-    for (place, stamp) in work.written_stamps().filter(|(place, _)| is_registered(place)) {
+    for (record_key, stamp) in
+        work.written_stamps().filter(|(record_key, _)| is_registered(record_key))
+    {
         match stamp {
-            Some(stamp) => records.insert(place.clone(), stamp),
-            None => records.remove(place),
+            Some(stamp) => records.insert(record_key.clone(), stamp),
+            None => records.remove(record_key),
         };
     }
     let mut head = Head::new(work.store().last_event()?)?;
@@ -137,7 +139,7 @@ pub fn follow(work: &mut Work<'_>) -> Result<(), Fault> {
     let (from, mut changed) = (head.sequence, false);
     let stamps = work.root().stamps();
     head.follow(work.store(), last, |change| {
-        stamps.told(&change.place, change.was, change.is);
+        stamps.told(&change.record_key, change.was, change.is);
         changed = true;
     })?;
     stamps.followed(head.sequence);
@@ -166,8 +168,8 @@ pub fn holds(work: &mut Work<'_>) -> Result<bool, Fault> {
     each_event(store, before, last, |event| {
         for change in registered(&event.body) {
             match change.is {
-                Some(stamp) => records.insert(change.place, stamp),
-                None => records.remove(&change.place),
+                Some(stamp) => records.insert(change.record_key, stamp),
+                None => records.remove(&change.record_key),
             };
         }
     })?;
@@ -180,8 +182,8 @@ pub fn holds(work: &mut Work<'_>) -> Result<bool, Fault> {
     let stamps = work.root().stamps();
     // Before they are seen: if they are too many, the first are forgotten, and so is this.
     stamps.saw_all(last);
-    for (place, stamp) in &records {
-        stamps.saw(place, *stamp);
+    for (record_key, stamp) in &records {
+        stamps.saw(record_key, *stamp);
     }
     Ok(true)
 }
@@ -199,18 +201,18 @@ pub(crate) struct Register {
 
 impl Register {
     /// A record, and whether it verifies.
-    pub fn record(&mut self, place: &str, value: &[u8], verifies: bool) {
-        if is_registered(place) {
-            self.stored.insert(place.to_owned(), (layout::stamp(value), verifies));
+    pub fn record(&mut self, record_key: &str, value: &[u8], verifies: bool) {
+        if is_registered(record_key) {
+            self.stored.insert(record_key.to_owned(), (layout::stamp(value), verifies));
         }
     }
 
     /// The head, if that is what this secret is.
-    pub fn secret(&mut self, place: &str, secret: &Secret) -> bool {
-        if place == HEAD {
+    pub fn secret(&mut self, record_key: &str, secret: &Secret) -> bool {
+        if record_key == HEAD {
             self.head = Head::parse(secret).ok();
         }
-        place == HEAD
+        record_key == HEAD
     }
 
     /// The next event.
@@ -220,18 +222,18 @@ impl Register {
         for change in registered(&event.body) {
             if let Some((key, head)) = &mut head {
                 for stamp in [change.was, change.is].into_iter().flatten() {
-                    head.toggle(key, &change.place, stamp);
+                    head.toggle(key, &change.record_key, stamp);
                 }
             }
-            self.told.insert(change.place, change.is);
+            self.told.insert(change.record_key, change.is);
         }
     }
 
     /// Records that are not what the events say, once all of both have been seen. Whether there must be a head is known
     /// elsewhere.
     pub fn end(&self, has_head: bool) -> Vec<(String, &'static str)> {
-        let differs = |(place, told): (&String, &Option<u64>)| {
-            let stored = self.stored.get(place);
+        let differs = |(record_key, told): (&String, &Option<u64>)| {
+            let stored = self.stored.get(record_key);
             if stored.is_some_and(|(_, verifies)| !verifies) {
                 return None;
             }
@@ -246,13 +248,15 @@ impl Register {
                 }
                 _ => return None,
             };
-            Some((place.clone(), what))
+            Some((record_key.clone(), what))
         };
         let mut found: Vec<_> = self.told.iter().filter_map(differs).collect();
         let total = self.head.as_ref().map(|head| {
             let mut total = Head { digest: [0; DIGEST_LEN], ..*head };
             let stamps = self.stored.iter();
-            total.add_all(stamps.filter_map(|(place, (stamp, _))| Some((place, stamp.as_ref()?))));
+            total.add_all(
+                stamps.filter_map(|(record_key, (stamp, _))| Some((record_key, stamp.as_ref()?))),
+            );
             (total.digest, head.digest)
         });
         let what = match total {

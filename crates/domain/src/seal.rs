@@ -136,9 +136,9 @@ impl RootKey {
 
     /// Whether a record below [`WRAPPED`] holds the root key with this id.
     pub fn check_wrapped(&self, id: &str, wrapped: &[u8]) -> Result<(), Fault> {
-        let place = wrapped_place(id);
-        let key = self.kek.unwrap(&place, wrapped)?;
-        if hex::encode(fingerprint(&key)) == id { Ok(()) } else { Err(Fault::Damaged(place)) }
+        let record_key = wrapped_record_key(id);
+        let key = self.kek.unwrap(&record_key, wrapped)?;
+        if hex::encode(fingerprint(&key)) == id { Ok(()) } else { Err(Fault::Damaged(record_key)) }
     }
 
     /// Whether the current root key can be had, by which whatever is sealed from now on is opened: it may have been
@@ -210,11 +210,11 @@ impl RootKey {
         if let Some(key) = self.known(id, |known| known.key.clone()) {
             return Ok(key);
         }
-        let place = wrapped_place(&hex::encode(id));
-        let wrapped = store.read(&place)?.ok_or_else(|| Fault::Damaged(place.clone()))?;
-        let key = self.kek.unwrap(&place, &wrapped.value)?;
+        let record_key = wrapped_record_key(&hex::encode(id));
+        let wrapped = store.read(&record_key)?.ok_or_else(|| Fault::Damaged(record_key.clone()))?;
+        let key = self.kek.unwrap(&record_key, &wrapped.value)?;
         if fingerprint(&key) != id {
-            return Err(Fault::Damaged(place));
+            return Err(Fault::Damaged(record_key));
         }
         Ok(self.remember(id, key))
     }
@@ -264,7 +264,7 @@ impl RootKey {
     }
 }
 
-/// The record [`ROOT`], outside of any work, as it says: who asks has no root key yet. A store of the first layout has
+/// The record [`ROOT`], outside of any work, as it says: the caller has no root key yet. A store of the first layout has
 /// none.
 pub fn read_record(store: &dyn Store) -> Result<Option<RootRecord>, Fault> {
     decode_root(store.read(ROOT)?)
@@ -283,7 +283,7 @@ fn decode_root(record: Option<Record>) -> Result<Option<RootRecord>, Fault> {
 }
 
 /// Where a root key is kept, wrapped.
-fn wrapped_place(id: &str) -> String {
+fn wrapped_record_key(id: &str) -> String {
     format!("{WRAPPED}{id}")
 }
 

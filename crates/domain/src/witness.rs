@@ -1,6 +1,6 @@
 //! A witness of others' logs: its key, the logs that it watches, and what it last cosigned of each.
 //!
-//! Who may have something cosigned is whoever the log's key has signed for; there is no principal here. What is known of a log is sealed
+//! A witness cosigns what the log's key has signed, whoever sends it; there is no principal here. What is known of a log is sealed
 //! under the root key, with its place, so that a database's writer cannot put another head or another log's key there. An older
 //! copy of the whole database is not noticed: keep the witness's disk apart from those of the logs that it watches.
 
@@ -105,8 +105,8 @@ pub fn add_log(work: &mut Work<'_>, key: &VerifierKey) -> Result<bool, WitnessEr
     if !key.algorithm().of_logs {
         return Err(WitnessError::NotOfLogs(key.algorithm().name));
     }
-    let (place, vkey) = (place(key.name()), key.to_string());
-    let mut record = match get::<LogRecord>(work, &place)? {
+    let (record_key, vkey) = (record_key(key.name()), key.to_string());
+    let mut record = match get::<LogRecord>(work, &record_key)? {
         Some(record) => record,
         None => {
             let Head { size, root } = Head::default();
@@ -127,16 +127,16 @@ pub fn add_log(work: &mut Work<'_>, key: &VerifierKey) -> Result<bool, WitnessEr
         return Err(WitnessError::TooManyKeys);
     }
     record.keys.push(vkey);
-    put(work, &place, &record)?;
+    put(work, &record_key, &record)?;
     Ok(true)
 }
 
 /// What is known of the log with this origin.
 pub fn log(work: &mut Work<'_>, origin: &str) -> Result<Option<Watched>, Fault> {
-    let place = place(origin);
-    match get::<LogRecord>(work, &place)? {
-        Some(record) if record.origin == origin => watched(&place, record).map(Some),
-        Some(_) => Err(Fault::Damaged(place)),
+    let record_key = record_key(origin);
+    match get::<LogRecord>(work, &record_key)? {
+        Some(record) if record.origin == origin => watched(&record_key, record).map(Some),
+        Some(_) => Err(Fault::Damaged(record_key)),
         None => Ok(None),
     }
 }
@@ -149,9 +149,12 @@ pub fn logs(work: &mut Work<'_>) -> Result<Vec<Watched>, Fault> {
         let page = work.store().scan(LOGS, &after, PAGE)?;
         let Some((last, _)) = page.last() else { return Ok(all) };
         after.clone_from(last);
-        for (place, _) in page {
-            let record = get::<LogRecord>(work, &place)?;
-            all.push(watched(&place, record.ok_or_else(|| Fault::Damaged(place.clone()))?)?);
+        for (record_key, _) in page {
+            let record = get::<LogRecord>(work, &record_key)?;
+            all.push(watched(
+                &record_key,
+                record.ok_or_else(|| Fault::Damaged(record_key.clone()))?,
+            )?);
         }
     }
 }
@@ -182,7 +185,7 @@ pub fn add_checkpoint(
         time,
         checkpoint: Some(request.checkpoint.to_string()),
     };
-    put(work, &place(origin), &record)?;
+    put(work, &record_key(origin), &record)?;
     Ok((Some(decision), time.unsigned_abs()))
 }
 
@@ -195,8 +198,8 @@ pub fn cosign(
     signer.sign(request.checkpoint.note().text(), time)
 }
 
-fn watched(place: &str, record: LogRecord) -> Result<Watched, Fault> {
-    let damaged = || Fault::Damaged(place.to_owned());
+fn watched(record_key: &str, record: LogRecord) -> Result<Watched, Fault> {
+    let damaged = || Fault::Damaged(record_key.to_owned());
     let mut root = [0; 32];
     hex::decode_to_slice(&record.root, &mut root).map_err(|_| damaged())?;
     let keys: Result<_, _> = record.keys.iter().map(|key| key.parse()).collect();
@@ -210,17 +213,20 @@ fn watched(place: &str, record: LogRecord) -> Result<Watched, Fault> {
     })
 }
 
-fn place(origin: &str) -> String {
+fn record_key(origin: &str) -> String {
     format!("{LOGS}{}", hex::encode(digests::sha256(origin.as_bytes())))
 }
 
-fn put<T: Serialize>(work: &mut Work<'_>, place: &str, value: &T) -> Result<(), Fault> {
+fn put<T: Serialize>(work: &mut Work<'_>, record_key: &str, value: &T) -> Result<(), Fault> {
     let bytes = serde_json::to_vec(value).map_err(|error| Fault::Encoding(error.to_string()))?;
-    work.put_secret(place, &Secret::new(bytes))
+    work.put_secret(record_key, &Secret::new(bytes))
 }
 
-fn get<T: for<'de> Deserialize<'de>>(work: &mut Work<'_>, place: &str) -> Result<Option<T>, Fault> {
-    let Some(secret) = work.secret(place)? else { return Ok(None) };
+fn get<T: for<'de> Deserialize<'de>>(
+    work: &mut Work<'_>,
+    record_key: &str,
+) -> Result<Option<T>, Fault> {
+    let Some(secret) = work.secret(record_key)? else { return Ok(None) };
     let value = serde_json::from_slice(secret.expose());
-    value.map(Some).map_err(|_| Fault::Damaged(place.to_owned()))
+    value.map(Some).map_err(|_| Fault::Damaged(record_key.to_owned()))
 }

@@ -30,7 +30,7 @@ pub struct Page<T> {
     pub next: Option<String>,
 }
 
-/// Something that is looked for in the whole store from time to time, and dealt with where it is found.
+/// Work that a sweep through the whole store finds and does from time to time.
 #[derive(Clone, Copy)]
 pub struct Sweep {
     /// Finds what is due among up to so many records after a key. Nothing it reads counts as read.
@@ -43,7 +43,7 @@ pub struct Sweep {
 #[derive(Debug)]
 pub struct Due {
     /// The keys of the records that are due.
-    pub places: Vec<String>,
+    pub record_keys: Vec<String>,
     /// The keys of the records that cannot be read.
     pub damaged: Vec<String>,
     /// Where to go on, if there is more.
@@ -139,9 +139,10 @@ impl<'a> Work<'a> {
         let (prefix, most) = (format!("{}{}/", quota.kind, parts.join("/")), self.quota(quota));
         let there = self.store.count(&prefix).map_err(Fault::from)?;
         let written = self.writes.range(prefix.clone()..);
-        let mine = written.take_while(|(place, _)| place.starts_with(&prefix));
-        let count =
-            there + mine.filter(|(place, value)| self.makes(place, value.is_some())).count() as u64;
+        let mine = written.take_while(|(record_key, _)| record_key.starts_with(&prefix));
+        let count = there
+            + mine.filter(|(record_key, value)| self.makes(record_key, value.is_some())).count()
+                as u64;
         self.admitted.insert(prefix, most);
         if count >= most { Err(Reached::new(quota, most).into()) } else { Ok(()) }
     }
@@ -268,11 +269,14 @@ impl<'a> Work<'a> {
     ) -> Result<Due, Fault> {
         let found = self.store.scan(prefix, after, limit)?;
         let last = found.last().filter(|_| found.len() == limit);
-        let mut due =
-            Due { places: Vec::new(), damaged: Vec::new(), next: last.map(|(key, _)| key.clone()) };
+        let mut due = Due {
+            record_keys: Vec::new(),
+            damaged: Vec::new(),
+            next: last.map(|(key, _)| key.clone()),
+        };
         for (key, record) in found {
             match self.scanned(&key, record) {
-                Ok(value) if is_due(&value, self.now_ms) => due.places.push(key),
+                Ok(value) if is_due(&value, self.now_ms) => due.record_keys.push(key),
                 Ok(_) | Err(Fault::Store(StoreError::Conflict)) => {}
                 Err(Fault::Damaged(_) | Fault::Forged(_)) => due.damaged.push(key),
                 Err(fault) => return Err(fault),
@@ -395,8 +399,8 @@ impl<'a> Work<'a> {
     }
 
     /// The same, but one record that this work has written is kept.
-    pub fn into_refusal_keeping(mut self, place: &str, events: Vec<Vec<u8>>) -> Transaction {
-        self.writes.retain(|written, _| written == place);
+    pub fn into_refusal_keeping(mut self, record_key: &str, events: Vec<Vec<u8>>) -> Transaction {
+        self.writes.retain(|written, _| written == record_key);
         self.into_transaction(events)
     }
 
@@ -414,11 +418,11 @@ impl<'a> Work<'a> {
     /// What is to be committed, together with the events that record it. The first says which records change that decide
     /// something; if there is none, one is added.
     pub fn into_transaction(self, mut events: Vec<Vec<u8>>) -> Transaction {
-        let change = |(place, value): (&String, &Option<Vec<u8>>)| {
-            let was = self.reads.get(place).and_then(|seen| seen.stamp);
+        let change = |(record_key, value): (&String, &Option<Vec<u8>>)| {
+            let was = self.reads.get(record_key).and_then(|seen| seen.stamp);
             let is = value.as_deref().and_then(stamp_of);
-            let changes = was != is && is_registered(place);
-            changes.then(|| Change { place: place.clone(), was, is })
+            let changes = was != is && is_registered(record_key);
+            changes.then(|| Change { record_key: record_key.clone(), was, is })
         };
         let changes: Vec<_> = self.writes.iter().filter_map(change).collect();
         changes::note(&mut events, &changes, self.now_ms);
@@ -428,7 +432,9 @@ impl<'a> Work<'a> {
 
     /// The stamps of what would be written; none where a record is deleted.
     pub(crate) fn written_stamps(&self) -> impl Iterator<Item = (&String, Option<u64>)> {
-        self.writes.iter().map(|(place, value)| (place, value.as_deref().and_then(stamp_of)))
+        self.writes
+            .iter()
+            .map(|(record_key, value)| (record_key, value.as_deref().and_then(stamp_of)))
     }
 
     /// What a store begins with, of which no event tells.
@@ -443,19 +449,20 @@ impl<'a> Work<'a> {
     }
 
     /// Whether a write makes a record that was not there.
-    fn makes(&self, place: &str, is_there: bool) -> bool {
-        is_there && self.reads.get(place).is_none_or(|seen| seen.version.is_none())
+    fn makes(&self, record_key: &str, is_there: bool) -> bool {
+        is_there && self.reads.get(record_key).is_none_or(|seen| seen.version.is_none())
     }
 
     /// The numbers that the writes may change, and those that a quota was held against.
     fn tallies(&self) -> Vec<Tally> {
         let mut named: BTreeMap<String, Option<u64>> =
             self.admitted.iter().map(|(prefix, most)| (prefix.clone(), Some(*most))).collect();
-        for (place, value) in &self.writes {
+        for (record_key, value) in &self.writes {
             // What was there, and still will be, changes none; the commit sees to it that it was.
-            let was = self.reads.get(place).map(|seen| seen.version.is_some());
+            let was = self.reads.get(record_key).map(|seen| seen.version.is_some());
             if was != Some(value.is_some())
-                && let Some(prefix) = records::kind(place).and_then(|kind| kind.tally_of(place))
+                && let Some(prefix) =
+                    records::kind(record_key).and_then(|kind| kind.tally_of(record_key))
             {
                 named.entry(prefix).or_default();
             }

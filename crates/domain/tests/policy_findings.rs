@@ -47,8 +47,8 @@ fn operators_on_keys_that_no_request_has() {
             ("Allow", if holds { NOTHING } else { ALLOW }),
         ] {
             let found = of(effect, &condition);
-            let place = format!("Statement[0].Condition.{operator}: {expected}");
-            assert!(found.starts_with(&place), "{effect} {operator}: {found}");
+            let record_key = format!("Statement[0].Condition.{operator}: {expected}");
+            assert!(found.starts_with(&record_key), "{effect} {operator}: {found}");
             assert!(found.contains(key) && found.contains("there are no organizations"), "{found}");
         }
     }

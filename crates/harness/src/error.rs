@@ -33,7 +33,7 @@ pub enum LabError {
     /// The other side of a measurement ended or refused.
     #[error("{peer}: {reason}")]
     Peer {
-        /// Who.
+        /// Name of the program or address.
         peer: String,
         /// What happened.
         reason: String,

@@ -1,7 +1,7 @@
 //! What is not ours and yet runs here (libraries, loaders, programs) is taken only from places that nobody else may write.
 //!
 //! The lab may run as root in a folder that somebody else prepared, so neither the current directory nor whatever lies above a file
-//! is looked at: only what the user names, what the system's loader and path find, and `target/peers` beside the build itself.
+//! is loaded: only what the user names, what the system's loader and path find, and `target/peers` beside the build itself.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub enum Untrusted {
     /// It is not there.
     #[error("{}: {error}", .place.display())]
     Missing {
-        /// What was looked for.
+        /// What was searched for.
         place: PathBuf,
         /// What the system says.
         error: std::io::Error,
@@ -29,7 +29,7 @@ pub enum Untrusted {
     /// Others may change it.
     #[error("{} is not used: others may write {}", .place.display(), .by.display())]
     Writable {
-        /// What was looked for.
+        /// What was searched for.
         place: PathBuf,
         /// It, or a folder above it.
         by: PathBuf,

@@ -63,7 +63,7 @@ pub enum Future {
     },
     /// An alert.
     Refused {
-        /// Why.
+        /// What the offer lacks.
         reason: Refusal,
         /// The same in words.
         explanation: String,

@@ -1,7 +1,7 @@
 //! The files of a ledger: `2026-11-21_4f3a9c21d0e7_0001.ndjson` is the first of a process on a day.
 //!
 //! Several processes write to one folder, each to segments of its own. A segment that is being written is locked, and the
-//! lock dies with the process: so it is known which may be removed.
+//! lock dies with the process; so a segment without a lock may be removed.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};

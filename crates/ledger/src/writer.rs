@@ -20,7 +20,7 @@ use crate::segments;
 
 /// Lines wait for company for so long.
 const DELAY: Duration = Duration::from_millis(250);
-/// How often it is looked for segments that are too old, even if nobody connects.
+/// Interval between scans for segments that are too old, even if nobody connects.
 const PRUNE: Duration = Duration::from_secs(3600);
 
 /// How a ledger is written.

@@ -12,7 +12,7 @@ pub mod pqmagic;
 #[derive(Debug, thiserror::Error)]
 #[error("{library}: {reason}")]
 pub struct Missing {
-    /// File name of the library, as it was looked for.
+    /// File name of the library that was searched for.
     pub library: String,
     /// What the loader, or the look for a symbol, said.
     pub reason: String,

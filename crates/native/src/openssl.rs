@@ -1,6 +1,6 @@
 //! OpenSSL 3.5 or later: handshakes in memory through libssl's own interface.
 //!
-//! Only functions that are in libssl's and libcrypto's headers as functions are looked up, all through libssl, so that two
+//! Loads only functions that libssl's and libcrypto's headers declare as functions, all through libssl, so that two
 //! libcryptos cannot be mixed; what the headers have as macros
 //! goes through `SSL_CTX_ctrl` and `SSL_ctrl` with the numbers of `ssl.h`, which are part of the stable interface of 3.x.
 
@@ -29,7 +29,7 @@ const SSL_VERIFY_REQUIRED: c_int = 3;
 const SSL_ERROR_WANT_READ: c_int = 2;
 const OPENSSL_INIT_NO_LOAD_CONFIG: u64 = 0x80;
 
-/// Declares the functions that are looked up.
+/// Declares the functions that are loaded.
 macro_rules! functions {
     ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
         #[allow(non_snake_case, reason = "C's names")]

@@ -38,7 +38,7 @@ pub struct Explanation {
 pub struct Reason {
     /// IANA name.
     pub group: &'static str,
-    /// Why.
+    /// The purpose that it serves in the policy, in a sentence.
     pub why: String,
 }
 

@@ -23,7 +23,7 @@ use crate::limits;
 use crate::server::Clock;
 use dns::Resolver;
 
-/// How targets are looked at.
+/// How targets are validated.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// DNS server to ask; the system's when absent.
@@ -33,7 +33,7 @@ pub struct Settings {
     /// Port of tls-alpn-01: 443 but for tests.
     pub tls_port: u16,
     /// Networks that targets may be in; all when empty. What is link-local is never looked at: cloud providers keep
-    /// credentials there. What is on this machine is looked at only if a network is named that has nothing else.
+    /// credentials there. Addresses of this machine are asked only if a network is named that has no others.
     pub networks: Vec<IpNet>,
 }
 
@@ -72,18 +72,18 @@ pub struct Validator {
 /// The place of a look in its lane, until it ends in whatever way.
 struct Slot {
     lane: Arc<Mutex<Lane>>,
-    place: String,
+    record_key: String,
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.lane.lock().unwrap_or_else(PoisonError::into_inner).ended(&self.place);
+        self.lane.lock().unwrap_or_else(PoisonError::into_inner).ended(&self.record_key);
     }
 }
 
-/// How often is looked for challenges whose clients wait.
+/// Interval between scans for challenges whose clients wait.
 const CHALLENGES: Duration = Duration::from_millis(500);
-/// How often is looked for domain validations.
+/// Interval between scans for domain validations that are due.
 const DOMAINS: Duration = Duration::from_secs(5);
 
 impl Validator {
@@ -137,7 +137,7 @@ impl Validator {
         };
         for job in jobs {
             let (validator, service) = (self.clone(), service.clone());
-            let slot = Slot { lane: lane.clone(), place: job.place.clone() };
+            let slot = Slot { lane: lane.clone(), record_key: job.record_key.clone() };
             tokio::spawn(async move {
                 validator.finish(job, service, clock).await;
                 drop(slot);
@@ -147,7 +147,7 @@ impl Validator {
 
     async fn finish(&self, job: Job, service: Arc<Service>, clock: Clock) {
         let outcome = self.look(&job.target).await;
-        tracing::debug!(target = ?job.target, ?outcome, "a target of ACME was looked at");
+        tracing::debug!(target = ?job.target, ?outcome, "a target of ACME was asked");
         let noted =
             tokio::task::spawn_blocking(move || service.acme_outcome(&job, &outcome, clock()));
         if let Ok(Err(fault)) = noted.await {

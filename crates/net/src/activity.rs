@@ -1,5 +1,5 @@
 //! What goes on on a connection: whether it may be closed as idle, and which connection makes room when there are too
-//! many. What is done about it is decided in [`crate::places`] and by each server.
+//! many. What is done about it is decided in [`crate::slots`] and by each server.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

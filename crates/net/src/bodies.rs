@@ -65,7 +65,7 @@ struct Share<'a> {
 
 impl Bodies {
     /// With [`limits::BODY_BUDGET`] bytes, of which a peer with one of so many parts of the connections has the same part.
-    pub(crate) fn new(connections: crate::places::Number, tally: Tally) -> Self {
+    pub(crate) fn new(connections: crate::slots::Number, tally: Tally) -> Self {
         let part = limits::BODY_BUDGET / connections.all.max(1) * connections.by_peer;
         let by_peer = part.clamp(limits::LEAST_BODY_SHARE, limits::BODY_BUDGET);
         let all = Semaphore::new(limits::BODY_BUDGET);
@@ -255,7 +255,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::places::Number;
+    use crate::slots::Number;
 
     fn peer(number: u8) -> Peer {
         Peer::of([192, 0, 2, number].into())

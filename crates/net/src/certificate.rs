@@ -240,9 +240,9 @@ fn alternative_names(names: &[String]) -> Result<Extension, Fault> {
 }
 
 fn stored(work: &mut Work<'_>, kind: &Kind, role: &str) -> Result<Option<(Record, Secret)>, Fault> {
-    let Some(record) = work.get::<Record>(&place(kind, role))? else { return Ok(None) };
-    let key_place = key_place(kind, role);
-    let key = work.secret(&key_place)?.ok_or(Fault::Damaged(key_place))?;
+    let Some(record) = work.get::<Record>(&record_key(kind, role))? else { return Ok(None) };
+    let key_record_key = key_record_key(kind, role);
+    let key = work.secret(&key_record_key)?.ok_or(Fault::Damaged(key_record_key))?;
     Ok(Some((record, key)))
 }
 
@@ -255,15 +255,15 @@ fn save(
     key: Secret,
 ) -> Result<(Record, Secret), Fault> {
     let record = Record { certificate: pem::certificate(certificate), names: names.to_vec() };
-    work.put(&place(kind, role), &record)?;
-    work.put_secret(&key_place(kind, role), &key)?;
+    work.put(&record_key(kind, role), &record)?;
+    work.put_secret(&key_record_key(kind, role), &key)?;
     Ok((record, key))
 }
 
-fn place(kind: &Kind, role: &str) -> String {
+fn record_key(kind: &Kind, role: &str) -> String {
     format!("tls/certificate/{}/{role}", kind.name)
 }
 
-fn key_place(kind: &Kind, role: &str) -> String {
+fn key_record_key(kind: &Kind, role: &str) -> String {
     format!("tls/key/{}/{role}", kind.name)
 }

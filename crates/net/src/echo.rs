@@ -21,7 +21,7 @@ const PIECE: usize = 16 * 1024;
 
 /// Serves TLS over TCP until `stop` is ready.
 pub async fn over_tcp(door: Arc<Door>, listener: TcpListener, stop: impl Future<Output = ()>) {
-    let places = Arc::new(Semaphore::new(limits::MAX_CONNECTIONS));
+    let slots = Arc::new(Semaphore::new(limits::MAX_CONNECTIONS));
     tokio::pin!(stop);
     loop {
         let accepted = tokio::select! {
@@ -32,13 +32,13 @@ pub async fn over_tcp(door: Arc<Door>, listener: TcpListener, stop: impl Future<
             tokio::time::sleep(limits::STOPPING).await;
             continue;
         };
-        let Ok(place) = places.clone().try_acquire_owned() else { continue };
+        let Ok(slot) = slots.clone().try_acquire_owned() else { continue };
         let door = door.clone();
         tokio::spawn(async move {
             if let Err(error) = tcp(&door, stream).await {
                 tracing::debug!(%peer, %error, "a connection ended with an error");
             }
-            drop(place);
+            drop(slot);
         });
     }
 }
@@ -77,9 +77,9 @@ pub async fn over_quic(mut listener: Listener, stop: impl Future<Output = ()>) {
 }
 
 async fn quic(accepted: Accepted) {
-    let Accepted { mut connection, watch, place, .. } = accepted;
+    let Accepted { mut connection, watch, slot, .. } = accepted;
     // A connection on which nothing comes is ended by its idle timeout, and not for another one.
-    let _use = place.activity().begin();
+    let _use = slot.activity().begin();
     while let Ok(Some(mut stream)) = connection.accept_bidirectional_stream().await {
         tokio::spawn(async move {
             while let Ok(Some(bytes)) = stream.receive().await {
@@ -90,5 +90,5 @@ async fn quic(accepted: Accepted) {
             let _ = stream.finish();
         });
     }
-    drop((watch, place));
+    drop((watch, slot));
 }

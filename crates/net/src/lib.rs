@@ -2,7 +2,7 @@
 //!
 //! [`door`] is where a connection gets its key exchange; [`server`] speaks HTTP behind it, and [`quic`] does both over UDP;
 //! [`proxy`] is the door in front of any other server; [`plain`] serves CRLs and OCSP; [`echo`] sends back what comes.
-//! What a peer may hold is in `places` and `bodies`. [`certificate`] keeps the service's own TLS chain, and
+//! What a peer may hold is in `slots` and `bodies`. [`certificate`] keeps the service's own TLS chain, and
 //! [`own_certificate`] reads one that the operator brings; [`tickets`] makes what sessions are resumed by;
 //! [`client_auth`] verifies the certificates of clients. [`client`] connects to any endpoint and tells what was negotiated,
 //! [`s3`] writes to buckets, and [`fetch`] gets CRLs and OCSP responses over plain HTTP.
@@ -26,7 +26,6 @@ mod negotiated;
 pub mod observed;
 pub mod own_certificate;
 mod peer;
-mod places;
 pub mod plain;
 pub mod policy;
 pub mod proxy;
@@ -34,6 +33,7 @@ pub mod quic;
 pub mod readiness;
 pub mod s3;
 pub mod server;
+mod slots;
 pub mod tickets;
 mod turns;
 pub mod watch;

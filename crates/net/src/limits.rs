@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-/// Connections of a listener at a time that have done their TLS handshake. When there are more, the one that has been of
-/// no use for longest is closed: who sends nothing must not lock out who does.
+/// Connections of a listener that have completed their TLS handshake, at most. When there are more, the one that has been of
+/// no use for longest is closed: a peer that sends nothing must not lock out others.
 pub const MAX_CONNECTIONS: usize = 4096;
-/// Connections at a time that have not. When there are more, the oldest of the peer that has most of them is closed.
+/// Connections that have not completed a handshake, at most. When there are more, the oldest of the peer that has most of them is closed.
 pub const MAX_HANDSHAKES: usize = 2048;
 /// A peer, which is an IPv4 address or the first 64 bits of an IPv6 address, has one of so many parts of a listener's
 /// connections, and of the memory for bodies, unless the listener is told otherwise.
@@ -14,7 +14,7 @@ pub const PEER_SHARE: usize = 8;
 pub const HANDSHAKES_PER_CONNECTION: usize = 2;
 /// How often somebody who waits for a place looks whether it could be had otherwise than by being left.
 pub const PLACES_AGAIN: Duration = Duration::from_millis(200);
-/// For how long nobody is looked for who could make room after all were looked at in vain.
+/// Pause between searches for a connection that can be closed, after one in vain.
 pub const PLACES_IN_VAIN: Duration = Duration::from_millis(50);
 /// From accept to the end of the TLS handshake.
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -49,7 +49,7 @@ pub const BODY_BUDGET: usize = 128 * 1024 * 1024;
 pub const LEAST_BODY_SHARE: usize = 8 * 1024 * 1024;
 /// A body longer than this is read only for a caller whose access key exists.
 pub const UNKNOWN_CALLER_BODY: usize = 64 * 1024;
-/// Requests at a time that may wait for a store over the network; further ones wait for their turn without a thread. With
+/// Requests that may wait for a store over the network at the same time; further ones wait for their turn without a thread. With
 /// [`MAX_PLAIN_READS`] less than the 512 threads that the runtime has: what needs no store must find one.
 pub const MAX_READS: usize = 256;
 /// The same of plain HTTP.
@@ -211,5 +211,5 @@ pub const STREAM_END: Duration = Duration::from_secs(10);
 pub const QUIC_RECEIVE_BUFFER: usize = 2 * 1024 * 1024;
 /// How long clients may remember that there is HTTP/3.
 pub const ALT_SVC: Duration = Duration::from_secs(3600);
-/// How often it is looked, while stopping, whether an HTTP/3 connection has requests left.
+/// Interval, while the server stops, between checks whether an HTTP/3 connection has requests left.
 pub const STOPPING: Duration = Duration::from_millis(20);

@@ -30,8 +30,8 @@ use tokio::time::timeout;
 use crate::limits;
 use crate::metrics::{Metrics, Tally};
 use crate::peer::Peer;
-use crate::places::{Number, Of, Places};
 use crate::server::{Activity, Clock, discard};
+use crate::slots::{Number, Of, Slots};
 
 /// What metrics call the listener.
 const LISTENER: &str = "revocation";
@@ -81,7 +81,7 @@ impl PlainServer {
     pub async fn run(self: Arc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
         let graceful = GracefulShutdown::new();
         let (stopping, stopped) = tokio::sync::watch::channel(false);
-        let places = Places::new(Of::Connections, self.connections, self.tally.clone());
+        let slots = Slots::new(Of::Connections, self.connections, self.tally.clone());
         tokio::pin!(stop);
         loop {
             let accepted = tokio::select! {
@@ -93,7 +93,7 @@ impl PlainServer {
                 Err(error) => {
                     // Out of file descriptors, or the client went away: neither may end the server.
                     tracing::warn!(%error, "a connection could not be accepted");
-                    places.make_room();
+                    slots.make_room();
                     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                     continue;
                 }
@@ -101,14 +101,14 @@ impl PlainServer {
             let activity = Arc::new(Activity::new());
             let of = Some(Peer::of(peer.ip()));
             // All are busy: this one is not served.
-            let Ok(mut place) = places.enter(of, &activity) else { continue };
+            let Ok(mut slot) = slots.enter(of, &activity) else { continue };
             let (server, watcher) = (self.clone(), graceful.watcher());
             let mut stopped = stopped.clone();
             tokio::spawn(async move {
                 tokio::select! {
                     () = server.connection(stream, peer, watcher, activity) => {}
                     // Idle for longest when there were too many.
-                    () = place.evicted() => {}
+                    () = slot.evicted() => {}
                     // After the grace period what is left is cut off.
                     _ = stopped.wait_for(|stopped| *stopped) => {}
                 }
@@ -138,7 +138,7 @@ impl PlainServer {
         let serving = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(limits::PLAIN_IDLE)
-            // Answers wait for who asks: pipelined requests are not read on while this much is not sent. To have answers go
+            // Answers wait for their reader: pipelined requests are not read on while this much is not sent. To have answers go
             // out together (`pipeline_flush`) would take that away: hyper then copies them all into one buffer.
             .max_buf_size(limits::MAX_PLAIN_HEAD)
             .serve_connection(TokioIo::new(stream), service);
@@ -183,10 +183,10 @@ impl PlainServer {
         if reads && let Some(response) = self.service.plain_again(&request) {
             return response;
         }
-        // Not before all of it is there: who sends slowly must not lock out who does not.
+        // Not before all of it is there: a slow sender must not lock out others.
         let _busy = activity.begin();
         request.body = &body;
-        match self.aside(|| self.service.plain(&request)).await {
+        match self.off_thread(|| self.service.plain(&request)).await {
             PlainStep::Respond(response) => response,
             PlainStep::Ask(question) => self.ask(&question, request.now_ms).await,
         }
@@ -195,7 +195,7 @@ impl PlainServer {
     /// Has an answer signed when it is this question's turn. Too many questions are told to come later: whoever
     /// asks what nobody has asked before must not keep the disk from who calls operations.
     async fn ask(&self, question: &Question, now_ms: i64) -> Response<Bytes> {
-        if let Some(response) = self.aside(|| self.service.recheck(question, now_ms)).await {
+        if let Some(response) = self.off_thread(|| self.service.recheck(question, now_ms)).await {
             return response;
         }
         let Some(_waiting) = Waiting::begin(&self.waiting) else { return busy() };
@@ -204,17 +204,17 @@ impl PlainServer {
         };
         let now_ms = (self.clock)();
         // Others may have had it signed meanwhile.
-        if let Some(response) = self.aside(|| self.service.recheck(question, now_ms)).await {
+        if let Some(response) = self.off_thread(|| self.service.recheck(question, now_ms)).await {
             return response;
         }
-        let sign = || self.aside(|| self.service.sign(question, now_ms));
+        let sign = || self.off_thread(|| self.service.sign(question, now_ms));
         let finish = |signed, outcome| self.service.signed(question, signed, outcome, now_ms);
         drive(self.service.store().as_ref(), sign, finish).await.unwrap_or_else(busy)
     }
 
     /// Does what reads a store over the network, so that the other requests of this thread can move elsewhere
     /// meanwhile. Only so many of them hold a thread.
-    async fn aside<T>(&self, work: impl FnOnce() -> T) -> T {
+    async fn off_thread<T>(&self, work: impl FnOnce() -> T) -> T {
         if self.service.store().is_remote() {
             let _turn = self.reads.acquire().await;
             tokio::task::block_in_place(work)
@@ -225,7 +225,7 @@ impl PlainServer {
 }
 
 /// An answer on its way. It goes out in pieces, and each piece that is asked for is a sign of life: who reads slowly gets
-/// all of it, who does not read is closed.
+/// all of it; a peer that does not read is closed.
 struct Sent {
     bytes: Bytes,
     activity: Arc<Activity>,

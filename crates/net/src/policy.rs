@@ -65,7 +65,7 @@ pub(crate) fn decided(rules: &Rules, version: Version, group: &Group) -> Arc<Cry
     })
 }
 
-/// The versions of such a server's configuration. Who is served with TLS 1.2 by a server that has TLS 1.3 must be told so
+/// The versions of such a server's configuration. A client that gets TLS 1.2 from a server that has TLS 1.3 must be told so
 /// (RFC 8446, section 4.1.3), and rustls does that where it has both. The client offers none but the older, or that would
 /// not have been decided on.
 pub(crate) fn supported(rules: &Rules, version: Version) -> Vec<Version> {

@@ -56,12 +56,12 @@ pub enum ProxyError {
     /// There is nothing to pass connections on to.
     #[error("listener {0} has no server behind it")]
     NoBackend(String),
-    /// The place cannot be had.
+    /// The address cannot be listened at.
     #[error("{address}: {error}")]
     Listen {
-        /// Where.
+        /// Address that was asked for.
         address: SocketAddr,
-        /// Why not.
+        /// What the system said.
         error: io::Error,
     },
 }

@@ -22,11 +22,11 @@ use s2n_quic::provider::limits::Limits;
 
 use crate::door::Door;
 use crate::observed::Counts;
-use crate::places::Place;
+use crate::slots::Slot;
 use crate::watch::Watch;
 use crate::{Negotiated, limits};
 use load::{Closing, Counting, Load, Strangers, Tokens};
-use tls::Welcome;
+use tls::Greeting;
 
 /// ALPN name of HTTP/3.
 pub const HTTP3: &str = "h3";
@@ -38,7 +38,7 @@ pub struct Settings {
     pub retry_above: usize,
     /// Handshakes at a time; further clients are not answered.
     pub max_handshakes: usize,
-    /// Connections at a time that have done theirs; for a further one, one on which nothing goes on is closed.
+    /// Connections that have completed theirs, at most; for a further one, one on which nothing goes on is closed.
     pub max_connections: usize,
     /// How many of them one peer may have: an IPv4 address, or the first 64 bits of an IPv6 address. It has the same part
     /// of the handshakes.
@@ -79,7 +79,7 @@ pub struct Accepted {
     /// Reports the connection's end when dropped.
     pub watch: Watch,
     /// Its place among the connections.
-    pub place: Place,
+    pub slot: Slot,
 }
 
 impl Listener {
@@ -122,13 +122,13 @@ impl Listener {
     pub async fn accept(&mut self) -> Option<Accepted> {
         loop {
             let mut connection = self.server.accept().await?;
-            let welcome = connection.take_tls_context().and_then(|it| it.downcast().ok());
+            let greeting = connection.take_tls_context().and_then(|it| it.downcast().ok());
             // Neither is absent from a connection whose handshake was ours.
-            let Some(welcome) = welcome else { continue };
+            let Some(greeting) = greeting else { continue };
             let counts = connection.query_event_context(|counts: &Arc<Counts>| counts.clone());
-            let Welcome { mut watch, peer, negotiated, place } = *welcome;
+            let Greeting { mut watch, peer, negotiated, slot } = *greeting;
             watch.counted(counts.unwrap_or_default());
-            return Some(Accepted { connection, peer, negotiated, watch, place });
+            return Some(Accepted { connection, peer, negotiated, watch, slot });
         }
     }
 }

@@ -32,7 +32,7 @@ pub struct Settings {
     pub allow_plain: bool,
     /// Region that requests are signed for.
     pub region: String,
-    /// Who signs.
+    /// Credentials that requests are signed with.
     pub credentials: Credentials,
     /// How to connect by TLS.
     pub connector: Connector,

@@ -33,8 +33,8 @@ pub use crate::clock::{Clock, system_clock};
 use crate::door::{Accepted, Door};
 use crate::metrics::{Action, Limit, Metrics, Tally};
 use crate::peer::Peer;
-use crate::places::{Number, Of, Place, Places};
 use crate::readiness::Readiness;
+use crate::slots::{Number, Of, Slot, Slots};
 use crate::turns::{TooMany, Turns};
 use crate::watch::Watch;
 use crate::{Negotiated, limits};
@@ -164,9 +164,9 @@ impl Server {
     /// Serves until `stop` is ready, then lets open requests finish, for [`limits::GRACE`] at most.
     pub async fn run(self: Arc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
         let _watching = self.readiness.watch(&self.service, self.clock);
-        let places = Places::new(Of::Connections, self.connections, self.tally());
+        let slots = Slots::new(Of::Connections, self.connections, self.tally());
         let number = Number::of_handshakes(limits::MAX_HANDSHAKES, self.connections);
-        let handshakes = Places::new(Of::Handshakes, number, self.tally());
+        let handshakes = Slots::new(Of::Handshakes, number, self.tally());
         let graceful = GracefulShutdown::new();
         let (stopping, stopped) = tokio::sync::watch::channel(false);
         tokio::pin!(stop);
@@ -181,7 +181,7 @@ impl Server {
                     // Out of file descriptors, or the client went away: neither may end the server.
                     tracing::warn!(%error, "a connection could not be accepted");
                     handshakes.make_room();
-                    places.make_room();
+                    slots.make_room();
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
                 }
@@ -192,7 +192,7 @@ impl Server {
             let activity = Arc::new(Activity::new());
             // None makes use of the service yet, so that there is always one to make room.
             let Ok(mut handshake) = handshakes.enter(of, &activity) else { continue };
-            let places = places.clone();
+            let slots = slots.clone();
             tokio::spawn(async move {
                 let serve = async {
                     let accepted = tokio::select! {
@@ -201,8 +201,8 @@ impl Server {
                     };
                     drop(handshake);
                     let Some(accepted) = accepted else { return };
-                    match places.enter(of, &activity) {
-                        Ok(place) => server.connection(accepted, peer, place, watcher).await,
+                    match slots.enter(of, &activity) {
+                        Ok(slot) => server.connection(accepted, peer, slot, watcher).await,
                         Err(limit) => {
                             tracing::debug!(%peer, ?limit, "there was no place for a connection");
                         }
@@ -236,13 +236,13 @@ impl Server {
         self: Arc<Self>,
         accepted: Accepted<TcpStream>,
         peer: SocketAddr,
-        mut place: Place,
+        mut slot: Slot,
         watcher: Watcher,
     ) {
         let Accepted { stream, negotiated, watch } = accepted;
         tracing::debug!(%peer, ?negotiated, "a connection was accepted");
         let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        let activity = place.activity().clone();
+        let activity = slot.activity().clone();
         let cancelled = Arc::new(Cancelled::new(self.tally()));
         let connection =
             Arc::new(Connection::new(self, &negotiated, peer, activity.clone(), watch));
@@ -286,7 +286,7 @@ impl Server {
                 }
             }
             () = activity.idle(limits::REQUEST_HEAD) => tracing::debug!(%peer, "an idle connection was closed"),
-            () = place.evicted() => tracing::debug!(%peer, "a connection made room for another one"),
+            () = slot.evicted() => tracing::debug!(%peer, "a connection made room for another one"),
             () = cancelled.too_many() => {
                 tracing::debug!(%peer, "a client took back too many requests");
             }
@@ -409,7 +409,7 @@ impl Connection {
         // Anybody can send a body; who would fill the memory with large ones must have an access key.
         let expected = announced.unwrap_or(max);
         if expected > limits::UNKNOWN_CALLER_BODY
-            && let Err(response) = self.aside(false, || service.admit(route, &request)).await
+            && let Err(response) = self.off_thread(false, || service.admit(route, &request)).await
         {
             discard(body).await;
             return response;
@@ -419,7 +419,7 @@ impl Connection {
             Err(Unread::TooLong) => return route.too_large(),
             Err(Unread::Incomplete) => return route.incomplete(),
         };
-        // Not before all of it is there: who sends slowly must not lock out who does not.
+        // Not before all of it is there: a slow sender must not lock out others.
         let _use = self.activity.begin();
         let body = &body.bytes;
         request.body = body;
@@ -433,7 +433,7 @@ impl Connection {
         let prepare = || async {
             let prepare = || service.prepare(route, &request);
             let step = match principal.get() {
-                None => self.aside(false, || pace::quickly(prepare)).await,
+                None => self.off_thread(false, || pace::quickly(prepare)).await,
                 Some(principal) => match self.in_turn(principal, prepare).await {
                     Some(step) => step,
                     None => return Attempt::Done(route.throttled()),
@@ -453,7 +453,7 @@ impl Connection {
 
     /// Does what may take long, or reads a store over the network, so that the other requests of this thread
     /// can move elsewhere meanwhile. Of those that read over the network only so many hold a thread.
-    pub(crate) async fn aside<T>(&self, slow: bool, work: impl FnOnce() -> T) -> T {
+    pub(crate) async fn off_thread<T>(&self, slow: bool, work: impl FnOnce() -> T) -> T {
         if self.server.service.store().is_remote() {
             let _turn = self.server.reads.acquire().await;
             tokio::task::block_in_place(work)
@@ -467,7 +467,7 @@ impl Connection {
     /// Does what takes long when it is this principal's turn; `None` if too many of theirs wait already.
     pub(crate) async fn in_turn<T>(&self, principal: &str, work: impl FnOnce() -> T) -> Option<T> {
         match self.server.turns.take(principal).await {
-            Ok(_turn) => Some(self.aside(true, work).await),
+            Ok(_turn) => Some(self.off_thread(true, work).await),
             Err(TooMany) => {
                 self.server.tally().count(Limit::SlowByPrincipal, Action::Refused);
                 None
@@ -491,7 +491,7 @@ impl Connection {
             now_ms: (self.server.clock)(),
             request_id,
         };
-        self.aside(true, || self.server.service.log_resource(&request)).await
+        self.off_thread(true, || self.server.service.log_resource(&request)).await
     }
 
     /// Alive, or ready, with a line for each reason why not. Neither asks the store.

@@ -30,7 +30,7 @@ const ID_LEN: usize = 16;
 const MAX_KEYS: usize = 8;
 /// Length of a key in the record: id, time, key.
 const STORED_LEN: usize = ID_LEN + 8 + aead::KEY_LEN;
-/// Bytes of a ticket that are looked at: rustls' sessions without client certificates are some 200 bytes long.
+/// Bytes of a ticket that are read: rustls' sessions without client certificates are some 200 bytes long.
 const MAX_TICKET: usize = 4096;
 
 /// The keys that there are at a time.

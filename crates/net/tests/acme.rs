@@ -408,7 +408,7 @@ async fn a_wrong_answer_fails_the_order_and_holds_nothing_up() {
         .insert(format!("/.well-known/acme-challenge/{token}"), "never".into());
     let (status, _, _) = setting.post(&challenge, "{}").await;
     assert_eq!(status, 200);
-    // While one is waited for, another is looked at.
+    // While one is waited for, another is validated.
     let (url, order) = setting.order("wrong.example").await;
     let (challenge, token, _) = setting.challenge(&order, "http-01").await;
     setting

@@ -91,7 +91,7 @@ async fn grease_changes_nothing() {
     let world = world();
     for grease in [0x0a0a_u16, 0x3a3a, 0xfafa] {
         let bytes = grease.to_be_bytes();
-        let places: &[(&str, fn(&mut Hello, [u8; 2]))] = &[
+        let slots: &[(&str, fn(&mut Hello, [u8; 2]))] = &[
             ("suites", |hello, value| hello.suites = [&value[..], &hello.suites].concat()),
             ("groups", |hello, value| hello.prepend(10, &value)),
             ("schemes", |hello, value| hello.prepend(13, &value)),
@@ -108,11 +108,11 @@ async fn grease_changes_nothing() {
             ("extensions", |hello, value| hello.add(u16::from_be_bytes(value), b"x")),
             ("extensions, empty", |hello, value| hello.add(u16::from_be_bytes(value), b"")),
         ];
-        for (place, change) in places {
+        for (slot, change) in slots {
             let mut hello = Hello::of_record(&sent(&mut world.client()));
             change(&mut hello, bytes);
             let answer = world.answer(&[&hello.record(), &alert(0)]).await;
-            assert_eq!(answer[0], 22, "{place}: a ServerHello");
+            assert_eq!(answer[0], 22, "{slot}: a ServerHello");
             world.heard.outcome().unwrap();
         }
     }

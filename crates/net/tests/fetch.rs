@@ -37,8 +37,8 @@ fn answer(head: &str, port: u16) -> Vec<u8> {
     let with = |status: &str, body: &str| {
         format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
     };
-    let to = |place: String| {
-        format!("HTTP/1.1 302 Found\r\nlocation: {place}\r\ncontent-length: 0\r\n\r\n").into_bytes()
+    let to = |slot: String| {
+        format!("HTTP/1.1 302 Found\r\nlocation: {slot}\r\ncontent-length: 0\r\n\r\n").into_bytes()
     };
     match path {
         "/hello?x=1" => {

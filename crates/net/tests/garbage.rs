@@ -150,11 +150,11 @@ fn resident() -> u64 {
 
 /// Datagrams that the kernel has dropped because nobody took them in time.
 fn dropped(address: SocketAddr) -> u64 {
-    let place = format!(":{:04X}", address.port());
+    let slot = format!(":{:04X}", address.port());
     let table = std::fs::read_to_string("/proc/net/udp").unwrap();
     let line = table
         .lines()
-        .find(|line| line.split_whitespace().nth(1).is_some_and(|local| local.ends_with(&place)));
+        .find(|line| line.split_whitespace().nth(1).is_some_and(|local| local.ends_with(&slot)));
     line.unwrap().split_whitespace().last().unwrap().parse().unwrap()
 }
 

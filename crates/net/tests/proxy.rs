@@ -396,7 +396,7 @@ async fn health_checks_take_a_server_out_and_back() {
     echo(good, "good");
     // It accepts, and does not answer over HTTP: only the check can tell.
     let (ill, behind_ill) = server_behind().await;
-    let place = ill.local_addr().unwrap();
+    let slot = ill.local_addr().unwrap();
     let task = tokio::spawn(async move {
         let mut held = Vec::new();
         while let Ok((stream, _)) = ill.accept().await {
@@ -419,7 +419,7 @@ async fn health_checks_take_a_server_out_and_back() {
         for _ in 0..4 {
             assert_eq!(said(&world, address).await.unwrap(), "good.");
         }
-        echo(TcpListener::bind(place).await.unwrap(), "back");
+        echo(TcpListener::bind(slot).await.unwrap(), "back");
         while said(&world, address).await.unwrap() != "back." {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

@@ -356,24 +356,24 @@ async fn records_that_were_changed_do_not_open() {
     let witness = serve(store.clone(), "").await;
     let ours = History::new(0, 0);
     let before = store.scan("witness/log/", "", 10).unwrap();
-    let [(place, _)] = before.as_slice() else { panic!("one log") };
+    let [(slot, _)] = before.as_slice() else { panic!("one log") };
     assert_eq!(witness.ask(&ours.request(&log, 0, 5)).await.status, 200);
-    let sealed = store.read(place).unwrap().unwrap().value;
-    let put = |place: &str, value: Vec<u8>| {
+    let sealed = store.read(slot).unwrap().unwrap().value;
+    let put = |slot: &str, value: Vec<u8>| {
         let transaction = outlast_store::Transaction {
-            writes: vec![(place.to_owned(), Some(value))],
+            writes: vec![(slot.to_owned(), Some(value))],
             ..Default::default()
         };
         store.commit_and_wait(transaction).unwrap();
     };
     let mut changed = sealed.clone();
     *changed.last_mut().unwrap() ^= 1;
-    put(place, changed);
+    put(slot, changed);
     assert_eq!(witness.ask(&ours.request(&log, 5, 6)).await.status, 500);
     // Another place's.
-    put(place, store.read("witness/name").unwrap().unwrap().value);
+    put(slot, store.read("witness/name").unwrap().unwrap().value);
     assert_eq!(witness.ask(&ours.request(&log, 5, 6)).await.status, 500);
-    put(place, sealed);
+    put(slot, sealed);
     assert_eq!(witness.ask(&ours.request(&log, 5, 6)).await.status, 200);
 }
 

@@ -80,7 +80,7 @@ impl Certificate {
         &bytes[zeros.min(bytes.len().saturating_sub(1))..]
     }
 
-    /// The serial number as DER has it.
+    /// The content octets of the serial number in DER.
     pub fn serial_number(&self) -> &SerialNumber {
         self.tbs().serial_number()
     }

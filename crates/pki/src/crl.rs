@@ -88,7 +88,7 @@ pub struct Unsigned {
 }
 
 impl Content {
-    /// Encodes the content with `entries`, which are looked at once and kept as DER only.
+    /// Encodes the content with `entries`, which are read once and kept as DER only.
     ///
     /// Entries come out ordered by serial number; of several with the same serial the first is kept.
     pub fn prepare<S: AsRef<[u8]>>(
@@ -203,7 +203,7 @@ fn encode_entries<S: AsRef<[u8]>>(
     let mut reasons: Vec<Option<Vec<u8>>> = vec![None; REASONS.len()];
     // About 40 bytes an entry; what a caller's iterator promises is not believed beyond reason.
     let mut encoded: Vec<u8> = Vec::with_capacity(entries.size_hint().0.min(1_000_000) * 40);
-    let mut places: Vec<Place> = Vec::new();
+    let mut spans: Vec<EntrySpan> = Vec::new();
     let mut ordered = true;
     for entry in entries {
         let serial = UintRef::new(entry.serial.as_ref()).map_err(malformed)?;
@@ -231,35 +231,35 @@ fn encode_entries<S: AsRef<[u8]>>(
         }
         .encode_to_vec(&mut encoded)
         .map_err(malformed)?;
-        let place = Place { start, end: encoded.len() };
-        if let Some(last) = places.last() {
-            ordered &= place_serial(&encoded, *last) < place_serial(&encoded, place);
+        let span = EntrySpan { start, end: encoded.len() };
+        if let Some(last) = spans.last() {
+            ordered &= entry_serial(&encoded, *last) < entry_serial(&encoded, span);
         }
-        places.push(place);
+        spans.push(span);
     }
     if ordered {
         return Ok(encoded);
     }
     // Stable, so that the first of several stays.
-    places.sort_by(|a, b| place_serial(&encoded, *a).cmp(&place_serial(&encoded, *b)));
-    places.dedup_by(|b, a| place_serial(&encoded, *a) == place_serial(&encoded, *b));
+    spans.sort_by(|a, b| entry_serial(&encoded, *a).cmp(&entry_serial(&encoded, *b)));
+    spans.dedup_by(|b, a| entry_serial(&encoded, *a) == entry_serial(&encoded, *b));
     let mut out = Vec::with_capacity(encoded.len());
-    for place in places {
-        out.extend_from_slice(encoded.get(place.start..place.end).unwrap_or_default());
+    for span in spans {
+        out.extend_from_slice(encoded.get(span.start..span.end).unwrap_or_default());
     }
     Ok(out)
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct EntrySpan {
     start: usize,
     end: usize,
 }
 
 /// What entries are ordered by: length, then value, of the serial in an encoded entry. Both headers of an entry
 /// are short, since it has less than 128 bytes.
-fn place_serial(encoded: &[u8], place: Place) -> (usize, &[u8]) {
-    let entry = encoded.get(place.start..place.end).unwrap_or_default();
+fn entry_serial(encoded: &[u8], span: EntrySpan) -> (usize, &[u8]) {
+    let entry = encoded.get(span.start..span.end).unwrap_or_default();
     let len = entry.get(3).map_or(0, |len| usize::from(*len));
     (len, entry.get(4..4 + len).unwrap_or_default())
 }

@@ -48,7 +48,7 @@ struct Verified;
 pub enum Received {
     /// It was signed with the key that it asks for.
     Verified(Box<CertificateRequest>),
-    /// It was signed with another key, which must be looked up first.
+    /// It was signed with another key, which the caller must look up first.
     Statement(Box<WithStatement>),
 }
 

@@ -113,7 +113,7 @@ static SIGNATURE_BYTES: &[(&str, usize)] = &[
     ("EC P-521", 138),
 ];
 
-/// Where a certificate says that its revocation can be looked up, over plain HTTP.
+/// URLs of a certificate's revocation status, plain HTTP only.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RevocationUrls {
     /// OCSP responders.

@@ -26,7 +26,7 @@ pub enum PkiError {
     PublicKey {
         /// Kind of key.
         kind: &'static str,
-        /// Why.
+        /// What is wrong with it, in words for whoever gave it.
         reason: String,
     },
     /// A subject field that cannot be encoded.
@@ -34,7 +34,7 @@ pub enum PkiError {
     Subject {
         /// AWS's name of the field.
         field: String,
-        /// Why.
+        /// What is wrong with it, in words for whoever gave it.
         reason: String,
     },
     /// A general name that breaks the syntax of its kind.
@@ -42,7 +42,7 @@ pub enum PkiError {
     Name {
         /// AWS's name of the kind.
         kind: String,
-        /// Why.
+        /// What is wrong with it, in words for whoever gave it.
         reason: String,
     },
     /// An extension that cannot be encoded, or whose value is not what its identifier says.
@@ -50,7 +50,7 @@ pub enum PkiError {
     Extension {
         /// Its RFC's name.
         what: String,
-        /// Why.
+        /// What is wrong with it, in words for whoever gave it.
         reason: String,
     },
     /// A template that cannot certify the key or the names that were asked for.
@@ -58,7 +58,7 @@ pub enum PkiError {
     Template {
         /// Its name.
         template: &'static str,
-        /// Why.
+        /// What is wrong with it, in words for whoever gave it.
         reason: String,
     },
     /// A time outside what X.509 can say.

@@ -1,6 +1,6 @@
 //! General names (RFC 5280, section 4.2.1.6): every kind that AWS's `GeneralName` has, from plain values and back.
 //!
-//! `x400Address` is read as [`GeneralName::Other`], so that a certificate that has one can still be looked at; it
+//! `x400Address` is read as [`GeneralName::Other`], so that a certificate that has one can still be shown; it
 //! cannot be made.
 
 use std::net::IpAddr;

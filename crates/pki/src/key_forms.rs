@@ -1,9 +1,9 @@
 //! Private keys in the forms that files have them in, and which software takes which form.
 //!
 //! ML-DSA and ML-KEM keys come as seed, expanded or both (RFC 9881 and RFC 9935, section 6), and implementations
-//! differ in what they read: that is the table [`TAKERS`].
+//! differ in what they read: that is the table [`KEY_READERS`].
 
-mod takers;
+mod readers;
 
 use der::asn1::{AnyRef, OctetStringRef};
 use der::{Decode, Encode, Reader, Sequence, SliceReader, Tag, TagNumber, Tagged};
@@ -14,7 +14,7 @@ use spki::AlgorithmIdentifierRef;
 
 use crate::object::{Kind, Object};
 
-pub use takers::{Answer, TAKERS, Taker};
+pub use readers::{Answer, KEY_READERS, KeyReader};
 
 /// Why a private key was refused. Never says anything of the key itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -52,9 +52,9 @@ type Outcome = Option<String>;
 /// A rule that was broken.
 #[derive(Debug)]
 pub struct Finding {
-    /// Which.
+    /// Row of [`RULES`].
     pub rule: &'static Rule,
-    /// How.
+    /// What in the certificate breaks it.
     pub detail: String,
 }
 

@@ -84,6 +84,16 @@ pub fn name(fields: &[(&str, &str)], custom: &[(String, String)]) -> Result<Name
     Name::from_der(&sequence.to_der().map_err(failed)?).map_err(failed)
 }
 
+/// Reads a name as RFC 4514 writes it, such as `CN=Release,O=Example`. At least one attribute is wanted.
+pub fn parse(text: &str) -> Result<Name, PkiError> {
+    let refused = |reason: String| PkiError::Subject { field: text.to_owned(), reason };
+    let name: Name = text.parse().map_err(|_| refused("not a name by RFC 4514".into()))?;
+    if name.is_empty() {
+        return Err(refused("there is no attribute in it".into()));
+    }
+    Ok(name)
+}
+
 /// A name of a common name only.
 pub fn common_name(value: &str) -> Result<Name, PkiError> {
     name(&[("CommonName", value)], &[])

@@ -1,4 +1,4 @@
-//! OCSP (RFC 6960, with the nonces of RFC 9654): requests and responses, for the responder and for who asks it.
+//! OCSP (RFC 6960, with the nonces of RFC 9654): requests and responses, for responders and clients.
 //!
 //! Responses are built in two steps around a signer that is somewhere else. Signatures on requests are not
 //! looked at: RFC 6960 leaves it to the responder whether it wants them.

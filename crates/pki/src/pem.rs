@@ -91,12 +91,21 @@ pub(crate) fn read_cms(bytes: &[u8]) -> Result<Vec<u8>, PkiError> {
         return Ok(bytes.to_vec());
     }
     let malformed = |reason: String| PkiError::Malformed { what: "CMS message", reason };
+    if bytes.is_empty() {
+        return Err(malformed("it is empty".into()));
+    }
+    // What has no such line is no PEM, and the reasons of a reader of PEM would mislead.
+    if !bytes.windows(BEGIN.len()).any(|window| window == BEGIN) {
+        return Err(malformed("it is neither DER, BER nor PEM".into()));
+    }
     let (label, der) = der::pem::decode_vec(bytes).map_err(|error| malformed(error.to_string()))?;
     match label {
         "CMS" | "PKCS7" => Ok(der),
         other => Err(malformed(format!("the PEM label is {other}"))),
     }
 }
+
+const BEGIN: &[u8] = b"-----BEGIN ";
 
 fn encode(label: &str, der: &[u8]) -> String {
     // Not by the PEM crate: that takes as long for each character, and nothing here is secret.

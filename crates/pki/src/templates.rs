@@ -152,7 +152,7 @@ impl Template {
                 out.push(served(extension, input.public_key)?);
             }
         }
-        // RFC 5280, section 4.2.1.1: optional in what is signed by itself. Who does not know the algorithm, and so cannot
+        // RFC 5280, section 4.2.1.1: optional in a self-signed certificate. A reader that does not know the algorithm, and so cannot
         // see that it is, finds it missing otherwise.
         let identifies =
             |extension: &Extension| extension.extn_id == id::ID_CE_AUTHORITY_KEY_IDENTIFIER;

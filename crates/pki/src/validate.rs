@@ -199,7 +199,7 @@ pub enum Rule {
     Revoked {
         /// When, seconds since 1970.
         at: i64,
-        /// Why.
+        /// Reason that the issuer gave (RFC 5280, section 5.3.1).
         reason: &'static Reason,
     },
     /// RFC 5280, section 6.1.3 (a)(3), with revocation required.
@@ -220,8 +220,8 @@ pub enum Rule {
     /// RFC 5280, section 6.1.4 (l).
     #[error("a path length constraint is exceeded")]
     PathLength,
-    /// Longer than any path that is looked at.
-    #[error("it comes after {0} other CAs, and no longer path is looked at")]
+    /// Longer than any path that is built.
+    #[error("it comes after {0} other CAs, and no longer path is built")]
     TooLong(usize),
     /// RFC 5280, section 6.1.4 (n), and the leaf's.
     #[error("its key usage does not allow {0}")]

@@ -1,5 +1,5 @@
 //! Names of what is to be issued below a CA with name constraints, where the name is not in its usual place; and where a
-//! certificate says that its revocation can be looked up.
+//! certificate says that its revocation status is.
 #![allow(
     dead_code,
     clippy::unwrap_used,

@@ -112,7 +112,7 @@ fn too_much_is_refused() {
     assert!(matches!(outcome, Err(PkiError::Malformed { .. })), "{outcome:?}");
 }
 
-/// The key is looked at before the signature: what cannot be certified is said as such.
+/// Checks the key before the signature, so that a key that cannot be certified is named as the reason.
 #[test]
 fn keys_that_cannot_be_certified_are_named() {
     // RSA, 1024 bits, exponent 3; EC on P-224; X25519.

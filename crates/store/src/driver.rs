@@ -134,7 +134,7 @@ mod tests {
         assert!(store.read("k").unwrap().is_none());
     }
 
-    /// Who does not wait any more changes nothing about what is committed.
+    /// A caller that no longer waits changes nothing about what is committed.
     #[tokio::test]
     async fn a_commit_goes_on_without_who_asked_for_it() {
         let store = MemoryStore::new();

@@ -101,7 +101,7 @@ impl Postgres {
     }
 
     /// The folder of the unix socket, and the port that names the socket and is open on 127.0.0.1.
-    pub fn place(&self) -> (&Path, u16) {
+    pub fn folder_and_port(&self) -> (&Path, u16) {
         (self.folder.path(), self.port)
     }
 

@@ -269,7 +269,7 @@ fn forward(
 #[test]
 fn a_connection_cut_during_commit_is_cleared_up() {
     let Some(server) = Postgres::start() else { return };
-    let proxy = Proxy::start(server.place().1);
+    let proxy = Proxy::start(server.folder_and_port().1);
     let stores = [(); 2].map(|()| PostgresStore::open(&proxy.url("postgres")).unwrap());
     let (seen, stop) = (Seen::default(), AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -433,7 +433,7 @@ fn tls_to_the_database_is_checked() {
     server.install("server.key", &std::fs::read(data.join("server.key")).unwrap());
     server.configure("ssl = on\nssl_min_protocol_version = 'TLSv1.3'");
     server.start_again();
-    let port = server.place().1;
+    let port = server.folder_and_port().1;
     let url = |host: &str, rest: &str| {
         format!("postgres://outlast:{PASSWORD}@{host}:{port}/postgres?sslmode=require{rest}")
     };

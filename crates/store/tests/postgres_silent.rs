@@ -134,7 +134,7 @@ impl Between {
 #[test]
 fn outcome_is_uncertain_only_after_commit_was_sent() {
     let Some(server) = Postgres::start() else { return };
-    let (between, port) = Between::start(server.place().1);
+    let (between, port) = Between::start(server.folder_and_port().1);
     let url = format!("postgres://outlast:{PASSWORD}@127.0.0.1:{port}/postgres?sslmode=disable");
     let store = PostgresStore::open(&url).unwrap();
     store.commit_and_wait(put("first")).unwrap();

@@ -1,4 +1,4 @@
-//! How commands fail: an `error:` line, perhaps a `hint:` line, and an exit code.
+//! How commands end that do not succeed: an `error:` or `found:` line, perhaps a `hint:` line, and an exit code.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -16,6 +16,7 @@ pub struct Failure {
     message: String,
     hint: Option<String>,
     code: u8,
+    is_finding: bool,
     conflict: bool,
     setting: Option<&'static str>,
 }
@@ -24,11 +25,27 @@ pub struct Failure {
 pub const REFUSED: u8 = 3;
 /// Some of several files failed; the others are done.
 pub const PARTIAL: u8 = 4;
+/// The command found what it looks for: clients that are left behind, certificates that break rules.
+pub const FOUND: u8 = 5;
+/// The command line, or a variable that stands for a part of it, is wrong.
+pub const USAGE: u8 = 2;
 
 impl Failure {
     /// Fails with exit code 1.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, code: 1, conflict: false, setting: None }
+        Self {
+            message: message.into(),
+            hint: None,
+            code: 1,
+            is_finding: false,
+            conflict: false,
+            setting: None,
+        }
+    }
+
+    /// The command did its work and found what it looks for: printed as `found:`, with exit code [`FOUND`].
+    pub fn finding(message: impl Into<String>) -> Self {
+        Self { is_finding: true, code: FOUND, ..Self::new(message) }
     }
 
     /// A file that cannot be read or written.
@@ -72,7 +89,7 @@ impl Failure {
         self
     }
 
-    /// The text of the `error:` line.
+    /// The text of the line, without its label.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -84,7 +101,8 @@ impl Failure {
 
     /// Prints what there is to say and gives the exit code.
     pub fn report(&self) -> ExitCode {
-        crate::output::error(&self.message, self.hint.as_deref());
+        let label = if self.is_finding { "found" } else { "error" };
+        crate::output::ended(label, &self.message, self.hint.as_deref());
         ExitCode::from(self.code)
     }
 }

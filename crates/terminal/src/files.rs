@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use crate::failure::Failure;
+use crate::temporary::Pending;
 
 /// Writes `bytes` to `path` by way of a temporary file beside it, synced, with these permissions.
 pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
@@ -15,6 +16,7 @@ pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
             _ => Path::new("."),
         };
         let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
+        let _pending = Pending::new(temporary.path());
         temporary.write_all(bytes)?;
         temporary.as_file().set_permissions(Permissions::from_mode(mode))?;
         temporary.as_file().sync_all()?;
@@ -44,6 +46,7 @@ pub fn write_new<T>(
     };
     // Temporary files are for their owner only.
     let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
+    let _pending = Pending::new(temporary.path());
     let result = fill(temporary.as_file_mut())?;
     temporary.as_file().sync_all().map_err(|error| failed(&error))?;
     temporary.persist_noclobber(path).map_err(|error| failed(&error.error))?;
@@ -57,7 +60,7 @@ pub fn write_new<T>(
 pub const NOT_PERMITTED: &str =
     "run the command as the user that the file or folder belongs to, or change its owner or mode";
 
-/// Whether there is something at a path. That it may not be looked for is an error, and not that there is nothing.
+/// Whether something exists at a path. A path that may not be examined is an error, not an absence.
 pub fn exists(path: &Path) -> Result<bool, Failure> {
     path.try_exists().map_err(|error| io_failure(path, &error))
 }

@@ -6,3 +6,4 @@ pub mod files;
 pub mod output;
 pub mod profile;
 pub mod shell;
+pub mod temporary;

@@ -22,7 +22,7 @@ impl Output {
             Self::Text => line(text.trim_end_matches('\n')),
             Self::Json => match serde_json::to_string_pretty(value) {
                 Ok(json) => line(&json),
-                Err(failure) => error(&failure.to_string(), None),
+                Err(failure) => ended("error", &failure.to_string(), None),
             },
         }
     }
@@ -38,9 +38,9 @@ pub fn try_line(text: &str) -> bool {
     writeln!(std::io::stdout(), "{text}").is_ok()
 }
 
-/// An `error:` line and perhaps a `hint:` line.
-pub fn error(message: &str, hint: Option<&str>) {
-    eprintln!("error: {message}");
+/// A line that says how a command ended, `error: ...` or `found: ...`, and perhaps a `hint:` line.
+pub fn ended(label: &str, message: &str, hint: Option<&str>) {
+    eprintln!("{label}: {message}");
     if let Some(hint) = hint {
         eprintln!("hint: {hint}");
     }

@@ -45,7 +45,7 @@ pub fn region_of_own(path: &Path) -> Option<String> {
     (own && known).then_some(region)
 }
 
-/// How to reach and trust the service, and who asks. Flags go before variables, variables before files, as
+/// How to reach and trust the service, and the caller's credentials. Flags go before variables, variables before files, as
 /// in AWS's own tools.
 #[derive(clap::Args, Debug, Clone, Default)]
 pub struct Connection {

@@ -2,7 +2,7 @@
 
 mod flights;
 mod published;
-mod show;
+mod tables;
 
 use std::time::Duration;
 
@@ -115,7 +115,7 @@ fn run(run: &mut Run<'_>) -> Result<(), LabError> {
             Err(error) => return Err(error),
         }
     }
-    show::tell(run, &costs);
+    tables::tell(run, &costs);
     published::tell(run, &costs);
     Ok(())
 }

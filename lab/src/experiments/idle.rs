@@ -60,7 +60,7 @@ fn link() -> Link {
     Link::new(Duration::from_millis(4), 0.0)
 }
 
-/// Who has which timeout; the last is the control.
+/// The clients with their timeouts; the last is the control.
 const POOLS: [(Who, u32); 5] =
     [(CLASSICAL, SHORT), (CLASSICAL, LONG), (HYBRID, SHORT), (HYBRID, LONG), CONTROL];
 const CONTROL: (Who, u32) = (HYBRID, LONG);

@@ -18,7 +18,7 @@ use crate::subject::Subject;
 use crate::tls::{self, Stack};
 use crate::trace::Trace;
 
-/// Who is compared: a name and what its handshake does.
+/// A contender: its name and what its handshake does.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contender {
     /// Name in tables and legends.
@@ -29,7 +29,7 @@ pub struct Contender {
 
 /// Where and how often.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct GridPoint<'a> {
     /// The part of the experiment, for the point's key.
     pub part: &'a str,
     /// Whose TCP.
@@ -62,7 +62,7 @@ pub struct Spread {
 /// What one contender experienced at one point; times in milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// Who.
+    /// Name of the contender.
     pub name: String,
     /// The handshake since the SYN.
     pub syn: Spread,
@@ -156,12 +156,12 @@ pub fn stack_words(stack: &dyn Stack) -> Result<String, LabError> {
 /// Plays everybody at one point; the first one is the baseline.
 pub fn play(
     run: &mut Run<'_>,
-    place: &Place<'_>,
+    point: &GridPoint<'_>,
     contenders: &[Contender],
 ) -> Result<Played, LabError> {
-    let (seed, stop) = (place.seed.unwrap_or(run.seed()), run.stop_flag());
-    run.point(&key(place, contenders, seed)?, cost(place, contenders.len()), || {
-        let played = measure(place, contenders, seed, &|| stop.load(Ordering::Relaxed));
+    let (seed, stop) = (point.seed.unwrap_or(run.seed()), run.stop_flag());
+    run.point(&key(point, contenders, seed)?, cost(point, contenders.len()), || {
+        let played = measure(point, contenders, seed, &|| stop.load(Ordering::Relaxed));
         played.ok_or(LabError::Interrupted)
     })
 }
@@ -169,31 +169,31 @@ pub fn play(
 /// Plays everybody at each of these points.
 pub fn over(
     run: &mut Run<'_>,
-    places: &[Place<'_>],
+    points: &[GridPoint<'_>],
     contenders: &[Contender],
 ) -> Result<Vec<Seen>, LabError> {
     let mut seen = Vec::new();
-    for place in places {
-        let played = play(run, place, contenders)?;
-        let (link, transfer) = (place.link, place.transfer);
-        seen.push(Seen { profile: place.profile.name, link, transfer, played });
+    for point in points {
+        let played = play(run, point, contenders)?;
+        let (link, transfer) = (point.link, point.transfer);
+        seen.push(Seen { profile: point.profile.name, link, transfer, played });
     }
     Ok(seen)
 }
 
 /// What a point will take on two processors.
-pub fn cost(place: &Place<'_>, contenders: usize) -> Duration {
-    let each = model_cost(place.transfer.body) * u32::try_from(place.count).unwrap_or(u32::MAX);
+pub fn cost(point: &GridPoint<'_>, contenders: usize) -> Duration {
+    let each = model_cost(point.transfer.body) * u32::try_from(point.count).unwrap_or(u32::MAX);
     each * u32::try_from(contenders).unwrap_or(u32::MAX)
 }
 
 /// All that a point depends on: also who is compared, and what their handshakes do.
-fn key(place: &Place<'_>, contenders: &[Contender], seed: u64) -> Result<String, LabError> {
-    let Link { rtt_us, loss, rate_bps, queue_packets, jitter_us } = place.link;
+fn key(point: &GridPoint<'_>, contenders: &[Contender], seed: u64) -> Result<String, LabError> {
+    let Link { rtt_us, loss, rate_bps, queue_packets, jitter_us } = point.link;
     let mut key = format!(
         "model/{}/{}/rtt {} ms/loss {}",
-        place.part,
-        place.profile.name,
+        point.part,
+        point.profile.name,
         Duration::from_micros(rtt_us).as_secs_f64() * 1e3,
         percent(loss)
     );
@@ -207,13 +207,13 @@ fn key(place: &Place<'_>, contenders: &[Contender], seed: u64) -> Result<String,
         contenders.iter().map(|contender| (contender.name.as_str(), &contender.trace)).collect();
     let who = serde_json::to_vec(&who).map_err(LabError::failed)?;
     let digest = hex::encode(digest::digest(&digest::SHA256, &who));
-    let Transfer { request, body } = place.transfer;
-    let kept = if place.raw { "/every time" } else { "" };
+    let Transfer { request, body } = point.transfer;
+    let kept = if point.raw { "/every time" } else { "" };
     Ok(key
         + &format!(
             "/{request}+{body} B/{}/seed {seed}{kept}{}/{}",
-            place.count,
-            if place.bytes { "/bytes" } else { "" },
+            point.count,
+            if point.bytes { "/bytes" } else { "" },
             digest.get(..16).unwrap_or_default()
         ))
 }
@@ -225,14 +225,14 @@ pub fn percent(share: f64) -> String {
 
 /// Plays everybody, on as many threads as there are processors: the same whatever their number. `None` if it was stopped.
 pub fn measure(
-    place: &Place<'_>,
+    point: &GridPoint<'_>,
     contenders: &[Contender],
     seed: u64,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Option<Played> {
     let first = contenders.first()?;
     let connections = |trace: &Trace, seed: u64| {
-        model::connections(place.profile, &place.link, trace, place.transfer, seed, place.count)
+        model::connections(point.profile, &point.link, trace, point.transfer, seed, point.count)
     };
     let baseline = Baseline {
         paired: connections(&first.trace, seed),
@@ -252,7 +252,7 @@ pub fn measure(
             } else {
                 connections(&contender.trace, seed)
             };
-            rows.push((index, row(place, &contender.name, &own, &baseline, seed)));
+            rows.push((index, row(point, &contender.name, &own, &baseline, seed)));
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -267,7 +267,7 @@ pub fn measure(
         parts.into_iter().collect::<Option<Vec<_>>>()?.into_iter().flatten().collect();
     rows.sort_by_key(|(index, _)| *index);
     let rows = rows.into_iter().map(|(_, row)| row).collect();
-    Some(Played { count: place.count, rows })
+    Some(Played { count: point.count, rows })
 }
 
 /// A seed for flows that do not pair.
@@ -280,7 +280,7 @@ struct Baseline {
     apart: Vec<Outcome>,
 }
 
-fn row(place: &Place<'_>, name: &str, own: &[Outcome], baseline: &Baseline, seed: u64) -> Row {
+fn row(point: &GridPoint<'_>, name: &str, own: &[Outcome], baseline: &Baseline, seed: u64) -> Row {
     let times = |list: &[Outcome], start| -> Vec<f64> {
         list.iter().map(|outcome| milliseconds(outcome.handshake_from(start))).collect()
     };
@@ -303,16 +303,16 @@ fn row(place: &Place<'_>, name: &str, own: &[Outcome], baseline: &Baseline, seed
         unpaired_connected: apart(&connected, &times(&baseline.apart, ClockStart::Connected)),
         syn: Spread::of(&syn),
         connected: Spread::of(&connected),
-        first_byte: place.bytes.then(|| Spread::of(&first)),
-        last_byte: place.bytes.then(|| Spread::of(&last(own))),
+        first_byte: point.bytes.then(|| Spread::of(&first)),
+        last_byte: point.bytes.then(|| Spread::of(&last(own))),
         retransmitted: share(again, own.len()),
         paired: interval(&differences, seed),
         differences: Spread::of(&differences),
-        paired_last: place
+        paired_last: point
             .bytes
             .then(|| interval(&less(&last(own), &last(&baseline.paired)), seed)),
-        raw_us: place.raw.then(|| microseconds(|outcome| outcome.handshake_ns)),
-        raw_connected_us: place.raw.then(|| microseconds(|outcome| outcome.connected_ns)),
+        raw_us: point.raw.then(|| microseconds(|outcome| outcome.handshake_ns)),
+        raw_connected_us: point.raw.then(|| microseconds(|outcome| outcome.connected_ns)),
     }
 }
 

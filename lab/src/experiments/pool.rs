@@ -52,7 +52,7 @@ fn link() -> Link {
     Link::new(Duration::from_millis(4), 0.0)
 }
 
-/// Who has which pools; the last is the control.
+/// The clients with their pools; the last is the control.
 fn pools(quick: bool) -> Vec<(Who, usize)> {
     let mut pools: Vec<(Who, usize)> = [CLASSICAL, HYBRID]
         .into_iter()

@@ -1,7 +1,7 @@
 //! `requests`: what hybrid key exchange costs an application that calls a service, by how often it connects.
 
+mod findings;
 mod resumption;
-mod tell;
 
 use std::time::Duration;
 
@@ -179,7 +179,7 @@ fn run(run: &mut Run<'_>) -> Result<(), LabError> {
     let mut site = Site::new(run, main, CERTIFICATES);
     let samples =
         measure(run, &mut site, main, "samples", &sample_ways(), sample_amount(run.quick()))?;
-    tell::samples(run, &place_name(main.as_ref()), &samples);
+    findings::samples(run, &place_name(main.as_ref()), &samples);
     let mut places = vec![main];
     if main.is_some() {
         places.extend(other_links(run.quick()).into_iter().map(Some));
@@ -200,7 +200,7 @@ fn run(run: &mut Run<'_>) -> Result<(), LabError> {
             note_proof(run, &name, proof.as_ref());
         }
     }
-    tell::sweeps(run, &sweeps, &samples);
+    findings::sweeps(run, &sweeps, &samples);
     Ok(())
 }
 

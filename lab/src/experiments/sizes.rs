@@ -8,7 +8,7 @@ mod flights;
 mod keys;
 mod primitives;
 mod published;
-mod show;
+mod tables;
 
 use std::time::Duration;
 
@@ -84,11 +84,11 @@ fn run(run: &mut Run<'_>) -> Result<(), LabError> {
     let stopped = || stop.load(std::sync::atomic::Ordering::Relaxed);
     let timings =
         run.point(&key, budget * operations, || primitives::measure(seed, budget, &stopped))?;
-    show::groups(run, &groups);
-    show::mechanisms(run, &mechanisms);
-    show::signatures(run, &signatures);
-    show::flights(run, &flights);
-    show::primitives(run, &timings);
+    tables::groups(run, &groups);
+    tables::mechanisms(run, &mechanisms);
+    tables::signatures(run, &signatures);
+    tables::flights(run, &flights);
+    tables::primitives(run, &timings);
     claims::check(run, &groups, &mechanisms, &signatures, &flights)?;
     notes(run, &signatures);
     Ok(())

@@ -16,10 +16,10 @@ use std::time::Duration;
 
 use crate::error::LabError;
 use crate::experiment::{Engine, Experiment};
-use crate::experiments::beside;
 use crate::experiments::play::Seen;
 use crate::experiments::play::{self, Contender};
-use crate::experiments::show::{place_words, rtt_ms};
+use crate::experiments::tables::{place_words, rtt_ms};
+use crate::experiments::validation;
 use crate::link::Link;
 use crate::model;
 use crate::result::Control;
@@ -72,12 +72,12 @@ fn run(run: &mut Run<'_>) -> Result<(), LabError> {
     paquin::run(run)?;
 
     let seed = run.seed();
-    let (points, _) = beside::measure(run, stack, seed, &grid::live(run.quick())?)?;
+    let (points, _) = validation::measure(run, stack, seed, &grid::live(run.quick())?)?;
     let close = |link: &Link| link.rtt_us == grid::CLOSE_RTT_US;
-    beside::tell(run, profile, seed, &points, &contenders, &close);
+    validation::tell(run, profile, seed, &points, &contenders, &close);
     run.note(
         "Points store quantiles from 0 to 100 % by 1 %, 99.9 %, means and paired differences; every single time is kept at the \
-         point that is looked at closely (and, in a quick run, at all losses of its RTT). The others can be had again from the \
+         point that is examined closely (and, in a quick run, at all losses of its RTT). The others can be had again from the \
          traces, which are stored, and the seed: the model repeats itself exactly.",
     );
     Ok(())

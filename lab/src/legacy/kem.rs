@@ -40,7 +40,7 @@ const SABER: &str = "PQClean of 2020-12 (pqcrypto-saber 0.1.5), portable C";
 const NTRU: &str = "PQClean of 2020-12 (pqcrypto-ntru 0.5.2), AVX2";
 const KYBER_R3: &str = "libcrux-ml-kem 0.0.11, AVX2";
 
-/// Levels as the submissions claim them, and as liboqs has them for NTRU.
+/// Levels that the submissions claim; for NTRU, liboqs' levels.
 pub(super) fn compiled() -> Vec<Kem> {
     vec![
         row("kyber512_r2", 1, [800, 1632, 736], KYBER_R2, &Kyber512R2),

@@ -30,7 +30,7 @@ pub struct Signature {
 
 /// What a library does.
 pub trait Algorithm: Sync + Send + Debug {
-    /// A public key and who signs for it.
+    /// A public key and the signer that has its private half.
     fn generate(&self) -> Result<(Vec<u8>, Arc<dyn Secret>), LabError>;
     /// Whether a signature is right.
     fn verify(&self, public_key: &[u8], message: &[u8], signature: &[u8]) -> bool;

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::clock::now_ns;
 use super::ends::{Client, Server, Times, cut};
 use super::flows::{FIRST_SPARED, LAST_SPARED};
-use super::place;
+use super::namespace;
 use super::script::Script;
 use crate::error::LabError;
 use crate::link::Transfer;
@@ -259,7 +259,7 @@ fn accept(listener: &TcpListener, server: &dyn Server) {
 /// Moves this thread, and those that it starts from now on, into a namespace.
 fn enter(path: &Path) -> Result<(), LabError> {
     let namespace = File::open(path).map_err(|error| LabError::file(path, error))?;
-    place::enter(namespace.as_fd())
+    namespace::enter(namespace.as_fd())
 }
 
 /// Ahead of what else the machine does, if the system allows it: other work is no part of a measurement.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::clock::nanos;
 use super::connects;
-use super::place::Place;
+use super::namespace::Namespace;
 use crate::error::LabError;
 
 /// Times of TCP connects over netem at this round-trip time, in nanoseconds, the shortest first, after the same calibration.
@@ -18,7 +18,7 @@ pub(super) fn connect_times(
     stop: &AtomicBool,
 ) -> Result<Vec<u64>, LabError> {
     // Both directions of loopback leave by the one device, each with the delay.
-    let (place, ()) = Place::make(|| delay(rtt / 2))?;
+    let (place, ()) = Namespace::make(|| delay(rtt / 2))?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
     let times = connects([&place, &place], address, count.min(300), stop)?;
     let median = times.get(times.len() / 2).copied().unwrap_or_default();

@@ -488,7 +488,7 @@ fn cpu_ns() -> u64 {
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     clippy::cast_precision_loss,
-    reason = "a delay in nanoseconds: far below 2^53, and its sign is looked at"
+    reason = "a delay in nanoseconds: far below 2^53, and its sign is checked"
 )]
 fn shifted(due: u64, draw: f64, deviation_ns: u64) -> u64 {
     let shift = draw * deviation_ns as f64;

@@ -58,7 +58,7 @@ impl Comparison {
     }
 }
 
-/// The tables of the comparisons that this process made, each once: for who has run the checks and wants to write them down.
+/// The tables of the comparisons that this process made, each once, for the caller of the checks to write down.
 pub fn tables() -> Vec<Table> {
     TABLES.lock().map(|tables| tables.clone()).unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::read::{Field, Node};
-use super::{Endpoint, Place, Plan, PlanEngine, names};
+use super::{Endpoint, Plan, PlanEngine, Target, names};
 use crate::error::LabError;
 use crate::link::ClockStart;
 use crate::subject::Kind;
@@ -279,8 +279,8 @@ fn endpoint(plan: &mut Plan, node: &Node<'_>) -> Result<(), LabError> {
     node.table(ENDPOINT, &mut draft)?;
     let missing = |key: &str| node.problem(format!("[endpoint] needs `{key}`"));
     let at = match (draft.address, draft.command, draft.port) {
-        (Some(address), None, None) => Place::Address(address),
-        (None, Some(command), Some(port)) => Place::Command { command, port },
+        (Some(address), None, None) => Target::Address(address),
+        (None, Some(command), Some(port)) => Target::Command { command, port },
         (None, Some(_), None) => return Err(missing("port")),
         (None, None, _) => return Err(missing("address` or `command` with `port")),
         (Some(_), _, _) => {

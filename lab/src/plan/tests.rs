@@ -145,7 +145,7 @@ fn an_endpoint_with_an_address_needs_no_link() {
     let text = "title = \"x\"\n[endpoint]\naddress = \"[::1]:443\"\nserver_name = \"a.example\"\n\
                 ca_file = \"ca.pem\"\n[request]\npath = \"/ping?x=1\"\nbytes = 50";
     let plan = Plan::parse(text).unwrap();
-    assert_eq!(plan.endpoint.as_ref().unwrap().at, Place::Address("[::1]:443".into()));
+    assert_eq!(plan.endpoint.as_ref().unwrap().at, Target::Address("[::1]:443".into()));
     assert_eq!((plan.path.as_str(), plan.request), ("/ping?x=1", 50));
     assert!(plan.links().is_empty() && plan.estimate(true) > Duration::ZERO);
     assert_eq!(plan.points(), 0);

@@ -223,7 +223,7 @@ pub(super) fn of_bars<T: AsRef<str>>(names: &[T]) -> Vec<Colour> {
         .collect()
 }
 
-/// Every colour of the neutral parts of a chart, as SVG has it, with the name of what it is for.
+/// Every colour of the neutral parts of a chart in SVG's notation, with the name of what it is for.
 pub const NEUTRALS: [(&str, &str); 5] = [
     ("#FFFFFF", "paper"),
     ("#1B1F24", "ink"),
@@ -232,7 +232,7 @@ pub const NEUTRALS: [(&str, &str); 5] = [
     ("#E4E7EB", "grid"),
 ];
 
-/// Every colour of data, as SVG has it.
+/// Every colour of data in SVG's notation.
 pub fn series_colours() -> Vec<String> {
     let parts = PARTS.iter().map(|(_, colour)| *colour);
     let all = FAMILIES.iter().flatten().copied().chain(OTHERS).chain(parts).chain([PLAIN]);

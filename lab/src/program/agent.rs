@@ -7,7 +7,7 @@ use outlast_terminal::failure::Failure;
 /// Arguments of `lab agent`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Which.
+    /// Name of the agent.
     name: String,
     /// What it is to do, in JSON.
     argument: String,

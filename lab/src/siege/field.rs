@@ -165,7 +165,7 @@ pub(super) fn client_config(
 }
 
 /// Where sieges take place: one store for all patterns, and a server of its own for each, unless one was given.
-pub(super) enum Place {
+pub(super) enum Battlefield {
     Own { programs: Programs, folder: Box<Folder>, prepared: Prepared },
     Given { given: Box<Given>, prepared: Prepared },
 }
@@ -189,7 +189,7 @@ impl Drop for Ended {
     }
 }
 
-impl Place {
+impl Battlefield {
     /// A store in a temporary folder in `temporary`.
     pub async fn own(programs: &Programs, temporary: &Path) -> Result<Self, LabError> {
         let folder = Box::new(Folder::new(programs, temporary)?);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
 use super::attack::Volume;
-use super::field::{Given, Place};
+use super::field::{Battlefield, Given};
 use super::good::{Good, Phase};
 use super::limits::{LOOK, MOST_SECONDS, REST};
 use super::measured::{Measured, Memory};
@@ -62,18 +62,18 @@ pub fn run(
     let windows = Windows { length: window, rounds, short };
     stage(Stage::Preparing);
     runtime.block_on(async {
-        let place = match given {
-            Some(given) => Place::given(given).await?,
-            None => Place::own(&Programs::beside(&program), &temporary).await?,
+        let field = match given {
+            Some(given) => Battlefield::given(given).await?,
+            None => Battlefield::own(&Programs::beside(&program), &temporary).await?,
         };
         let mut rows = Vec::new();
         for pattern in patterns.iter().copied() {
-            if let Some(reason) = place.lacks(pattern.needs_own) {
+            if let Some(reason) = field.lacks(pattern.needs_own) {
                 stage(Stage::Skipped(pattern, reason));
                 continue;
             }
             stage(Stage::Trying(pattern));
-            rows.push(besiege(&program, &place, pattern, &windows).await?);
+            rows.push(besiege(&program, &field, pattern, &windows).await?);
         }
         Ok(rows)
     })
@@ -87,11 +87,11 @@ struct Windows {
 
 async fn besiege(
     program: &Path,
-    place: &Place,
+    field: &Battlefield,
     pattern: &'static Pattern,
     windows: &Windows,
 ) -> Result<Measured, LabError> {
-    let besieged = place.begin(pattern.door)?;
+    let besieged = field.begin(pattern.door)?;
     let field = Arc::new(besieged.field.clone());
     let good = Good::start(&field, pattern)?;
     // The first calls cost more on both sides.

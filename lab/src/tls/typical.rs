@@ -40,7 +40,7 @@ pub fn typical(stack: &dyn Stack, subject: &Subject, rounds: usize) -> Result<Tr
             samples.push(time as f64);
         }
     }
-    // Who signs does so in the last flight of the handshake.
+    // A signer signs in the last flight of the handshake.
     let varies = |step: usize| {
         subject.cost_varies()
             && (step + 1 == trace.client_done

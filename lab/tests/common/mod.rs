@@ -64,7 +64,7 @@ fn times(rtt: f64, loss: f64, extra: f64, many: usize) -> Vec<f64> {
     times
 }
 
-/// Charts of every kind with data as experiments have it.
+/// Charts of every kind with data such as experiments make.
 pub fn usual() -> Vec<Chart> {
     let mut charts = Vec::new();
     let loss = [0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0];

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# rust.sh DEST: the KMS program of the AWS SDK for Rust as DEST/bin/kms-whole.
+# rust.sh DEST: the KMS program of the AWS SDK for Rust as DEST/bin/kms-whole, and the example as DEST/bin/sign.
 # Built in DEST/target, which takes half a gigabyte and is removed afterwards.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
@@ -8,7 +8,8 @@ project=$(cd "$here/../rust" && pwd -P)
 mapfile -t sources < <(find "$project/src" -type f -name '*.rs' | sort)
 
 need cargo cc
-begin "${1:-}" "$here/lib.sh" "$project/Cargo.toml" "$project/Cargo.lock" "${sources[@]}"
+example=$here/../../../examples/sdk/rust/src/main.rs
+begin "${1:-}" "$here/lib.sh" "$project/Cargo.toml" "$project/Cargo.lock" "${sources[@]}" "$example"
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -18,6 +19,6 @@ unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS CARGO_BUILD_TARGET
 run_logged "$log" cargo build --locked --manifest-path "$project/Cargo.toml" --target-dir "$dest/target" ||
     die "cargo could not build $project"
 mkdir "$dest/bin"
-cp "$dest/target/debug/kms-whole" "$dest/bin/"
+cp "$dest/target/debug/kms-whole" "$dest/target/debug/sign" "$dest/bin/"
 rm -rf "$dest/target"
 finish

@@ -10,7 +10,7 @@ use outlast_store::StoreError;
 use crate::ops::ACM;
 use crate::service::Service;
 
-/// Tasks that are looked through in a step.
+/// Tasks searched in one step.
 const PAGE: usize = 500;
 
 fn locked(lane: &Mutex<Lane>) -> MutexGuard<'_, Lane> {
@@ -44,26 +44,26 @@ impl Lane {
     }
 
     /// Whether the owners of a task may have another look.
-    fn takes(&self, place: &str) -> bool {
-        let (endpoint, account) = acme::owners(place);
+    fn takes(&self, record_key: &str) -> bool {
+        let (endpoint, account) = acme::owners(record_key);
         self.room > 0
             && self.under_way(endpoint) < self.of_endpoint
-            && (account == place || self.under_way(account) < self.of_account)
+            && (account == record_key || self.under_way(account) < self.of_account)
     }
 
-    fn begun(&mut self, place: &str) {
+    fn begun(&mut self, record_key: &str) {
         self.room -= 1;
-        self.after = place.to_owned();
-        let (endpoint, account) = acme::owners(place);
+        self.after = record_key.to_owned();
+        let (endpoint, account) = acme::owners(record_key);
         for owner in BTreeSet::from([endpoint, account]) {
             *self.busy.entry(owner.to_owned()).or_default() += 1;
         }
     }
 
     /// A look has ended.
-    pub fn ended(&mut self, place: &str) {
+    pub fn ended(&mut self, record_key: &str) {
         self.room += 1;
-        let (endpoint, account) = acme::owners(place);
+        let (endpoint, account) = acme::owners(record_key);
         for owner in BTreeSet::from([endpoint, account]) {
             let left = self.under_way(owner).saturating_sub(1);
             if left == 0 {
@@ -117,24 +117,27 @@ impl Service {
         let mut after = Some(after.to_owned());
         while let Some(from) = after {
             let due = acme::due_tasks(&self.work(now_ms), queue, &from, PAGE)?;
-            for place in &due.damaged {
-                tracing::warn!(place, "a task of ACME cannot be read");
+            for record_key in &due.damaged {
+                tracing::warn!(record_key, "a task of ACME cannot be read");
             }
-            for place in &due.places {
-                if until.is_some_and(|until| place.as_str() > until) || locked(lane).room == 0 {
+            for record_key in &due.record_keys {
+                if until.is_some_and(|until| record_key.as_str() > until) || locked(lane).room == 0
+                {
                     return Ok(());
                 }
-                if !locked(lane).takes(place) {
+                if !locked(lane).takes(record_key) {
                     continue;
                 }
-                match self.claim(now_ms, place) {
+                match self.claim(now_ms, record_key) {
                     Ok(Some(job)) => {
-                        locked(lane).begun(place);
+                        locked(lane).begun(record_key);
                         jobs.push(job);
                     }
                     // Done with, or another server was quicker.
                     Ok(None) | Err(Fault::Store(StoreError::Conflict)) => {}
-                    Err(fault) => tracing::warn!(place, %fault, "a task of ACME cannot be begun"),
+                    Err(fault) => {
+                        tracing::warn!(record_key, %fault, "a task of ACME cannot be begun");
+                    }
                 }
             }
             after = due.next;
@@ -142,9 +145,9 @@ impl Service {
         Ok(())
     }
 
-    fn claim(&self, now_ms: i64, place: &str) -> Result<Option<Job>, Fault> {
+    fn claim(&self, now_ms: i64, record_key: &str) -> Result<Option<Job>, Fault> {
         let mut work = self.work(now_ms);
-        let job = acme::claim(&mut work, place)?;
+        let job = acme::claim(&mut work, record_key)?;
         if work.writes_anything() {
             self.store().commit_and_wait(work.into_transaction(Vec::new()))?;
         }

@@ -125,7 +125,7 @@ impl Jws {
         &self.payload
     }
 
-    /// The payload as JSON. Members that are not known are passed over, as RFC 8555 has it.
+    /// The payload as JSON. Unknown members are ignored (RFC 8555, section 7.1.1).
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, AcmeError> {
         serde_json::from_slice(&self.payload).map_err(|error| {
             // serde's message would repeat what was sent.

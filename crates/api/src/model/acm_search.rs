@@ -223,7 +223,7 @@ pub static ORDERS: &[Order] = &[
 ];
 
 /// The place in a sorted list as a marker has it.
-pub fn place_text((key, id): &(SortKey, String)) -> String {
+pub fn position_text((key, id): &(SortKey, String)) -> String {
     let value = match key {
         SortKey::None => serde_json::Value::Null,
         SortKey::Number(number) => (*number).into(),
@@ -232,8 +232,8 @@ pub fn place_text((key, id): &(SortKey, String)) -> String {
     serde_json::json!([value, id]).to_string()
 }
 
-/// Reverses [`place_text`].
-pub fn read_place(text: &str) -> Option<(SortKey, String)> {
+/// Reverses [`position_text`].
+pub fn read_position(text: &str) -> Option<(SortKey, String)> {
     let (value, id): (serde_json::Value, String) = serde_json::from_str(text).ok()?;
     let key = match value {
         serde_json::Value::Null => SortKey::None,

@@ -246,7 +246,7 @@ pub fn encryption_algorithm<'a>(call: &mut Call<'_>, given: Option<&'a str>) -> 
     name
 }
 
-/// Whether only the permissions are looked at: `DryRun` with the modifier `IGNORE_CIPHERTEXT`.
+/// Whether only permissions are checked: `DryRun` with the modifier `IGNORE_CIPHERTEXT`.
 pub fn ignores_ciphertext(
     dry_run: Option<bool>,
     modifiers: Option<&[String]>,
@@ -376,7 +376,7 @@ pub fn data_key_pair<A: Encrypts>(
             format!("KeyPairSpec {spec} is not supported."),
         )
     })?;
-    // Before the work of making a key pair, which only who is allowed can ask for.
+    // Before the work of making a key pair, which only an authorized caller may cause.
     let allowed = may_make(call, action, key, context)?;
     let stored = row.generate().map_err(kms::KmsError::from)?;
     let private = row.to_pkcs8(&stored).map_err(kms::KmsError::from)?;

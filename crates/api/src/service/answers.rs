@@ -58,7 +58,7 @@ pub struct Kept {
     pub(super) statuses: Vec<Status>,
     pub(super) this_update: i64,
     pub(super) next_update: i64,
-    pub(super) epoch_place: String,
+    pub(super) epoch_record_key: String,
     /// Never 0 but for a record that is not there.
     epoch: AtomicU64,
     /// The count of changes at which that was the epoch; 0 if nobody has looked.
@@ -81,7 +81,7 @@ impl Kept {
             statuses: answer.statuses,
             this_update: answer.this_update,
             next_update: answer.next_update,
-            epoch_place: answer.epoch_place,
+            epoch_record_key: answer.epoch_record_key,
             epoch: AtomicU64::new(answer.epoch.unwrap_or_default()),
             seen_at: AtomicU64::new(0),
             uses: AtomicU32::new(0),
@@ -112,7 +112,7 @@ impl Kept {
         self.uses.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether it can be given at this time: what is near its end is no help to who asks.
+    /// Whether it can be given at this time: an answer near its end is no help.
     pub(super) fn is_fresh(&self, now: i64) -> bool {
         now >= self.this_update
             && now < self.next_update - (self.next_update - self.this_update) / 8

@@ -98,13 +98,13 @@ impl Service {
         self.clock.known().wrong.clone()
     }
 
-    /// Does what is due by this reading, once it is held against the reference: [`Service::keep_house`].
+    /// Does what is due by this reading, once it is held against the reference: [`Service::run_housekeeping`].
     ///
     /// # Errors
-    /// As of [`Service::hold_clock`] and [`Service::keep_house`].
+    /// As of [`Service::hold_clock`] and [`Service::run_housekeeping`].
     pub fn sweep(&self, reading: Reading) -> Result<(), Fault> {
         self.hold_clock(reading)?;
-        self.keep_house(reading.wall_ms)
+        self.run_housekeeping(reading.wall_ms)
     }
 
     /// Whether something may be swept at this time; false while it is not judged yet whether the clock may be believed.

@@ -46,7 +46,7 @@ impl Service {
     /// # Errors
     /// The first failure. Everything that can be done is done all the same, and the rest comes again at the
     /// next round. [`Fault::Clock`] if the clock is known to be wrong: then nothing is swept.
-    pub fn keep_house(&self, now_ms: i64) -> Result<(), Fault> {
+    pub fn run_housekeeping(&self, now_ms: i64) -> Result<(), Fault> {
         let mut round = Round::new(self, now_ms);
         if let Err(fault) = self.follow_events(now_ms) {
             tracing::warn!(%fault, "the newest audit events could not be read");
@@ -90,11 +90,11 @@ impl<'a> Round<'a> {
                 Ok(due) => due,
                 Err(fault) => return self.failed(row, &from, fault),
             };
-            for place in due.damaged {
-                self.failed(row, &place, Fault::Damaged(place.clone()));
+            for record_key in due.damaged {
+                self.failed(row, &record_key, Fault::Damaged(record_key.clone()));
             }
-            for places in due.places.chunks(step) {
-                self.handle_all(row, sweep, places);
+            for record_keys in due.record_keys.chunks(step) {
+                self.handle_all(row, sweep, record_keys);
             }
             after = due.next;
         }
@@ -102,35 +102,36 @@ impl<'a> Round<'a> {
 
     /// All at once costs one sync of the disk. If that fails, whatever the reason, it is each by itself: no
     /// key of one account holds up the others.
-    fn handle_all(&mut self, row: &ServiceRow, sweep: &Sweep, places: &[String]) {
-        if places.is_empty() {
+    fn handle_all(&mut self, row: &ServiceRow, sweep: &Sweep, record_keys: &[String]) {
+        if record_keys.is_empty() {
             return;
         }
         let all = |work: &mut Work<'_>, swept: &mut Swept| {
-            places.iter().try_for_each(|place| (sweep.handle)(work, place, swept))
+            record_keys.iter().try_for_each(|record_key| (sweep.handle)(work, record_key, swept))
         };
         if let Ok(did) = self.service.do_once(row, self.now_ms, all) {
-            tell(row, places, &did);
+            tell(row, record_keys, &did);
             return;
         }
-        for place in places {
-            let one = |work: &mut Work<'_>, swept: &mut Swept| (sweep.handle)(work, place, swept);
+        for record_key in record_keys {
+            let one =
+                |work: &mut Work<'_>, swept: &mut Swept| (sweep.handle)(work, record_key, swept);
             match self.service.do_at_last(row, self.now_ms, one) {
-                Ok(did) => tell(row, std::slice::from_ref(place), &did),
-                Err(fault) => self.failed(row, place, fault),
+                Ok(did) => tell(row, std::slice::from_ref(record_key), &did),
+                Err(fault) => self.failed(row, record_key, fault),
             }
         }
     }
 
-    pub(super) fn failed(&mut self, row: &ServiceRow, place: &str, fault: Fault) {
+    pub(super) fn failed(&mut self, row: &ServiceRow, record_key: &str, fault: Fault) {
         let service = row.model.signing_name;
-        tracing::warn!(service, place, %fault, "what is due was not done; it is tried again");
+        tracing::warn!(service, record_key, %fault, "what is due was not done; it is tried again");
         self.failed.get_or_insert(fault);
     }
 }
 
 /// Says in the log what a sweep has done: each thing that has its audit event, and how many records went without one.
-fn tell(row: &ServiceRow, places: &[String], did: &Did<()>) {
+fn tell(row: &ServiceRow, record_keys: &[String], did: &Did<()>) {
     let (service, deleted) = (row.model.signing_name, did.deleted);
     for done in &did.swept.done {
         let Done { scope, arn, event } = done;
@@ -139,7 +140,7 @@ fn tell(row: &ServiceRow, places: &[String], did: &Did<()>) {
     }
     if did.swept.done.is_empty() && deleted > 0 {
         // The kind is what the keys of the records begin with.
-        let kind = places.first().map(String::as_str).unwrap_or_default();
+        let kind = record_keys.first().map(String::as_str).unwrap_or_default();
         let kind = kind.match_indices('/').nth(1).map_or(kind, |(end, _)| &kind[..end]);
         tracing::info!(service, kind, deleted, "records were deleted because their time is over");
     }

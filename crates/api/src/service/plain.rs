@@ -243,7 +243,7 @@ impl Service {
                 }
                 return PlainStep::Respond(answered(&kept, if_none_match, request.now_ms));
             }
-            // As in [`Self::sign`], but now: who asks too much neither makes the store work nor takes a turn from others.
+            // As in [`Self::sign`], but now: a peer that asks too much neither makes the store work nor takes a turn from others.
             if !self.revocation.strangers.would_admit(request.peer, request.now_ms) {
                 return PlainStep::Respond(once(&kept, request.now_ms));
             }
@@ -281,14 +281,14 @@ impl Service {
         if !self.holds(&kept, now_ms) {
             let mut work = self.work(now_ms);
             let (ids, said) = (&kept.ids, &kept.statuses);
-            match ocsp::recheck(&mut work, ids, said, &kept.epoch_place) {
+            match ocsp::recheck(&mut work, ids, said, &kept.epoch_record_key) {
                 Ok(Some(epoch)) => {
                     kept.set_epoch(epoch);
                     self.saw(&kept, epoch, now_ms);
                 }
                 Ok(None) => return None,
                 Err(fault) => {
-                    tracing::warn!(%fault, "an OCSP answer could not be looked at again");
+                    tracing::warn!(%fault, "an OCSP answer could not be checked again");
                     return None;
                 }
             }
@@ -375,7 +375,7 @@ impl Service {
         Ok(Ok(Signing::Commit(transaction, signed)))
     }
 
-    /// The answer, once it is known whether it is durable that it was given.
+    /// The answer, once the event that records it is durable, or the failure to make it so.
     pub fn signed(
         &self,
         question: &Question,
@@ -443,7 +443,7 @@ impl Service {
             return false;
         }
         if self.fresh.is_remote() {
-            let seen = lock(&self.revocation.epochs).get(&kept.epoch_place).copied();
+            let seen = lock(&self.revocation.epochs).get(&kept.epoch_record_key).copied();
             return seen.is_some_and(|(epoch, at_ms)| {
                 epoch == kept.epoch() && (0..limits::MAX_EPOCH_AGE_MS).contains(&(now_ms - at_ms))
             });
@@ -455,7 +455,7 @@ impl Service {
         }
         let same = self
             .fresh
-            .read(&kept.epoch_place)
+            .read(&kept.epoch_record_key)
             .is_ok_and(|record| record.map(|record| record.version) == kept.epoch());
         if same {
             kept.set_seen_at(changes);
@@ -467,7 +467,7 @@ impl Service {
         if self.fresh.is_remote() {
             // What was seen later is not overwritten: epochs only grow.
             let mut epochs = lock(&self.revocation.epochs);
-            let seen = epochs.entry(kept.epoch_place.clone()).or_insert((epoch, now_ms));
+            let seen = epochs.entry(kept.epoch_record_key.clone()).or_insert((epoch, now_ms));
             if seen.0 <= epoch {
                 *seen = (epoch, now_ms);
             }

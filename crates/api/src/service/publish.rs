@@ -19,7 +19,7 @@ pub trait Sink: Send + Sync {
     }
 }
 
-/// Records that are looked at in one step.
+/// Records examined in one step.
 const PAGE: usize = 100;
 /// How often a report is tried before it has failed.
 const ATTEMPTS: u32 = 2;
@@ -50,16 +50,16 @@ impl Service {
             let found = report::pending(&self.work(now_ms), &after, PAGE)?;
             let Some((last, _)) = found.last() else { return Ok(()) };
             last.clone_into(&mut after);
-            for (place, pending) in found {
+            for (record_key, pending) in found {
                 if !go_on() {
                     return Ok(());
                 }
                 let written = self.write_report(sink, now_ms, &pending);
                 if let Err(reason) = &written {
-                    tracing::warn!(place, reason, "an audit report could not be written");
+                    tracing::warn!(record_key, reason, "an audit report could not be written");
                 }
                 let noted = self.do_once(&ACM_PCA, now_ms, |work, _| {
-                    report::finish(work, &place, written.is_ok())
+                    report::finish(work, &record_key, written.is_ok())
                 });
                 match noted {
                     // Another server was quicker.
@@ -95,8 +95,8 @@ impl Service {
         outcome
     }
 
-    fn write_again(&self, now_ms: i64, place: &str) -> Result<(), Fault> {
-        self.do_at_last(&ACM_PCA, now_ms, |work, _| publish::write_again(work, place))?;
+    fn write_again(&self, now_ms: i64, record_key: &str) -> Result<(), Fault> {
+        self.do_at_last(&ACM_PCA, now_ms, |work, _| publish::write_again(work, record_key))?;
         Ok(())
     }
 
@@ -109,13 +109,13 @@ impl Service {
         let mut after = Some(String::new());
         while let Some(from) = after {
             let due = publish::due_crls(&self.work(now_ms), &from, PAGE)?;
-            for place in due.places {
+            for record_key in due.record_keys {
                 if !go_on() {
                     return Ok(());
                 }
                 let mut written = false;
                 let noted = self.do_once(&ACM_PCA, now_ms, |work, _| {
-                    let Some(file) = publish::crl_file(work, &place)? else { return Ok(()) };
+                    let Some(file) = publish::crl_file(work, &record_key)? else { return Ok(()) };
                     let kind = "application/pkix-crl";
                     let outcome = if sink.may_use(&file.account, &file.bucket) {
                         sink.put(&file.bucket, &file.key, kind, &file.bytes)
@@ -123,16 +123,20 @@ impl Service {
                         Err(not_allowed(&file.account, &file.bucket))
                     };
                     if let Err(reason) = &outcome {
-                        tracing::warn!(place, reason, "a CRL could not be written to its bucket");
+                        tracing::warn!(
+                            record_key,
+                            reason,
+                            "a CRL could not be written to its bucket"
+                        );
                     }
                     written = outcome.is_ok();
-                    publish::crl_written(work, &place, written)
+                    publish::crl_written(work, &record_key, written)
                 });
                 match noted {
                     // The CRL was made anew, or another server has noted that it wrote one. Whose was written last is not
                     // known: it may be this one, which is the older. So the newest is written once more.
                     Err(Fault::Store(StoreError::Conflict)) if written => {
-                        self.write_again(now_ms, &place)?;
+                        self.write_again(now_ms, &record_key)?;
                     }
                     Ok(_) | Err(Fault::Store(StoreError::Conflict)) => {}
                     Err(fault) => return Err(fault),

@@ -47,7 +47,7 @@ pub static REASONS: &[&Reason] = &[&AUDIT, &LOOK, &STORE, &ROOT_KEY, &TOKEN, &CL
 /// A reason, with what is particular this time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Which.
+    /// Row of [`REASONS`].
     pub reason: &'static Reason,
     /// What is particular; empty if nothing is.
     pub detail: String,

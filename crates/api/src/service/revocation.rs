@@ -17,7 +17,7 @@ use super::housekeeping::Round;
 use super::shared::lock;
 use crate::ops::ACM_PCA;
 
-/// Records that are looked at in one step.
+/// Records examined in one step.
 const PAGE: usize = 500;
 /// CRLs with slow signatures that are made in one round: others wait meanwhile.
 const SLOW: usize = 8;
@@ -60,18 +60,18 @@ impl Service {
         let mut after = Some(String::new());
         while let Some(from) = after {
             let due = responder::due(&self.work(now_ms), &from, PAGE)?;
-            for place in due.places.iter().chain(&due.damaged) {
+            for record_key in due.record_keys.iter().chain(&due.damaged) {
                 let done = self.do_once(&ACM_PCA, now_ms, |work, swept| {
-                    responder::renew(work, &self.ring, place, swept)
+                    responder::renew(work, &self.ring, record_key, swept)
                 });
                 match done.map(|did| did.value) {
                     Ok(Some(reason)) => {
-                        tracing::warn!(place, reason, "an authority does not answer OCSP");
+                        tracing::warn!(record_key, reason, "an authority does not answer OCSP");
                     }
                     // Another server was quicker, or the authority changed just now.
                     Ok(None) | Err(Fault::Store(StoreError::Conflict)) => {}
                     Err(fault) => {
-                        tracing::warn!(place, %fault, "an OCSP responder could not be made");
+                        tracing::warn!(record_key, %fault, "an OCSP responder could not be made");
                         first = first.and(Err(fault));
                     }
                 }
@@ -87,10 +87,10 @@ impl Service {
         let mut after = String::new();
         loop {
             let marked = crl::marked(&self.work(now_ms), &after, PAGE)?;
-            for place in &marked {
-                match self.make_crl(now_ms, place, How::Quickly) {
+            for record_key in &marked {
+                match self.make_crl(now_ms, record_key, How::Quickly) {
                     Ok(true) => {}
-                    Ok(false) => slow.push(place.clone()),
+                    Ok(false) => slow.push(record_key.clone()),
                     Err(fault) => first = first.and(Err(fault)),
                 }
             }
@@ -100,8 +100,8 @@ impl Service {
             }
         }
         let mut last = lock(&self.revocation.last_slow).clone();
-        for place in whose_turn(slow, &mut last) {
-            if let Err(fault) = self.make_crl(now_ms, &place, How::Patiently) {
+        for record_key in whose_turn(slow, &mut last) {
+            if let Err(fault) = self.make_crl(now_ms, &record_key, How::Patiently) {
                 first = first.and(Err(fault));
             }
         }
@@ -109,26 +109,26 @@ impl Service {
         first
     }
 
-    fn make_crl(&self, now_ms: i64, place: &str, how: How) -> Result<bool, Fault> {
+    fn make_crl(&self, now_ms: i64, record_key: &str, how: How) -> Result<bool, Fault> {
         let mut attempts = 0;
         let made = self.do_at_last(&ACM_PCA, now_ms, |work, swept| {
             attempts += 1;
             let how = if attempts > ATTEMPTS { How::Meanwhile } else { how };
-            crl::make(work, &self.ring, place, how, swept)
+            crl::make(work, &self.ring, record_key, how, swept)
         });
         match made.map(|did| did.value) {
             Err(Fault::Store(StoreError::Conflict)) => Ok(true),
-            outcome => logged(place, outcome),
+            outcome => logged(record_key, outcome),
         }
     }
 
     /// Other servers on the same database revoke, too.
     fn look_at_epochs(&self, now_ms: i64) -> Result<(), Fault> {
-        let places: Vec<_> = lock(&self.revocation.epochs).keys().cloned().collect();
+        let record_keys: Vec<_> = lock(&self.revocation.epochs).keys().cloned().collect();
         let work = self.work(now_ms);
-        for place in places {
-            let epoch = ocsp::epoch(&work, &place)?;
-            lock(&self.revocation.epochs).insert(place, (epoch, now_ms));
+        for record_key in record_keys {
+            let epoch = ocsp::epoch(&work, &record_key)?;
+            lock(&self.revocation.epochs).insert(record_key, (epoch, now_ms));
         }
         Ok(())
     }
@@ -150,10 +150,10 @@ impl Service {
 
     fn renew_alone(&self, kept: &Arc<Kept>, now_ms: i64) {
         match self.renew_together(std::slice::from_ref(kept), now_ms) {
-            // What somebody changes meanwhile is signed when it is asked for.
+            // An answer that changes meanwhile is signed when a client asks for it.
             Ok(()) | Err(Fault::Store(StoreError::Conflict)) => {}
             Err(fault) => {
-                tracing::warn!(of = kept.epoch_place, %fault, "an OCSP answer could not be renewed");
+                tracing::warn!(of = kept.epoch_record_key, %fault, "an OCSP answer could not be renewed");
             }
         }
     }
@@ -183,30 +183,30 @@ impl Service {
     }
 }
 
-fn logged(place: &str, outcome: Result<bool, Fault>) -> Result<bool, Fault> {
+fn logged(record_key: &str, outcome: Result<bool, Fault>) -> Result<bool, Fault> {
     if let Err(fault) = &outcome {
-        tracing::warn!(place, %fault, "a CRL could not be made; it is tried again");
+        tracing::warn!(record_key, %fault, "a CRL could not be made; it is tried again");
     }
     outcome
 }
 
 /// Those of the CRLs (places of their marks, in order) that are made in this round: one of each authority before the second
 /// of any, and first those that come after the one that was made `last`. So nobody waits for as long as others revoke.
-fn whose_turn(mut places: Vec<String>, last: &mut String) -> Vec<String> {
-    let from = places.partition_point(|place| place <= last);
-    places.rotate_left(from);
+fn whose_turn(mut record_keys: Vec<String>, last: &mut String) -> Vec<String> {
+    let from = record_keys.partition_point(|record_key| record_key <= last);
+    record_keys.rotate_left(from);
     let mut seen: HashMap<String, usize> = HashMap::new();
     let mut turns = Vec::new();
-    for place in places {
-        let (authority, _) = place.rsplit_once('/').unwrap_or((&place, ""));
+    for record_key in record_keys {
+        let (authority, _) = record_key.rsplit_once('/').unwrap_or((&record_key, ""));
         let turn = seen.entry(authority.to_owned()).or_default();
-        turns.push((*turn, place));
+        turns.push((*turn, record_key));
         *turn += 1;
     }
     turns.sort_by_key(|(turn, _)| *turn);
-    let chosen: Vec<_> = turns.into_iter().take(SLOW).map(|(_, place)| place).collect();
-    if let Some(place) = chosen.last() {
-        last.clone_from(place);
+    let chosen: Vec<_> = turns.into_iter().take(SLOW).map(|(_, record_key)| record_key).collect();
+    if let Some(record_key) = chosen.last() {
+        last.clone_from(record_key);
     }
     chosen
 }
@@ -224,11 +224,11 @@ mod tests {
         let mut waiting = others.clone();
         let (mut last, mut made_of_busy) = (String::new(), 0);
         for _ in 0..4 {
-            let places = (0..64).map(busy).chain(waiting.iter().cloned()).collect();
-            let chosen = whose_turn(places, &mut last);
+            let record_keys = (0..64).map(busy).chain(waiting.iter().cloned()).collect();
+            let chosen = whose_turn(record_keys, &mut last);
             assert_eq!(chosen.len(), SLOW);
-            made_of_busy += chosen.iter().filter(|place| place.contains("/a/")).count();
-            waiting.retain(|place| !chosen.contains(place));
+            made_of_busy += chosen.iter().filter(|record_key| record_key.contains("/a/")).count();
+            waiting.retain(|record_key| !chosen.contains(record_key));
         }
         assert!(waiting.is_empty(), "{waiting:?}");
         assert!(made_of_busy > 0, "nor does that one wait for the others");
@@ -236,7 +236,7 @@ mod tests {
         let mut left: Vec<_> = (0..64).map(busy).collect();
         for _ in 0..64 / SLOW {
             let chosen = whose_turn((0..64).map(busy).collect(), &mut last);
-            left.retain(|place| !chosen.contains(place));
+            left.retain(|record_key| !chosen.contains(record_key));
         }
         assert!(left.is_empty(), "{left:?}");
         assert!(whose_turn(Vec::new(), &mut last).is_empty());

@@ -163,7 +163,7 @@ impl Strangers {
         let own = lock(&self.peers)
             .get_or_insert_mut(prefix(peer), || Bucket::new(limits::OCSP_SIGNINGS_OF_PEER))
             .take(now_ms);
-        // Who asks too much takes nothing from the others.
+        // A peer that asks too much takes nothing from the others.
         own && lock(&self.all).take(now_ms)
     }
 

@@ -45,7 +45,7 @@ impl Display for Path<'_> {
             Self::Root => Ok(()),
             Self::Member(Self::Root, name) => f.write_str(&member_name(name)),
             Self::Member(of, name) => write!(f, "{of}.{}", member_name(name)),
-            Self::Item(of, place) => write!(f, "{of}.{place}.member"),
+            Self::Item(of, index) => write!(f, "{of}.{index}.member"),
         }
     }
 }

@@ -366,7 +366,7 @@ fn canonical_request(
     sorted.then_some(out)
 }
 
-/// A path as S3 has it: each octet but the unreserved ones and slashes is encoded.
+/// A path in S3's encoding: each octet but the unreserved ones and slashes is encoded.
 pub fn encode_path(path: &str) -> String {
     percent_encode(path, b"/")
 }

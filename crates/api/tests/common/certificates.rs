@@ -169,7 +169,7 @@ pub fn importable(fixture: &Fixture, arn: &str) -> Value {
     })
 }
 
-pub fn place(kind: &str, arn: &str) -> String {
+pub fn record_key(kind: &str, arn: &str) -> String {
     let id = arn.rsplit('/').next().unwrap();
     format!("acm/{kind}/{}/{REGION}/{id}", super::common::ACCOUNT)
 }

@@ -399,8 +399,8 @@ impl Fixture {
         self.now.set(self.now.get() + seconds);
     }
 
-    pub fn keep_house(&self) {
-        self.service.keep_house(self.now.get() * 1000).unwrap();
+    pub fn run_housekeeping(&self) {
+        self.service.run_housekeeping(self.now.get() * 1000).unwrap();
     }
 
     /// Changes users and roles.
@@ -500,23 +500,23 @@ pub fn key_policy(more: Value) -> String {
 
 impl Fixture {
     /// What a record says.
-    pub fn record(&self, place: &str) -> Value {
-        says(&self.store.read(place).unwrap().unwrap().value)
+    pub fn record(&self, record_key: &str) -> Value {
+        says(&self.store.read(record_key).unwrap().unwrap().value)
     }
 
     /// Writes a record as the service would, behind its back.
-    pub fn put_record(&self, place: &str, value: &Value) {
+    pub fn put_record(&self, record_key: &str, value: &Value) {
         let mut work = self.service.work(self.now.get() * 1000);
-        work.put(place, value).unwrap();
+        work.put(record_key, value).unwrap();
         self.store.commit_and_wait(work.into_transaction(Vec::new())).unwrap();
     }
 
     /// All records but those that every use writes.
     pub fn store_without_uses(&self) -> Vec<(String, Vec<u8>)> {
         let found = self.store.scan("", "", 100_000).unwrap();
-        let kept = found
-            .into_iter()
-            .filter(|(place, _)| !place.starts_with("kms/last-use/") && !place.starts_with("iam/"));
-        kept.map(|(place, record)| (place, record.value)).collect()
+        let kept = found.into_iter().filter(|(record_key, _)| {
+            !record_key.starts_with("kms/last-use/") && !record_key.starts_with("iam/")
+        });
+        kept.map(|(record_key, record)| (record_key, record.value)).collect()
     }
 }

@@ -308,8 +308,8 @@ impl World {
         CertId::new(hash, authority.certificate.subject(), &key, &[0x55; 16]).unwrap()
     }
 
-    pub fn write(&self, place: &str, value: &[u8]) {
-        let writes = vec![(place.to_owned(), Some(value.to_vec()))];
+    pub fn write(&self, record_key: &str, value: &[u8]) {
+        let writes = vec![(record_key.to_owned(), Some(value.to_vec()))];
         self.store.commit_and_wait(Transaction { writes, ..Transaction::default() }).unwrap();
     }
 }

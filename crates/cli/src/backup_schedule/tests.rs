@@ -8,7 +8,7 @@ use outlast_store::Transaction;
 
 use super::*;
 use crate::data::{self, NewData};
-use crate::place::Place;
+use crate::location::StoreLocation;
 use crate::root_key::Provider;
 
 const NAMES: [&str; 1] = ["localhost"];
@@ -54,7 +54,7 @@ impl Setting {
     /// A server that has just been started.
     fn start(&self) -> Data {
         let data = self.folder.path().join("data");
-        Data::open(&Place::in_folder(&data), &Provider::default_in(&data)).unwrap()
+        Data::open(&StoreLocation::in_folder(&data), &Provider::default_in(&data)).unwrap()
     }
 
     /// A look at this time; gives how many backups there are then.

@@ -49,6 +49,13 @@ enum Command {
     Witness(witness::Arguments),
 }
 
+impl Arguments {
+    /// Whether the command handles signals itself.
+    pub(crate) fn handles_signals(&self) -> bool {
+        matches!(self.command, Command::Witness(_))
+    }
+}
+
 /// Does it.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     match &arguments.command {
@@ -64,12 +71,17 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 }
 
 fn open(arguments: &StoreArguments) -> Result<Data, Failure> {
-    Data::open_read_only(&arguments.place()?, &arguments.provider()?)
+    Data::open_read_only(&arguments.location()?, &arguments.provider()?)
 }
 
 /// The log's keys, and the head to prove events by: with cosignatures if it covers `size` events.
 fn head(work: &mut Work<'_>, size: u64) -> Result<(LogKey, SignedCheckpoint), Failure> {
     let key = LogKey::read(work)?;
-    let head = cosigned::best_head(work, &key, size)?;
+    let head = cosigned::best_head(work, &key, size)?.map_err(|signed| {
+        Failure::new(format!(
+            "the signed head covers {signed} events, and not yet the {size} that are asked for"
+        ))
+        .hint("a running server signs the rest within a minute, or when it stops")
+    })?;
     Ok((key, head))
 }

@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
 /// Writes the backup and tells what is in it.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let provider = arguments.store.provider()?;
-    let data = Data::open_read_only(&arguments.store.place()?, &provider)?;
+    let data = Data::open_read_only(&arguments.store.location()?, &provider)?;
     let root = data.service.root();
     let own = match &arguments.backup_key {
         Some(text) => Some(Provider::parse(text, Path::new(""))?.create()?),

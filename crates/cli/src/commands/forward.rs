@@ -19,9 +19,9 @@ use super::proxy::{Signals, failure, finish};
 use super::server::start_log;
 use crate::failure::Failure;
 use crate::listeners::raise_open_files;
-use crate::proxy_config::{Place, Upstream, duration, row};
+use crate::proxy_config::{Destination, Upstream, duration, row};
 use crate::tls::default_names;
-use crate::{files, output};
+use crate::{files, output, values};
 
 /// Arguments of `forward`.
 #[derive(clap::Args)]
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     #[arg(long, env = "OUTLAST_TO", value_name = "URL")]
     to: String,
     /// Local address and port [default: 127.0.0.1:0, which takes a free port].
-    #[arg(long, env = "OUTLAST_LISTEN")]
+    #[arg(long, env = "OUTLAST_LISTEN", value_parser = values::address)]
     listen: Option<SocketAddr>,
     /// Listen at an address that other machines reach, too: what comes there is not encrypted.
     #[arg(long)]
@@ -39,22 +39,22 @@ pub(crate) struct Arguments {
     #[arg(long)]
     protocol: Option<String>,
     /// CAs below which the far side's certificate must be, PEM [default: those of the system].
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "ca-bundle", alias = "ca", value_name = "FILE")]
     ca: Option<PathBuf>,
     /// Name in the far side's certificate [default: the host].
     #[arg(long)]
     name: Option<String>,
     /// Certificate chain to show to a far side that asks for one, PEM.
-    #[arg(long, value_name = "FILE", requires = "key")]
+    #[arg(long = "client-cert", alias = "cert", value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
     /// Its private key, PEM.
-    #[arg(long, value_name = "FILE", requires = "cert")]
+    #[arg(long = "client-key", alias = "key", value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
     /// Security policy: see `outlast policy list` [default: 2026-11].
-    #[arg(long, env = "OUTLAST_POLICY")]
+    #[arg(long, env = "OUTLAST_POLICY", value_name = "NAME", value_parser = values::tls_policies(), hide_possible_values = true)]
     policy: Option<String>,
     /// Whether the far side must do post-quantum key exchange: require, or prefer [default: require].
-    #[arg(long, env = "OUTLAST_MODE")]
+    #[arg(long, env = "OUTLAST_MODE", value_parser = ["require", "prefer"])]
     mode: Option<String>,
     /// Speak TLS on the local side, too, with a certificate that is made now; its CA is written to this file.
     #[arg(long, value_name = "FILE")]
@@ -72,8 +72,8 @@ pub(crate) struct Arguments {
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let place = Place::parse(&arguments.to)?;
-    if !place.tls {
+    let destination = Destination::parse(&arguments.to)?;
+    if !destination.tls {
         return Err(Failure::new(format!("{} is not reached by TLS", arguments.to))
             .hint("the far side is https://HOST:PORT or tls://HOST:PORT"));
     }
@@ -85,10 +85,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     start_log(arguments.log.as_deref().unwrap_or("warn"))?;
     raise_open_files();
     let door = arguments.local_door()?;
-    let settings = arguments.settings(place, listen, door.as_ref())?;
+    let settings = arguments.settings(destination, listen, door.as_ref())?;
     if arguments.cert.is_some() {
         tracing::warn!(
-            "whoever reaches {listen}, every user of this machine included, acts with the certificate of --cert"
+            "whoever reaches {listen}, every user of this machine included, acts with the certificate of --client-cert"
         );
     }
     let runtime = tokio::runtime::Runtime::new()
@@ -104,9 +104,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         while signals.next().await {
             // Another certificate of this client, other CAs.
-            let place = Place::parse(&arguments.to)?;
-            let read =
-                tokio::task::block_in_place(|| arguments.settings(place, listen, door.as_ref()));
+            let destination = Destination::parse(&arguments.to)?;
+            let read = tokio::task::block_in_place(|| {
+                arguments.settings(destination, listen, door.as_ref())
+            });
             match read.and_then(|settings| proxy.reload(vec![settings]).map_err(failure)) {
                 Ok(()) => tracing::info!("the files were read again"),
                 Err(failure) => tracing::error!(
@@ -133,14 +134,14 @@ impl Arguments {
 
     fn settings(
         &self,
-        place: Place,
+        destination: Destination,
         listen: SocketAddr,
         door: Option<&Arc<Door>>,
     ) -> Result<Settings, Failure> {
         let protocol = self.protocol()?;
         let mut hosts = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "[::1]".to_owned()];
         hosts.extend(self.name.clone());
-        hosts.extend(place.host());
+        hosts.extend(destination.host());
         let upstream = Upstream {
             backend_ca: self.ca.clone(),
             backend_name: self.name.clone(),
@@ -151,8 +152,8 @@ impl Arguments {
         };
         let to = self.to.clone();
         let tell = move |negotiated: &Negotiated| output::line(&told(&to, negotiated));
-        let tls = upstream.tls(&place, protocol, Path::new(""), Some(Box::new(tell)))?;
-        let backend = Backend { address: place.address, tls: Some(Arc::new(tls)) };
+        let tls = upstream.tls(&destination, protocol, Path::new(""), Some(Box::new(tell)))?;
+        let backend = Backend { address: destination.address, tls: Some(Arc::new(tls)) };
         let mut settings = Settings::new("forward", listen, vec![backend]);
         settings.protocol = protocol;
         // It is on the client's side, and speaks for it.
@@ -180,7 +181,7 @@ impl Arguments {
                 "it may have no post-quantum group: --mode prefer takes a classical one, too"
             }
             _ if text.contains("UnknownIssuer") || text.contains("BadSignature") => {
-                "say whose certificates to believe with --ca FILE"
+                "say whose certificates to believe with --ca-bundle FILE"
             }
             _ if text.contains("not valid for name") => {
                 "say whose name is in its certificate with --name"

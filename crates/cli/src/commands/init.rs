@@ -6,12 +6,12 @@ use serde_json::json;
 
 use crate::data::{self, NewData};
 use crate::failure::Failure;
+use crate::location::StoreLocation;
 use crate::output::Output;
-use crate::place::Place;
 use crate::root_key::Provider;
 use crate::settings::PORT;
-use crate::shell;
 use crate::tls::default_names;
+use crate::{shell, values};
 
 /// Arguments of `init`.
 #[derive(clap::Args)]
@@ -20,11 +20,11 @@ pub(crate) struct Arguments {
     #[arg(long, env = "OUTLAST_DATA")]
     data: PathBuf,
     /// Account of the administrator, 12 digits.
-    #[arg(long, default_value = "123456789012", env = "OUTLAST_ACCOUNT")]
+    #[arg(long, default_value = "123456789012", env = "OUTLAST_ACCOUNT", value_parser = values::account)]
     account: String,
     /// Access key id of the administrator; generated if absent. The secret is generated, too, unless
     /// OUTLAST_SECRET_ACCESS_KEY holds it.
-    #[arg(long)]
+    #[arg(long, value_parser = values::access_key_id)]
     access_key_id: Option<String>,
     /// Region that the AWS profile names; every other region works as well.
     #[arg(long, default_value = "us-east-1")]
@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         Some(text) => Some(Provider::parse(text, &here)?),
         None => None,
     };
-    let database = Place::choose(&arguments.data, arguments.store.as_deref())?.database;
+    let database = StoreLocation::choose(&arguments.data, arguments.store.as_deref())?.database;
     if let (true, Some(url), Some(provider)) = (arguments.join, &database, &root_key) {
         return join(arguments, url, provider, output);
     }

@@ -4,7 +4,6 @@ mod dry_run;
 mod export;
 mod laggards;
 mod summary;
-pub(super) mod text;
 
 use std::path::PathBuf;
 
@@ -19,9 +18,6 @@ use crate::failure::Failure;
 use crate::ledger_options;
 use crate::output::{self, Output};
 use crate::settings::Settings;
-
-/// A command has found what it looks for: clients that are left behind, or that would break.
-pub(crate) const FOUND: u8 = 5;
 
 /// What is said where there is nothing to say anything about.
 const EMPTY: &str =
@@ -59,11 +55,11 @@ pub(crate) struct Source {
     #[arg(long, env = "OUTLAST_DATA")]
     data: Option<PathBuf>,
     /// Handshakes from this time on: 2026-11-21, 2026-11-21T08:00:00Z, or 7d, 12h, 30m ago.
-    #[arg(long, value_name = "TIME")]
-    since: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = time_or_age)]
+    since: Option<i64>,
     /// Handshakes before this time.
-    #[arg(long, value_name = "TIME")]
-    until: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = time_or_age)]
+    until: Option<i64>,
     /// Handshakes at this listener: api, or the proxy's name for it.
     #[arg(long)]
     listener: Option<String>,
@@ -74,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     match &arguments.command {
         Command::Summary(arguments) => summary::run(arguments, output),
         Command::Laggards(arguments) => laggards::run(arguments, output),
-        Command::Export(arguments) => export::run(arguments),
+        Command::Export(arguments) => export::run(arguments, output),
         Command::DryRun(arguments) => dry_run::run(arguments, output),
     }
 }
@@ -94,16 +90,8 @@ impl Source {
         Ok(folder.unwrap_or_else(|| ledger_options::default_folder(data)))
     }
 
-    fn filter(&self) -> Result<Filter, Failure> {
-        let now_ms = system_clock();
-        let time = |text: &Option<String>| {
-            text.as_deref().map(|text| parse_time(text, now_ms)).transpose()
-        };
-        Ok(Filter {
-            since_ms: time(&self.since)?,
-            until_ms: time(&self.until)?,
-            listener: self.listener.clone(),
-        })
+    fn filter(&self) -> Filter {
+        Filter { since_ms: self.since, until_ms: self.until, listener: self.listener.clone() }
     }
 
     /// Gives each line to `take`, with progress on a terminal.
@@ -140,7 +128,7 @@ impl Source {
 
     /// Counts.
     fn tally(&self) -> Result<(Tally, Skipped), Failure> {
-        let filter = self.filter()?;
+        let filter = self.filter();
         let mut tally = Tally::new(filter.clone());
         let skipped = self.read(&filter, |line| {
             tally.add(line);
@@ -165,7 +153,11 @@ impl Source {
 }
 
 /// A point in time, milliseconds since 1970.
-fn parse_time(text: &str, now_ms: i64) -> Result<i64, Failure> {
+fn time_or_age(text: &str) -> Result<i64, String> {
+    parse_time(text, system_clock())
+}
+
+fn parse_time(text: &str, now_ms: i64) -> Result<i64, String> {
     let ago = |unit: char, unit_ms: i64| {
         let count: i64 = text.strip_suffix(unit)?.parse().ok().filter(|count| *count >= 0)?;
         now_ms.checked_sub(count.checked_mul(unit_ms)?)
@@ -186,8 +178,8 @@ fn parse_time(text: &str, now_ms: i64) -> Result<i64, Failure> {
         .or_else(day)
         .or_else(moment)
         .ok_or_else(|| {
-            Failure::new(format!("{text:?} is no time"))
-                .hint("give a day as 2026-11-21, a time as 2026-11-21T08:00:00Z, or an age as 7d, 12h or 30m")
+            "neither a day as 2026-11-21, a time as 2026-11-21T08:00:00Z, nor an age as 7d, 12h or 30m"
+                .to_owned()
         })
 }
 

@@ -19,9 +19,9 @@ use outlast_negotiate::offer::{Collected, MAX_CLIENT_HELLO, collect};
 use outlast_negotiate::{Offer, Rules, SecurityPolicy, Transport};
 use serde_json::{Map, Value, json};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, USAGE};
 use crate::output::Output;
-use crate::{files, tls};
+use crate::{files, tls, values};
 
 /// Arguments of `policy`.
 #[derive(clap::Args)]
@@ -32,8 +32,12 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// List the policies.
-    List,
+    /// List the policies that a listener can have.
+    List {
+        /// Those for SSH alone, too, which no listener speaks yet.
+        #[arg(long)]
+        all: bool,
+    },
     /// Show all that a policy has, and where it comes from.
     Show {
         /// Name of the policy.
@@ -55,7 +59,7 @@ struct Explain {
     /// Name of the policy.
     name: String,
     /// How its post-quantum groups are applied: require, prefer, allow or off [default: the policy's own].
-    #[arg(long)]
+    #[arg(long, value_parser = values::modes(), hide_possible_values = true)]
     mode: Option<String>,
     /// File with a ClientHello, as TLS records or a handshake message, in binary or hexadecimal.
     #[arg(long, conflicts_with_all = ["groups", "shares", "suites", "schemes", "tls"])]
@@ -87,15 +91,20 @@ struct Explain {
 /// Does it.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     match &arguments.command {
-        Command::List => list(output),
-        Command::Show { name } => show(tls::policy(name)?, output),
+        Command::List { all } => list(*all, output),
+        Command::Show { name } => show(named(name)?, output),
         Command::Diff { from, to } => {
-            let found = diff(tls::policy(from)?, tls::policy(to)?);
+            let found = diff(named(from)?, named(to)?);
             output.result(&diff_text(&found), &found);
         }
         Command::Explain(arguments) => explained(arguments, output)?,
     }
     Ok(())
+}
+
+/// The policy that an argument names.
+fn named(name: &str) -> Result<&'static SecurityPolicy, Failure> {
+    tls::policy(name).map_err(|failure| failure.code(USAGE))
 }
 
 fn properties(row: &SecurityPolicy) -> Vec<&'static str> {
@@ -118,13 +127,21 @@ fn properties(row: &SecurityPolicy) -> Vec<&'static str> {
     out
 }
 
-fn list(output: Output) {
+fn list(all: bool, output: Output) {
     let mut text = String::new();
-    for row in POLICIES {
+    let listed: Vec<_> = POLICIES.iter().filter(|row| all || row.has_tls()).collect();
+    for row in &listed {
         let _ = writeln!(text, "{}\n  {}", row.name, row.summary);
         let _ = writeln!(text, "  {}", properties(row).join(", "));
     }
-    let rows: Vec<_> = POLICIES.iter().map(head).collect();
+    if listed.len() < POLICIES.len() {
+        let left = POLICIES.len() - listed.len();
+        let _ = writeln!(
+            text,
+            "\n{left} more are for SSH, which no listener speaks yet: --all lists them"
+        );
+    }
+    let rows: Vec<_> = listed.into_iter().map(head).collect();
     output.result(&text, &rows.into_iter().map(Value::Object).collect::<Vec<_>>());
 }
 
@@ -215,7 +232,7 @@ fn diff_text(found: &Diff) -> String {
 }
 
 fn explained(arguments: &Explain, output: Output) -> Result<(), Failure> {
-    let policy = tls::policy(&arguments.name)?;
+    let policy = named(&arguments.name)?;
     let Some(offer) = offer(arguments)? else {
         let mode = arguments.mode.as_deref().map(str::parse).transpose();
         let mode = mode.map_err(|error: String| Failure::new(error))?;
@@ -414,5 +431,5 @@ fn unknown(known: &Known, name: &str) -> Failure {
         Some(nearest) => format!("did you mean {nearest}? a code point is written as 0x11ec"),
         None => format!("known are {}; others by code point, as 0x11ec", names.join(", ")),
     };
-    Failure::new(format!("there is no {} {name:?}", known.what)).hint(hint)
+    Failure::new(format!("there is no {} {name:?}", known.what)).hint(hint).code(USAGE)
 }

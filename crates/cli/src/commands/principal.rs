@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 
 use crate::data::{self, Data, StoreArguments};
 use crate::failure::Failure;
-use crate::files;
 use crate::output::{self, Output};
+use crate::{files, values};
 
 /// Largest policy document that is read, in bytes.
 const MAX_POLICY: usize = 64 * 1024;
@@ -54,18 +54,18 @@ struct Create {
     /// Let it do everything in its account.
     #[arg(long, conflicts_with = "policy")]
     admin: bool,
-    /// File with a policy in IAM's JSON language; its name is the policy's name. May be repeated.
-    #[arg(long)]
+    /// File with a policy in IAM's JSON language; the policy is named after it. May be repeated.
+    #[arg(long = "policy-file", alias = "policy", value_name = "FILE")]
     policy: Vec<PathBuf>,
     /// File with the trust policy: who may assume the role.
-    #[arg(long, requires = "role")]
+    #[arg(long = "trust-policy-file", alias = "trust", value_name = "FILE", requires = "role")]
     trust: Option<PathBuf>,
     /// Longest session of the role, in seconds.
     #[arg(long, default_value_t = 3600)]
     max_session_seconds: i64,
     /// Access key id of the user; generated if absent. The secret is generated, too, unless
     /// OUTLAST_SECRET_ACCESS_KEY holds it.
-    #[arg(long, conflicts_with = "role")]
+    #[arg(long, conflicts_with = "role", value_parser = values::access_key_id)]
     access_key_id: Option<String>,
 }
 
@@ -83,7 +83,7 @@ struct Named {
     #[arg(long)]
     role: bool,
     /// Account, 12 digits.
-    #[arg(long, default_value = "123456789012", env = "OUTLAST_ACCOUNT")]
+    #[arg(long, default_value = "123456789012", env = "OUTLAST_ACCOUNT", value_parser = values::account)]
     account: String,
     #[command(flatten)]
     store: StoreArguments,
@@ -98,7 +98,7 @@ enum Policy {
         #[command(flatten)]
         principal: Named,
         /// File with the policy in IAM's JSON language.
-        #[arg(long)]
+        #[arg(long = "policy-file", alias = "file", value_name = "FILE")]
         file: PathBuf,
         /// Name of the policy [default: the file's name]; trust replaces a role's trust policy.
         #[arg(long)]
@@ -121,7 +121,7 @@ enum Key {
         #[command(flatten)]
         principal: Named,
         /// Access key id; generated if absent.
-        #[arg(long)]
+        #[arg(long, value_parser = values::access_key_id)]
         access_key_id: Option<String>,
     },
     /// List the access keys.
@@ -171,7 +171,7 @@ fn create(create: &Create) -> Result<Outcome, Failure> {
     if named.role {
         let trust = create.trust.as_deref().ok_or_else(|| {
             Failure::new("a role needs a trust policy")
-                .hint("say who may assume it with --trust FILE")
+                .hint("say who may assume it with --trust-policy-file FILE")
         })?;
         let trust = read_policy(trust, Kind::Trust)?;
         findings.extend(trust.findings);
@@ -241,7 +241,7 @@ fn new_key(
 
 /// Opens the store for a look at it.
 fn open(store: &StoreArguments) -> Result<Data, Failure> {
-    Data::open_read_only(&store.place()?, &store.provider()?)
+    Data::open_read_only(&store.location()?, &store.provider()?)
 }
 
 fn list(list: &List) -> Result<Outcome, Failure> {
@@ -433,7 +433,7 @@ fn change(
     event: &str,
     change: impl Fn(&mut Work<'_>) -> Result<Outcome, IdentityError>,
 ) -> Result<Outcome, Failure> {
-    let data = Data::open_beside(&named.store.place()?, &named.store.provider()?)?;
+    let data = Data::open_beside(&named.store.location()?, &named.store.provider()?)?;
     let changed = data.change(|work| {
         let outcome = change(work).map_err(failure)?;
         let (now_ms, parameters) = (work.now_ms(), parameters(named, &outcome.1));

@@ -12,9 +12,7 @@ use outlast_api::ops::acm_pca::{
     get_certificate_authority_csr, import_certificate_authority_certificate, issue_certificate,
     list_certificate_authorities,
 };
-use outlast_api::ops::kms::{
-    create_alias, create_key, describe_key, get_public_key, sign, tag_resource,
-};
+use outlast_api::ops::kms::{create_alias, create_key, describe_key, tag_resource};
 use outlast_api::wire::Blob;
 use outlast_crypto::keys::KeySpec;
 use outlast_crypto::signatures::ML_DSA_65;
@@ -24,7 +22,6 @@ use outlast_net::policy::Policy;
 use outlast_net::server::system_clock;
 use outlast_pki::certificate::Certificate;
 use outlast_pki::cms::verify::ValidAt;
-use outlast_pki::csr;
 use outlast_pki::name::common_name;
 use outlast_pki::pem;
 use serde_json::{Value, json};
@@ -33,12 +30,15 @@ use crate::data::{self, Data, NewData};
 use crate::endpoint::{CallError, Endpoint};
 use crate::failure::Failure;
 use crate::files;
+use crate::location::StoreLocation;
 use crate::output::{self, Output};
-use crate::place::Place;
 use crate::profile::Connection;
 use crate::root_key::Provider;
 use crate::running::Running;
-use crate::signing::{CERTIFICATE_TAG, SigningIdentity, issued_certificate, verify_file};
+use crate::signing::{
+    CERTIFICATE_TAG, SigningIdentity, certificate_request, issued_certificate, verify_file,
+};
+use crate::temporary::Pending;
 use crate::tls::default_names;
 
 const ROOT_NAME: &str = "Outlast Quickstart Root CA";
@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     std::fs::create_dir_all(&out).map_err(|error| Failure::file(&out, &error))?;
     let folder = out.join("data");
     let mut report = Report::default();
-    if Place::in_folder(&folder).is_initialised()? {
+    if StoreLocation::in_folder(&folder).is_initialised()? {
         report.step("store", format!("used the store in {}", folder.display()));
     } else {
         data::create(
@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         )?;
         report.step("store", format!("made a store in {}", folder.display()));
     }
-    let opened = Data::open(&Place::in_folder(&folder), &Provider::default_in(&folder))?;
+    let opened = Data::open(&StoreLocation::in_folder(&folder), &Provider::default_in(&folder))?;
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
     let spinner = output::spinner("starting the server");
@@ -194,6 +194,7 @@ fn verify(
     );
     let tampered =
         tempfile::NamedTempFile::new_in(out).map_err(|error| Failure::file(out, &error))?;
+    let _pending = Pending::new(tampered.path());
     flip_a_byte(file, tampered.path())?;
     let mut forged = signature.to_vec();
     if let Some(last) = forged.last_mut() {
@@ -406,14 +407,6 @@ async fn signing_key(
         }
         Err(error) => return Err(error.into()),
     };
-    let public_key = endpoint
-        .call::<get_public_key::GetPublicKey>(&get_public_key::Input {
-            key_id: key_arn.clone(),
-            grant_tokens: None,
-        })
-        .await?
-        .public_key
-        .0;
     let subordinate_pem = endpoint
         .call::<get_certificate_authority_certificate::GetCertificateAuthorityCertificate>(
             &get_certificate_authority_certificate::Input {
@@ -436,20 +429,7 @@ async fn signing_key(
             return Ok((key_arn, chain));
         }
     }
-    let request = csr::Unsigned::new(common_name(SIGNER_NAME)?, &public_key, Vec::new())?;
-    let signature = endpoint
-        .call::<sign::Sign>(&sign::Input {
-            key_id: key_arn.clone(),
-            message: Blob(request.to_be_signed.clone()),
-            message_type: None,
-            grant_tokens: None,
-            signing_algorithm: ML_DSA_65.kms_name.to_owned(),
-            dry_run: None,
-        })
-        .await?
-        .signature
-        .0;
-    let request = request.assemble(&ML_DSA_65, &signature)?;
+    let request = certificate_request(endpoint, &key_arn, common_name(SIGNER_NAME)?).await?;
     let request = pem::certificate_request(&request).into_bytes();
     let arn = issue(endpoint, subordinate, request, "CodeSigningCertificate", 1).await?;
     let chain = issued_certificate(endpoint, &arn).await?;

@@ -17,10 +17,11 @@ use serde_json::{Map, json};
 use super::backup::{describe, failure};
 use crate::data::{self, Profile, store_failure};
 use crate::failure::Failure;
+use crate::location::StoreLocation;
 use crate::output::{self, Output};
-use crate::place::Place;
 use crate::root_key::Provider;
 use crate::settings::PORT;
+use crate::temporary::Pending;
 use crate::tls::default_names;
 use crate::{files, shell};
 
@@ -76,8 +77,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let Some(folder) = arguments.data.as_ref().filter(|_| !arguments.verify_only) else {
         return verify(&input, &mut file, root_key.as_ref(), output);
     };
-    let (build, place) = data::begin(folder)?;
-    let target = Place::choose(build.path(), arguments.store.as_deref())?;
+    let (build, location) = data::begin(folder)?;
+    let target = StoreLocation::choose(build.path(), arguments.store.as_deref())?;
     let opened = target.open()?;
     let store = opened.as_ref();
     let restored = input.restore(&mut file, store, "restoring")?;
@@ -88,7 +89,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         // What an earlier version has backed up is authentic as a whole.
         data::bring_up_to_date(store, &root, state)?;
     }
-    finish(store, &root, &header, arguments, build.path(), &place)?;
+    finish(store, &root, &header, arguments, build.path(), &location)?;
     data::write_settings(build.path(), root_key.as_ref(), target.database.as_deref())?;
     drop(opened);
     data::complete(build, folder)?;
@@ -158,7 +159,8 @@ fn verify(
             .hint("name another one with TMPDIR")
     };
     let build = tempfile::tempdir().map_err(failed)?;
-    let opened = Place::in_folder(build.path()).open()?;
+    let _pending = Pending::new(build.path());
+    let opened = StoreLocation::in_folder(build.path()).open()?;
     let store = opened.as_ref();
     let restored = input.restore(file, store, "reading the backup")?;
     let counts = restored.counts;
@@ -176,7 +178,7 @@ fn verify(
         report.problem_count
     );
     for problem in &report.problems {
-        text.push_str(&format!("  {}: {} ({})\n", problem.place, problem.what, problem.title));
+        text.push_str(&format!("  {}: {} ({})\n", problem.record_key, problem.what, problem.title));
     }
     output.result(&text, &report);
     if report.problem_count == 0 {
@@ -221,7 +223,7 @@ fn keep_root_keys(
     let mut keys = restored.root_keys;
     match keys.as_slice() {
         [] => {}
-        [(place, _)] if place.is_empty() => {
+        [(location, _)] if location.is_empty() => {
             for (_, key) in keys.drain(..) {
                 provider.keep(key)?;
             }
@@ -244,7 +246,7 @@ fn finish(
     header: &Header,
     arguments: &Arguments,
     build: &Path,
-    place: &Path,
+    location: &Path,
 ) -> Result<(), Failure> {
     let now_ms = system_clock();
     let mut work = Work::new(store, root, now_ms);
@@ -255,7 +257,7 @@ fn finish(
     {
         let profile =
             Profile { region: &arguments.region, port: arguments.port, root_pem: &chain.root_pem };
-        data::write_client(build, place, &profile, &id, &secret)?;
+        data::write_client(build, location, &profile, &id, &secret)?;
     }
     let mut parameters = Map::new();
     parameters.insert(

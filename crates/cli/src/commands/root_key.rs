@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use crate::data::{self, Data, StoreArguments, store_failure};
 use crate::failure::Failure;
 use crate::heartbeat;
+use crate::location::StoreLocation;
 use crate::output::{self, Output};
-use crate::place::Place;
 use crate::root_key::{Made, Provider};
 
 /// Records that one transaction looks at.
@@ -64,8 +64,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 }
 
 fn rotate(arguments: &Rotate, output: Output) -> Result<(), Failure> {
-    let place = arguments.store.place()?;
-    if arguments.to.is_some() && place.is_shared() && !arguments.servers_are_stopped {
+    let location = arguments.store.location()?;
+    if arguments.to.is_some() && location.is_shared() && !arguments.servers_are_stopped {
         return Err(Failure::new("a server that runs on the database could not read it any more")
             .hint("stop all servers on it, and add --servers-are-stopped"));
     }
@@ -77,17 +77,17 @@ fn rotate(arguments: &Rotate, output: Output) -> Result<(), Failure> {
     // Another provider's key is nothing that a running server could unwrap: none may start before this ends.
     let _lock = match to {
         Some(_) => {
-            place.require_initialised()?;
+            location.require_initialised()?;
             let hint = "stop the server, rotate, and start it with the new --root-key";
-            place.lock().map_err(|failure| failure.hint(hint))?
+            location.lock().map_err(|failure| failure.hint(hint))?
         }
         None => None,
     };
-    let (data, provider, record) = open(&place, given, to.as_ref())?;
+    let (data, provider, record) = open(&location, given, to.as_ref())?;
     let resumed = record.as_ref().is_some_and(|record| record.previous.is_some());
     // An earlier version has made the new provider's key current before it sealed anything under it.
     let to = to.filter(|to| !(resumed && to.to_string() == provider.to_string()));
-    if to.is_some() && place.is_shared() {
+    if to.is_some() && location.is_shared() {
         heartbeat::require_stopped(&data)?;
     }
     let made = to.as_ref().map(made).transpose()?;
@@ -129,16 +129,16 @@ fn rotate(arguments: &Rotate, output: Output) -> Result<(), Failure> {
 /// Opens the store with the provider that keeps its root keys. After an earlier version's rotation to another one was
 /// interrupted, that is the one rotated to.
 fn open(
-    place: &Place,
+    location: &StoreLocation,
     given: Provider,
     to: Option<&Provider>,
 ) -> Result<(Data, Provider, Option<RootRecord>), Failure> {
-    let (data, provider) = match (Data::open_beside(place, &given), to) {
+    let (data, provider) = match (Data::open_beside(location, &given), to) {
         (Ok(data), _) => (data, given),
         (Err(failure), None) => return Err(failure),
         // The same command again, after it was interrupted: the first failure is the one to tell.
-        (Err(failure), Some(to)) if under_way(place, to) => {
-            (Data::open_beside(place, to).map_err(|_| failure)?, to.clone())
+        (Err(failure), Some(to)) if under_way(location, to) => {
+            (Data::open_beside(location, to).map_err(|_| failure)?, to.clone())
         }
         (Err(failure), Some(_)) => return Err(failure),
     };
@@ -147,8 +147,8 @@ fn open(
 }
 
 /// Whether a rotation to this kind of provider was begun and not finished.
-fn under_way(place: &Place, to: &Provider) -> bool {
-    place
+fn under_way(location: &StoreLocation, to: &Provider) -> bool {
+    location
         .open_read_only()
         .ok()
         .and_then(|store| seal::read_record(store.as_ref()).ok().flatten())
@@ -245,7 +245,7 @@ fn walk(
 
 /// What to say of a rotation that has met what it cannot read.
 fn stopped(store: &dyn Store, places: &[String], left: &str) -> Failure {
-    let first = places.first().map(|place| records::title(store, place)).unwrap_or_default();
+    let first = places.first().map(|location| records::title(store, location)).unwrap_or_default();
     let more = match places.len() {
         0 | 1 => String::new(),
         count => format!(", and neither could {} others", count - 1),
@@ -306,9 +306,9 @@ fn census(store: &dyn Store) -> Result<Census, Failure> {
 }
 
 fn status(arguments: &StoreArguments, output: Output) -> Result<(), Failure> {
-    let place = arguments.place()?;
-    place.require_initialised()?;
-    let store = place.open_read_only()?;
+    let location = arguments.location()?;
+    location.require_initialised()?;
+    let store = location.open_read_only()?;
     let census = census(store.as_ref())?;
     let mut text = match &census.record {
         None => "the root key is the key in the root key file itself; the first rotation moves it \

@@ -17,13 +17,13 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::Failure;
 use crate::tls::{Shows, Tls};
-use crate::{files, listeners, output, reload, settings};
+use crate::{files, listeners, output, reload, settings, values};
 
 /// Arguments of `serve-echo`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Address and port; port 0 takes a free one.
-    #[arg(long, default_value = "127.0.0.1:0")]
+    #[arg(long, default_value = "127.0.0.1:0", value_parser = values::address)]
     listen: SocketAddr,
     /// What to serve; both are at the same port.
     #[arg(long, value_enum, default_value_t = Transport::Both)]

@@ -10,7 +10,7 @@ use crate::client_ca::Clients;
 use crate::data::{self, Data};
 use crate::failure::Failure;
 use crate::http3::Http3;
-use crate::place::Place;
+use crate::location::StoreLocation;
 use crate::root_key::Provider;
 use crate::running::{Listen, Network, Revocation, Running, Upkeep};
 use crate::settings::Settings;
@@ -66,9 +66,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         buckets: settings.buckets,
         acme: acme::settings(settings.acme)?,
     };
-    let place = Place::choose(folder, settings.store.store.as_deref())?;
+    let location = StoreLocation::choose(folder, settings.store.store.as_deref())?;
     let network = Network {
-        listen: settings.api.listen(),
+        listen: settings.api.listen().0,
         http3: of_network.http3.map_or(Ok(Http3::default()), |text| text.parse())?,
         connections_per_peer: of_network.connections_per_peer,
     };
@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         backups: backup_schedule::choose(settings.backup)?,
     };
     let quotas = limits_options::choose(&settings.limits)?;
-    let data = Data::open(&place, &provider)?;
+    let data = Data::open(&location, &provider)?;
     data.service.set_quotas(quotas);
     if settings.trust_clock {
         data.service.trust_clock();

@@ -4,10 +4,10 @@ use clap::ArgMatches;
 use serde_json::{Value, json};
 
 use super::server::Arguments;
-use crate::commands::ledger::text::Table;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::settings::{Settings, from};
+use crate::tables::Table;
 
 /// What is shown in the place of a value that may hold a password or a PIN.
 const HIDDEN: &str = "(set; it may hold a secret)";

@@ -33,8 +33,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     certificate: Option<PathBuf>,
     /// Digest over the file: sha512, shake256 or another that suits the key [default: sha512].
-    #[arg(long)]
-    digest: Option<String>,
+    #[arg(long, value_parser = digest)]
+    digest: Option<&'static Digest>,
     /// Folder for the signatures [default: beside the files].
     #[arg(long)]
     output_dir: Option<PathBuf>,
@@ -42,14 +42,13 @@ pub(crate) struct Arguments {
     connection: Connection,
 }
 
+fn digest(name: &str) -> Result<&'static Digest, String> {
+    Digest::by_name(name).ok_or_else(|| "not a digest: use sha512 or shake256".to_owned())
+}
+
 /// Signs all files; those that cannot be signed do not keep the others from it.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let digest = match &arguments.digest {
-        None => None,
-        Some(name) => Some(Digest::by_name(name).ok_or_else(|| {
-            Failure::new(format!("{name} is not a digest")).hint("use sha512 or shake256")
-        })?),
-    };
+    let digest = arguments.digest;
     let certificate = match &arguments.certificate {
         Some(path) => Some(files::read(path, 1 << 20)?),
         None => None,

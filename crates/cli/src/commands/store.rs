@@ -35,10 +35,10 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 }
 
 fn check(arguments: &StoreArguments, output: Output) -> Result<(), Failure> {
-    let place = arguments.place()?;
-    place.require_initialised()?;
+    let location = arguments.location()?;
+    location.require_initialised()?;
     let provider = arguments.provider()?;
-    let store = place.open_read_only()?;
+    let store = location.open_read_only()?;
     let store = store.as_ref();
     // What tells a wrong root key may itself be damaged: then the look goes on, as long as anything opens.
     let (root, wrong_key) = match data::unlock(store, &provider) {
@@ -82,7 +82,7 @@ fn describe(report: &Report) -> String {
         report.problem_count,
     );
     for problem in &report.problems {
-        text += &format!("  {}: {} ({})\n", problem.place, problem.what, problem.title);
+        text += &format!("  {}: {} ({})\n", problem.record_key, problem.what, problem.title);
     }
     text
 }

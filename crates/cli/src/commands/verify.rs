@@ -7,13 +7,11 @@ use outlast_pki::cms::MAX_MESSAGE_LEN;
 use outlast_pki::cms::verify::{Signer, ValidAt};
 use outlast_pki::time::rfc3339;
 use serde_json::json;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use crate::failure::{Failure, PARTIAL, REFUSED};
 use crate::output::{self, Output};
 use crate::signing::{signature_path, signer_json, verify_file};
-use crate::{files, trust};
+use crate::{files, trust, values};
 
 /// Arguments of `verify`.
 #[derive(clap::Args)]
@@ -32,8 +30,8 @@ pub(crate) struct Arguments {
     certificates: Option<PathBuf>,
     /// When the certificates must be valid: signing-time (as the signer claims it), now, or a time such as
     /// 2026-11-21T12:00:00Z.
-    #[arg(long, default_value = "signing-time")]
-    at: String,
+    #[arg(long, default_value = "signing-time", value_parser = At::parse)]
+    at: At,
 }
 
 /// Verifies all files; prints each outcome.
@@ -44,7 +42,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             .code(2));
     }
     let now = system_clock().div_euclid(1000);
-    let valid_at = valid_at(&arguments.at, now)?;
+    let valid_at = arguments.at.resolve(now);
     let roots = trust::load(&arguments.trust)?;
     let extra = match &arguments.certificates {
         Some(path) => trust::load(path)?,
@@ -99,17 +97,32 @@ fn finish(count: usize, mut failures: Vec<Failure>) -> Result<(), Failure> {
     Err(Failure::new(format!("{} of {count} files were not verified", failures.len())).code(code))
 }
 
-fn valid_at(text: &str, now: i64) -> Result<ValidAt, Failure> {
-    match text {
-        "signing-time" => Ok(ValidAt::SigningTime { now }),
-        "now" => Ok(ValidAt::Time(now)),
-        other => OffsetDateTime::parse(other, &Rfc3339)
-            .map(|time| ValidAt::Time(time.unix_timestamp()))
-            .map_err(|_| {
-                Failure::new(format!("{other} is not a time"))
-                    .hint("use signing-time, now, or a time such as 2026-11-21T12:00:00Z")
-                    .code(2)
-            }),
+/// When certificates must be valid, as an argument of clap.
+#[derive(Debug, Clone, Copy)]
+enum At {
+    SigningTime,
+    Now,
+    /// Seconds since 1970.
+    Time(i64),
+}
+
+impl At {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "signing-time" => Ok(Self::SigningTime),
+            "now" => Ok(Self::Now),
+            other => values::time(other)
+                .map(Self::Time)
+                .map_err(|error| format!("neither signing-time nor now, and {error}")),
+        }
+    }
+
+    fn resolve(self, now: i64) -> ValidAt {
+        match self {
+            Self::SigningTime => ValidAt::SigningTime { now },
+            Self::Now => ValidAt::Time(now),
+            Self::Time(time) => ValidAt::Time(time),
+        }
     }
 }
 

@@ -331,7 +331,7 @@ impl Token {
         }
     }
 
-    /// Encrypts or decrypts. A token that seems to be away is looked for once more, with its library begun anew.
+    /// Encrypts or decrypts. Tries a token that seems to be away once more, with its library loaded anew.
     fn crypt(&self, message: Message<'_>) -> Result<Vec<u8>, Problem> {
         self.in_turn(|library| match self.attempt(library, message) {
             Err(problem) if problem.is_of_device() => {

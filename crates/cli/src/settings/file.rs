@@ -52,7 +52,7 @@ fn look_for_unknown(table: &DeTable<'_>, path: &Path, text: &str) -> Result<(), 
         let line = text.get(..at).unwrap_or_default().matches('\n').count() + 1;
         let error = format!("line {line}: there is no setting that is called {name}");
         let names: Vec<String> = Settings::rows().map(Row::name).collect();
-        // Options have no sections: who has read --acme-dns may write acme_dns.
+        // Options have no sections: somebody who has read --acme-dns may write acme_dns.
         let all = "outlast settings --data DIR shows all";
         let hint = match nearest(name, names.iter().map(String::as_str)) {
             Some(meant) => format!("did you mean {meant}? {all}"),
@@ -63,7 +63,7 @@ fn look_for_unknown(table: &DeTable<'_>, path: &Path, text: &str) -> Result<(), 
     for (key, value) in table {
         let name: &str = key.get_ref();
         if name == LIMITS {
-            // Its names are looked up where limits are set.
+            // `limits_options` checks its names.
             continue;
         }
         let is_section = Settings::rows().any(|row| row.section == name);

@@ -10,7 +10,7 @@ use clap::{ArgMatches, Error};
 use super::file;
 use super::row::Row;
 use super::table::Settings;
-use crate::failure::Failure;
+use crate::failure::{Failure, USAGE};
 
 /// Where it came from, if the command line and its variables say.
 fn given(row: &Row, matches: &ArgMatches) -> Option<String> {
@@ -41,7 +41,8 @@ fn settings_file(matches: &ArgMatches) -> Option<PathBuf> {
     }
 }
 
-/// A failure with the place that the refused value came from, unless it is an option, which the message speaks of.
+/// A failure with the place that the refused value came from: an option or a variable, whose values are the command
+/// line's, or the settings file.
 pub(crate) fn located(failure: Failure, matches: &ArgMatches) -> Failure {
     let Some(name) = failure.setting() else { return failure };
     let mut matches = matches;
@@ -50,8 +51,12 @@ pub(crate) fn located(failure: Failure, matches: &ArgMatches) -> Failure {
     }
     let row = Settings::rows().find(|row| row.name() == name);
     match row.and_then(|row| given(row, matches)) {
-        Some(option) if option.starts_with("--") => failure,
-        Some(variable) => failure.prefixed(&variable),
+        Some(name) => {
+            // A file that is not what it should be is no misuse of the option that names it.
+            let is_path = row.is_some_and(|row| row.kind.contains("path"));
+            let failure = if is_path { failure } else { failure.code(USAGE) };
+            if failure.message().contains(&name) { failure } else { failure.prefixed(&name) }
+        }
         None => match settings_file(matches) {
             Some(path) if failure.message().contains(name) => failure.prefixed(&shown(&path)),
             Some(path) => failure.prefixed(&format!("{}: {name}", path.display())),

@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use super::row::{Group, Row, help};
 use super::value::Located;
+use crate::values::{self, ListenAddress};
 
 /// Port of the APIs unless one says otherwise.
 pub(crate) const PORT: u16 = 8443;
@@ -33,8 +34,8 @@ settings! {
 settings! {
     /// Where the APIs are served.
     Api in "" {
-        /// Address and port [default: {}]; port 0 takes a free one.
-        listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], PORT)), "listen", "OUTLAST_LISTEN";
+        /// Address, or host's name, and port [default: {}]; port 0 takes a free one.
+        listen: ListenAddress = ListenAddress(SocketAddr::from(([127, 0, 0, 1], PORT))), "listen", "OUTLAST_LISTEN";
     }
 }
 
@@ -42,9 +43,11 @@ settings! {
     /// How a server shows itself and what it negotiates.
     Tls in "" {
         /// Security policy: see `outlast policy list` [default: {}].
+        #[arg(value_name = "NAME", value_parser = values::tls_policies(), hide_possible_values = true)]
         policy: String = Rules::default().policy.name.to_owned(), "policy", "OUTLAST_POLICY";
         /// How the policy's post-quantum groups are applied: require, prefer, allow or off [default: the policy's
         /// own, which is prefer for most].
+        #[arg(value_parser = values::modes(), hide_possible_values = true)]
         mode: String, "mode", "OUTLAST_MODE";
         /// Kind of the TLS certificate: ecdsa-p256, ecdsa-p384, ml-dsa-44, ml-dsa-65 or ml-dsa-87 for closed worlds, or dual:
         /// ML-DSA-65 for clients that offer it, and ECDSA for the others [default: ecdsa-p256].
@@ -87,18 +90,18 @@ settings! {
 }
 
 settings! {
-    /// How ACME's targets are looked at.
+    /// How ACME's targets are validated.
     Acme in "acme" {
         /// DNS server that ACME's challenges and domain validations are asked of [default: the system's].
         #[arg(value_name = "ADDRESS")]
         dns: SocketAddr, "acme-dns", "OUTLAST_ACME_DNS";
-        /// Port of http-01 at the hosts that are looked at [default: {}].
+        /// Port of http-01 at the hosts to validate [default: {}].
         #[arg(value_name = "PORT")]
         http_port: u16 = acme::Settings::default().http_port, "acme-http-port", "OUTLAST_ACME_HTTP_PORT";
-        /// Port of tls-alpn-01 at the hosts that are looked at [default: {}].
+        /// Port of tls-alpn-01 at the hosts to validate [default: {}].
         #[arg(value_name = "PORT")]
         tls_port: u16 = acme::Settings::default().tls_port, "acme-tls-port", "OUTLAST_ACME_TLS_PORT";
-        /// Network that hosts must be in to be looked at, such as 10.0.0.0/8; may be repeated [default: any
+        /// Network that hosts to validate must be in, such as 10.0.0.0/8; may be repeated [default: any
         /// but this machine's own, such as 127.0.0.0/8, which must be named].
         #[arg(value_name = "ACME_NETWORKS", value_delimiter = ',')]
         networks: Vec<String>, "acme-network", "OUTLAST_ACME_NETWORKS";

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::values::ListenAddress;
+
 /// A kind of value.
 pub(crate) trait Value: Sized {
     /// Its name in the documentation.
@@ -32,7 +34,7 @@ macro_rules! plain {
     };
 }
 
-plain!(SocketAddr: "address", String: "text", bool: "true or false");
+plain!(ListenAddress: "address", SocketAddr: "address", String: "text", bool: "true or false");
 plain!(u16: "number", u32: "number", u64: "number", usize: "number", i64: "number");
 
 impl Value for PathBuf {

@@ -24,7 +24,7 @@ pub fn configuration(
     permit: &Permit<action::acm::GetAccountConfiguration>,
 ) -> Result<Configuration, AcmError> {
     permit.opens(&scope.arn("acm", "*"))?;
-    let stored = work.get(&place(scope))?;
+    let stored = work.get(&record_key(scope))?;
     Ok(stored.unwrap_or(Configuration { days_before_expiry: DEFAULT_DAYS }))
 }
 
@@ -49,9 +49,9 @@ pub fn configure(
         return Ok(());
     }
     token.remember(work, "")?;
-    Ok(work.put(&place(scope), &Configuration { days_before_expiry })?)
+    Ok(work.put(&record_key(scope), &Configuration { days_before_expiry })?)
 }
 
-fn place(scope: &Scope) -> String {
+fn record_key(scope: &Scope) -> String {
     format!("acm/account/{}/{}", scope.account, scope.region)
 }

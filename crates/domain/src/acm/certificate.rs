@@ -209,34 +209,34 @@ impl Certificate {
         permit: &Permit<action::acm::SearchCertificates>,
     ) -> Result<Option<Text>, AcmError> {
         permit.opens(&self.scope.arn("acm", "certificate/*"))?;
-        Ok(work.get(&text_place(&self.scope, &self.record.id))?)
+        Ok(work.get(&text_record_key(&self.scope, &self.record.id))?)
     }
 
     /// Where the private keys are: its own, and that of the certificate that goes with it.
-    pub(super) fn material_places(&self) -> (Option<String>, Option<String>) {
-        let at = |id: &String| material_place(&self.scope, &self.record.id, id);
+    pub(super) fn material_record_keys(&self) -> (Option<String>, Option<String>) {
+        let at = |id: &String| material_record_key(&self.scope, &self.record.id, id);
         let paired = self.record.paired.as_ref().map(|paired| at(&paired.material));
         (self.record.material.as_ref().map(at), paired)
     }
 
     /// Where it is found by its serial number, and the one that goes with it by its own.
-    fn serial_places(&self) -> impl Iterator<Item = String> {
+    fn serial_record_keys(&self) -> impl Iterator<Item = String> {
         let record = &self.record;
         let own = record.authority.iter().map(|arn| (arn, &record.details.serial));
         let paired = record.paired.iter().map(|paired| (&paired.authority, &paired.details.serial));
-        own.chain(paired).map(|(arn, serial)| serial_place(arn, serial))
+        own.chain(paired).map(|(arn, serial)| serial_record_key(arn, serial))
     }
 
     /// Erases the keys, and that it is found by its serial number.
     pub(super) fn release(&self, work: &mut Work<'_>) {
-        let (own, paired) = self.material_places();
-        for place in own.into_iter().chain(paired).chain(self.serial_places()) {
-            work.delete(&place);
+        let (own, paired) = self.material_record_keys();
+        for record_key in own.into_iter().chain(paired).chain(self.serial_record_keys()) {
+            work.delete(&record_key);
         }
     }
 
     pub(super) fn save(&self, work: &mut Work<'_>) -> Result<(), Fault> {
-        work.put(&place(&self.scope, &self.record.id), &self.record)
+        work.put(&record_key(&self.scope, &self.record.id), &self.record)
     }
 }
 
@@ -294,7 +294,7 @@ pub fn find(work: &mut Work<'_>, scope: &Scope, text: &str) -> Result<Certificat
     let arn = parse_arn(text)?;
     let missing = || AcmError::NotFound(format!("Could not find certificate {arn}."));
     let id = arn.of("acm", PREFIX).filter(|_| arn.is_in(scope)).ok_or_else(missing)?;
-    let record = work.get::<Record>(&place(scope, id))?.ok_or_else(missing)?;
+    let record = work.get::<Record>(&record_key(scope, id))?.ok_or_else(missing)?;
     Ok(Certificate { scope: scope.clone(), record })
 }
 
@@ -329,13 +329,13 @@ pub fn delete(
 pub(super) fn erase(work: &mut Work<'_>, certificate: &Certificate) {
     let (scope, record) = (&certificate.scope, &certificate.record);
     certificate.release(work);
-    work.delete(&due_place(scope, &record.id));
-    work.delete(&ended_place(scope, &record.id));
-    work.delete(&text_place(scope, &record.id));
+    work.delete(&due_record_key(scope, &record.id));
+    work.delete(&ended_record_key(scope, &record.id));
+    work.delete(&text_record_key(scope, &record.id));
     if record.origin == Origin::Imported {
-        work.delete(&imported_place(scope, &record.id));
+        work.delete(&imported_record_key(scope, &record.id));
     }
-    work.delete(&place(scope, &record.id));
+    work.delete(&record_key(scope, &record.id));
 }
 
 /// What of a certificate's options is to change.
@@ -382,7 +382,7 @@ pub(super) fn at(
     let parts: Vec<_> = key.strip_prefix(prefix).ok_or_else(damaged)?.split('/').collect();
     let [account, region, id] = parts.as_slice() else { return Err(damaged()) };
     let scope = Scope { account: (*account).to_owned(), region: (*region).to_owned() };
-    let record = work.get::<Record>(&place(&scope, id))?;
+    let record = work.get::<Record>(&record_key(&scope, id))?;
     Ok(record.map(|record| Certificate { scope, record }))
 }
 
@@ -440,7 +440,7 @@ fn mark_revoked(
     let at_ms = work.now_ms();
     certificate.record.revoked = Some(Revoked { at_ms, reason: reason.to_owned() });
     // What is revoked is not renewed.
-    work.delete(&due_place(&certificate.scope, &certificate.record.id));
+    work.delete(&due_record_key(&certificate.scope, &certificate.record.id));
     certificate.save(work)
 }
 
@@ -468,11 +468,11 @@ pub fn by_serial(
     authority: &Authority,
     serial: &str,
 ) -> Result<Option<Certificate>, AcmError> {
-    let Some(owner) = work.get::<Owner>(&serial_place(&authority.arn(), serial))? else {
+    let Some(owner) = work.get::<Owner>(&serial_record_key(&authority.arn(), serial))? else {
         return Ok(None);
     };
     let scope = Scope { account: owner.account, region: owner.region };
-    let record = work.get::<Record>(&place(&scope, &owner.id))?;
+    let record = work.get::<Record>(&record_key(&scope, &owner.id))?;
     Ok(record.map(|record| Certificate { scope, record }))
 }
 
@@ -483,15 +483,15 @@ pub(super) fn file(
     text: &Text,
 ) -> Result<(), Fault> {
     let (scope, record) = (&certificate.scope, &certificate.record);
-    for place in certificate.serial_places() {
+    for record_key in certificate.serial_record_keys() {
         let owner = Owner {
             account: scope.account.clone(),
             region: scope.region.clone(),
             id: record.id.clone(),
         };
-        work.put(&place, &owner)?;
+        work.put(&record_key, &owner)?;
     }
-    work.put(&text_place(scope, &record.id), text)?;
+    work.put(&text_record_key(scope, &record.id), text)?;
     certificate.save(work)
 }
 
@@ -504,8 +504,8 @@ struct Owner {
 }
 
 pub(super) fn text(work: &mut Work<'_>, scope: &Scope, id: &str) -> Result<Text, Fault> {
-    let place = text_place(scope, id);
-    work.get(&place)?.ok_or(Fault::Damaged(place))
+    let record_key = text_record_key(scope, id);
+    work.get(&record_key)?.ok_or(Fault::Damaged(record_key))
 }
 
 pub(super) fn arn(scope: &Scope, id: &str) -> String {
@@ -516,20 +516,20 @@ pub(super) fn prefix(scope: &Scope) -> String {
     format!("acm/certificate/{}/{}/", scope.account, scope.region)
 }
 
-fn place(scope: &Scope, id: &str) -> String {
+fn record_key(scope: &Scope, id: &str) -> String {
     format!("{}{id}", prefix(scope))
 }
 
-fn text_place(scope: &Scope, id: &str) -> String {
+fn text_record_key(scope: &Scope, id: &str) -> String {
     format!("acm/text/{}/{}/{id}", scope.account, scope.region)
 }
 
-pub(super) fn material_place(scope: &Scope, id: &str, material: &str) -> String {
+pub(super) fn material_record_key(scope: &Scope, id: &str, material: &str) -> String {
     format!("acm/material/{}/{}/{id}/{material}", scope.account, scope.region)
 }
 
 /// By the authority's account, region and id.
-pub(crate) fn serial_place(authority: &str, serial: &str) -> String {
+pub(crate) fn serial_record_key(authority: &str, serial: &str) -> String {
     let arn = Arn::parse(authority);
     let (region, account, id) = arn.as_ref().map_or(("", "", ""), |arn| {
         let id = arn.resource().rsplit('/').next().unwrap_or_default();
@@ -541,14 +541,14 @@ pub(crate) fn serial_place(authority: &str, serial: &str) -> String {
 /// Where it is noted when certificates are to be renewed, by account and region.
 pub(super) const DUE: &str = "acm/renewal/";
 
-pub(super) fn due_place(scope: &Scope, id: &str) -> String {
+pub(super) fn due_record_key(scope: &Scope, id: &str) -> String {
     format!("{DUE}{}/{}/{id}", scope.account, scope.region)
 }
 
-pub(super) fn imported_place(scope: &Scope, id: &str) -> String {
+pub(super) fn imported_record_key(scope: &Scope, id: &str) -> String {
     format!("acm/imported/{}/{}/{id}", scope.account, scope.region)
 }
 
-pub(super) fn ended_place(scope: &Scope, id: &str) -> String {
+pub(super) fn ended_record_key(scope: &Scope, id: &str) -> String {
     format!("acm/ended/{}/{}/{id}", scope.account, scope.region)
 }

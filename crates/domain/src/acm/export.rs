@@ -48,11 +48,13 @@ pub fn export(
         return refuse("it was requested with the option Export DISABLED");
     }
     let record = &certificate.record;
-    let places = certificate.material_places();
-    let place = places.0.ok_or_else(|| Fault::Damaged(certificate.arn()))?;
-    let private_key = key_pem(work, &place, &record.details, passphrase)?;
-    let paired_private_key = match (places.1, &record.paired) {
-        (Some(place), Some(paired)) => Some(key_pem(work, &place, &paired.details, passphrase)?),
+    let record_keys = certificate.material_record_keys();
+    let record_key = record_keys.0.ok_or_else(|| Fault::Damaged(certificate.arn()))?;
+    let private_key = key_pem(work, &record_key, &record.details, passphrase)?;
+    let paired_private_key = match (record_keys.1, &record.paired) {
+        (Some(record_key), Some(paired)) => {
+            Some(key_pem(work, &record_key, &paired.details, passphrase)?)
+        }
         _ => None,
     };
     let text = certificate::text(work, &certificate.scope, &certificate.record.id)?;
@@ -66,12 +68,12 @@ pub fn export(
 /// A private key under the passphrase.
 fn key_pem(
     work: &mut Work<'_>,
-    place: &str,
+    record_key: &str,
     details: &Details,
     passphrase: &Secret,
 ) -> Result<String, AcmError> {
-    let damaged = || Fault::Damaged(place.to_owned());
-    let stored = work.secret(place)?.ok_or_else(damaged)?;
+    let damaged = || Fault::Damaged(record_key.to_owned());
+    let stored = work.secret(record_key)?.ok_or_else(damaged)?;
     let spec = requestable(&details.key_algorithm).ok_or_else(damaged)?;
     let key = spec.to_form(&stored, Form::Both).or_else(|_| spec.to_pkcs8(&stored))?;
     Ok(pem::encrypted_private_key(&encrypted::encrypt_pbkdf2(&key, passphrase)?))

@@ -7,7 +7,7 @@ use outlast_pki::{object, pem};
 use serde::{Deserialize, Serialize};
 
 use super::AcmError;
-use super::certificate::{self, Certificate, Origin, Record, Text, imported_place};
+use super::certificate::{self, Certificate, Origin, Record, Text, imported_record_key};
 use super::details::{Details, requestable};
 use super::tags::{Tags, check_tags};
 use crate::arn::Scope;
@@ -94,8 +94,8 @@ pub fn import(
         }
     };
     let certificate = Certificate { scope: scope.clone(), record };
-    if let Some(place) = certificate.material_places().0 {
-        work.put_secret(&place, &key.stored)?;
+    if let Some(record_key) = certificate.material_record_keys().0 {
+        work.put_secret(&record_key, &key.stored)?;
     }
     let text = Text {
         certificate: pem::certificate(x509.der()),
@@ -103,7 +103,7 @@ pub fn import(
         paired: None,
     };
     certificate::file(work, &certificate, &text)?;
-    work.put(&imported_place(scope, &certificate.record.id), &Counted {})?;
+    work.put(&imported_record_key(scope, &certificate.record.id), &Counted {})?;
     Ok(certificate.arn())
 }
 

@@ -123,9 +123,9 @@ impl Certificate {
             text.paired = Some(Box::new(leaf.text));
             keys.push(leaf.stored);
         }
-        let (own, paired) = self.material_places();
-        for (place, key) in own.into_iter().chain(paired).zip(&keys) {
-            work.put_secret(&place, key)?;
+        let (own, paired) = self.material_record_keys();
+        for (record_key, key) in own.into_iter().chain(paired).zip(&keys) {
+            work.put_secret(&record_key, key)?;
         }
         file(work, self, &text)
     }

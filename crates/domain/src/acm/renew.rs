@@ -9,7 +9,7 @@ use outlast_crypto::keys::KeySpec;
 use outlast_store::StoreError;
 use serde::{Deserialize, Serialize};
 
-use super::certificate::{self, Certificate, DUE, Origin, RenewalSummary, Status, due_place};
+use super::certificate::{self, Certificate, DUE, Origin, RenewalSummary, Status, due_record_key};
 use super::details::{Details, requestable};
 use super::leaf::{Issuers, template_arn};
 use super::{AcmError, failure_reason};
@@ -41,7 +41,7 @@ pub fn renewal_time(not_before: i64, not_after: i64) -> i64 {
 pub(super) fn schedule(work: &mut Work<'_>, certificate: &Certificate) -> Result<(), Fault> {
     let details = &certificate.record.details;
     let at_ms = renewal_time(details.not_before, details.not_after) * 1000;
-    work.put(&due_place(&certificate.scope, &certificate.record.id), &RenewalDue { at_ms })
+    work.put(&due_record_key(&certificate.scope, &certificate.record.id), &RenewalDue { at_ms })
 }
 
 /// Renews a certificate now. Its CA must have permitted Certificate Manager to issue for the account, or be shared
@@ -116,24 +116,25 @@ pub const RENEW_DUE: Sweep = Sweep { find: find_due, handle: renew_due };
 
 fn find_due(work: &Work<'_>, after: &str, limit: usize) -> Result<Due, Fault> {
     let most = limits::RENEWALS_PER_ROUND;
-    let mut due = Due { places: Vec::new(), damaged: Vec::new(), next: None };
+    let mut due = Due { record_keys: Vec::new(), damaged: Vec::new(), next: None };
     let mut waiting: BTreeMap<String, BTreeSet<(i64, String)>> = BTreeMap::new();
     let mut from = after.to_owned();
     loop {
         let found = work.store().scan(DUE, &from, limit)?;
-        let last = found.last().filter(|_| found.len() == limit).map(|(place, _)| place.clone());
-        for (place, record) in found {
-            match work.scanned::<RenewalDue>(&place, record) {
+        let last =
+            found.last().filter(|_| found.len() == limit).map(|(record_key, _)| record_key.clone());
+        for (record_key, record) in found {
+            match work.scanned::<RenewalDue>(&record_key, record) {
                 Ok(renewal) if renewal.at_ms <= work.now_ms() => {
-                    let account = place[DUE.len()..].split('/').next().unwrap_or_default();
+                    let account = record_key[DUE.len()..].split('/').next().unwrap_or_default();
                     let of_account = waiting.entry(account.to_owned()).or_default();
-                    of_account.insert((renewal.at_ms, place));
+                    of_account.insert((renewal.at_ms, record_key));
                     if of_account.len() > most {
                         of_account.pop_last();
                     }
                 }
                 Ok(_) | Err(Fault::Store(StoreError::Conflict)) => {}
-                Err(Fault::Damaged(_) | Fault::Forged(_)) => due.damaged.push(place),
+                Err(Fault::Damaged(_) | Fault::Forged(_)) => due.damaged.push(record_key),
                 Err(fault) => return Err(fault),
             }
         }
@@ -141,22 +142,23 @@ fn find_due(work: &Work<'_>, after: &str, limit: usize) -> Result<Due, Fault> {
         from = last;
     }
     let turns = waiting.into_values().flat_map(|of_account| of_account.into_iter().enumerate());
-    let mut turns: Vec<_> = turns.map(|(turn, (at_ms, place))| (turn, at_ms, place)).collect();
+    let mut turns: Vec<_> =
+        turns.map(|(turn, (at_ms, record_key))| (turn, at_ms, record_key)).collect();
     turns.sort();
-    due.places = turns.into_iter().take(most).map(|(_, _, place)| place).collect();
+    due.record_keys = turns.into_iter().take(most).map(|(_, _, record_key)| record_key).collect();
     Ok(due)
 }
 
-fn renew_due(work: &mut Work<'_>, place: &str, swept: &mut Swept) -> Result<(), Fault> {
+fn renew_due(work: &mut Work<'_>, record_key: &str, swept: &mut Swept) -> Result<(), Fault> {
     let now_ms = work.now_ms();
     // Read as part of the work, so that another server's renewal wins.
-    if work.get::<RenewalDue>(place)?.is_none_or(|due| due.at_ms > now_ms) {
+    if work.get::<RenewalDue>(record_key)?.is_none_or(|due| due.at_ms > now_ms) {
         return Ok(());
     }
-    let found = certificate::at(work, place, DUE)?;
+    let found = certificate::at(work, record_key, DUE)?;
     let Some(mut certificate) = found.filter(|found| check_renewable(found, now_ms).is_ok()) else {
         // Deleted, revoked or at its end: there is nothing to be renewed any more.
-        work.delete(place);
+        work.delete(record_key);
         return Ok(());
     };
     // What is loaded for one renewal is not kept: the CA's key is used again in hours or days.
@@ -168,7 +170,7 @@ fn renew_due(work: &mut Work<'_>, place: &str, swept: &mut Swept) -> Result<(), 
             certificate.record.renewal =
                 Some(RenewalSummary { succeeded: false, reason, updated_ms: now_ms });
             certificate.save(work)?;
-            work.put(place, &RenewalDue { at_ms: now_ms + limits::RENEWAL_RETRY_MS })?;
+            work.put(record_key, &RenewalDue { at_ms: now_ms + limits::RENEWAL_RETRY_MS })?;
         }
     }
     Ok(())

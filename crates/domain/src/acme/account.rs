@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::binding::{self, SERVICE_PRINCIPAL, binding_arn, binding_count_place};
+use super::binding::{self, SERVICE_PRINCIPAL, binding_arn, binding_count_record_key};
 use super::{AcmeError, Binding, Contact, Endpoint, Kind, is_id, new_id};
 use crate::acm::AcmError;
 use crate::identity::session::{ServiceRequest, trusts_service};
@@ -109,7 +109,7 @@ impl Account {
     }
 
     fn save(&self, work: &mut Work<'_>) -> Result<(), Fault> {
-        work.put(&place(self.endpoint.id(), self.id()), &self.record)
+        work.put(&record_key(self.endpoint.id(), self.id()), &self.record)
     }
 }
 
@@ -125,20 +125,20 @@ pub struct NewAccount {
     pub binding_jws: String,
 }
 
-/// Makes an account. Who has proved a binding may.
+/// Makes an account for a client that has proved its binding.
 pub fn create_account(
     work: &mut Work<'_>,
     endpoint: &Endpoint,
     new: NewAccount,
 ) -> Result<Account, AcmeError> {
     check_contacts(endpoint, &new.contacts)?;
-    let count_place = count_place(endpoint.id());
-    let count = work.get::<u64>(&count_place)?.unwrap_or(0);
+    let count_record_key = count_record_key(endpoint.id());
+    let count = work.get::<u64>(&count_record_key)?.unwrap_or(0);
     if count >= limits::MAX_ACME_ACCOUNTS {
         return Err(AcmeError::new(Kind::RATE_LIMITED, "The endpoint has too many accounts."));
     }
-    work.put(&count_place, &(count + 1))?;
-    let of_binding = binding_count_place(endpoint.id(), new.binding.id());
+    work.put(&count_record_key, &(count + 1))?;
+    let of_binding = binding_count_record_key(endpoint.id(), new.binding.id());
     let count = work.get::<u64>(&of_binding)?.unwrap_or(0);
     if count >= limits::MAX_ACME_BINDING_ACCOUNTS {
         return Err(AcmeError::new(
@@ -161,7 +161,7 @@ pub fn create_account(
     };
     binding::used(work, new.binding)?;
     let account = Account { endpoint: endpoint.clone(), record };
-    work.put(&key_place(endpoint.id(), &account.record.key), &account.record.id)?;
+    work.put(&key_record_key(endpoint.id(), &account.record.key), &account.record.id)?;
     account.save(work)?;
     Ok(account)
 }
@@ -205,7 +205,7 @@ pub fn find_account(
     if !is_id(id) {
         return Ok(None);
     }
-    let record = work.get::<Record>(&place(endpoint.id(), id))?;
+    let record = work.get::<Record>(&record_key(endpoint.id(), id))?;
     Ok(record.map(|record| Account { endpoint: endpoint.clone(), record }))
 }
 
@@ -215,7 +215,7 @@ pub fn account_by_key(
     endpoint: &Endpoint,
     key: &AccountKey,
 ) -> Result<Option<Account>, Fault> {
-    match work.get::<String>(&key_place(endpoint.id(), key))? {
+    match work.get::<String>(&key_record_key(endpoint.id(), key))? {
         Some(id) => find_account(work, endpoint, &id),
         None => Ok(None),
     }
@@ -254,8 +254,8 @@ pub fn change_key(
     key: AccountKey,
 ) -> Result<(), AcmeError> {
     let endpoint = account.endpoint.id().to_owned();
-    work.delete(&key_place(&endpoint, &account.record.key));
-    work.put(&key_place(&endpoint, &key), &account.record.id)?;
+    work.delete(&key_record_key(&endpoint, &account.record.key));
+    work.put(&key_record_key(&endpoint, &key), &account.record.id)?;
     account.record.key = key;
     Ok(account.save(work)?)
 }
@@ -282,11 +282,11 @@ pub fn revoke_account(
         AccountStatus::Valid => {
             account.record.status = AccountStatus::Revoked;
             let endpoint = account.endpoint.id();
-            let of_binding = binding_count_place(endpoint, &account.record.binding);
-            for place in [count_place(endpoint), of_binding] {
+            let of_binding = binding_count_record_key(endpoint, &account.record.binding);
+            for record_key in [count_record_key(endpoint), of_binding] {
                 // The binding may be gone, and its count with it.
-                if let Some(count) = work.get::<u64>(&place)? {
-                    work.put(&place, &count.saturating_sub(1))?;
+                if let Some(count) = work.get::<u64>(&record_key)? {
+                    work.put(&record_key, &count.saturating_sub(1))?;
                 }
             }
             Ok(account.save(work)?)
@@ -355,14 +355,14 @@ fn prefix(endpoint: &str) -> String {
     format!("acme/account/{endpoint}/")
 }
 
-fn place(endpoint: &str, id: &str) -> String {
+fn record_key(endpoint: &str, id: &str) -> String {
     format!("{}{id}", prefix(endpoint))
 }
 
-fn count_place(endpoint: &str) -> String {
+fn count_record_key(endpoint: &str) -> String {
     format!("acme/account-count/{endpoint}")
 }
 
-fn key_place(endpoint: &str, key: &AccountKey) -> String {
+fn key_record_key(endpoint: &str, key: &AccountKey) -> String {
     format!("acme/account-key/{endpoint}/{}", key.thumbprint)
 }

@@ -101,7 +101,7 @@ impl Authorization {
     }
 
     fn save(&self, work: &mut Work<'_>) -> Result<(), Fault> {
-        work.put(&place(&self.endpoint, &self.account, self.id()), &self.record)
+        work.put(&record_key(&self.endpoint, &self.account, self.id()), &self.record)
     }
 }
 
@@ -147,7 +147,7 @@ pub(super) fn create(
     };
     let authorization =
         Authorization { endpoint: order.endpoint.clone(), account: order.account.clone(), record };
-    let at = place(&authorization.endpoint, &authorization.account, authorization.id());
+    let at = record_key(&authorization.endpoint, &authorization.account, authorization.id());
     work.create(&at, &authorization.record)?;
     Ok(authorization.record.id)
 }
@@ -162,7 +162,7 @@ pub fn find_authorization(
     if !is_id(endpoint) || !is_id(account) || !is_id(id) {
         return Ok(None);
     }
-    let Some(mut record) = work.get::<Record>(&place(endpoint, account, id))? else {
+    let Some(mut record) = work.get::<Record>(&record_key(endpoint, account, id))? else {
         return Ok(None);
     };
     let open = matches!(record.status, AuthorizationStatus::Pending | AuthorizationStatus::Valid);
@@ -172,7 +172,7 @@ pub fn find_authorization(
     Ok(Some(Authorization { endpoint: endpoint.to_owned(), account: account.to_owned(), record }))
 }
 
-/// The client is ready to be looked at. A challenge that was looked at already stays as it is.
+/// The client is ready for validation. A challenge that was validated already stays as it is.
 pub fn respond(
     work: &mut Work<'_>,
     account: &Account,
@@ -195,7 +195,7 @@ pub fn respond(
     if queue::pending_challenges(work, endpoint, account.id(), most)? >= most {
         return Err(AcmeError::new(
             Kind::RATE_LIMITED,
-            format!("The account has {most} challenges that wait to be looked at."),
+            format!("The account has {most} challenges that wait for validation."),
         ));
     }
     challenge.status = ChallengeStatus::Processing;
@@ -234,7 +234,7 @@ pub fn deactivate_authorization(
 pub(super) enum Look {
     /// The challenge is met.
     Met,
-    /// Not yet: it is looked at again.
+    /// Not yet; the next attempt may find it.
     NotYet(StoredProblem),
     /// It has failed.
     Failed(StoredProblem),
@@ -326,10 +326,10 @@ pub(super) fn holds_all(
     account: &str,
     names: &[DnsName],
 ) -> Result<bool, Fault> {
-    /// Authorizations that are looked through at most.
+    /// Authorizations searched, at most.
     const MOST: usize = 10_000;
     let now_ms = work.now_ms();
-    let found = work.scan::<Record>(&place(endpoint, account, ""), "", MOST)?;
+    let found = work.scan::<Record>(&record_key(endpoint, account, ""), "", MOST)?;
     let holds = |name: &DnsName| {
         found.iter().any(|(_, record)| {
             record.name == *name
@@ -340,6 +340,6 @@ pub(super) fn holds_all(
     Ok(!names.is_empty() && names.iter().all(holds))
 }
 
-pub(super) fn place(endpoint: &str, account: &str, id: &str) -> String {
+pub(super) fn record_key(endpoint: &str, account: &str, id: &str) -> String {
     format!("acme/authorization/{endpoint}/{account}/{id}")
 }

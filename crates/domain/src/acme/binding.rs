@@ -125,7 +125,7 @@ impl Binding {
     }
 
     fn save(&self, work: &mut Work<'_>) -> Result<(), crate::Fault> {
-        work.put(&place(self.endpoint.id(), &self.record.id), &self.record)
+        work.put(&record_key(self.endpoint.id(), &self.record.id), &self.record)
     }
 }
 
@@ -146,7 +146,7 @@ pub fn create_binding(
     let scope = endpoint.scope();
     let operation = format!("binding/{}", endpoint.id());
     if let Some(id) = new.token.earlier(work, scope, &operation)?
-        && let Some(record) = work.get::<Record>(&place(endpoint.id(), &id))?
+        && let Some(record) = work.get::<Record>(&record_key(endpoint.id(), &id))?
     {
         return Ok(Binding { endpoint: endpoint.clone(), record });
     }
@@ -191,7 +191,7 @@ pub fn create_binding(
     };
     let binding = Binding { endpoint: endpoint.clone(), record };
     binding.save(work)?;
-    work.put_secret(&secret_place(endpoint.id(), binding.id()), &random::secret(KEY_LEN)?)?;
+    work.put_secret(&secret_record_key(endpoint.id(), binding.id()), &random::secret(KEY_LEN)?)?;
     new.token.remember(work, scope, &operation, binding.id())?;
     Ok(binding)
 }
@@ -233,7 +233,7 @@ fn by_id(
     if !is_id(id) {
         return Ok(None);
     }
-    let record = work.get::<Record>(&place(endpoint.id(), id))?;
+    let record = work.get::<Record>(&record_key(endpoint.id(), id))?;
     Ok(record.map(|record| Binding { endpoint: endpoint.clone(), record }))
 }
 
@@ -259,8 +259,8 @@ pub fn credentials(
     permit: &Permit<action::acm::GetAcmeExternalAccountBindingCredentials>,
 ) -> Result<Secret, AcmError> {
     permit.opens(&binding.arn())?;
-    let place = secret_place(binding.endpoint.id(), binding.id());
-    Ok(work.secret(&place)?.ok_or(crate::Fault::Damaged(place))?)
+    let record_key = secret_record_key(binding.endpoint.id(), binding.id());
+    Ok(work.secret(&record_key)?.ok_or(crate::Fault::Damaged(record_key))?)
 }
 
 /// Revokes a binding: no further account can be made with it.
@@ -285,9 +285,9 @@ pub fn delete_binding(
     permit: &Permit<action::acm::DeleteAcmeExternalAccountBinding>,
 ) -> Result<(), AcmError> {
     permit.opens(&binding.arn())?;
-    work.delete(&place(binding.endpoint.id(), binding.id()));
-    work.delete(&secret_place(binding.endpoint.id(), binding.id()));
-    work.delete(&binding_count_place(binding.endpoint.id(), binding.id()));
+    work.delete(&record_key(binding.endpoint.id(), binding.id()));
+    work.delete(&secret_record_key(binding.endpoint.id(), binding.id()));
+    work.delete(&binding_count_record_key(binding.endpoint.id(), binding.id()));
     Ok(())
 }
 
@@ -302,8 +302,8 @@ pub fn prove(
     let refuse = |why: &str| AcmeError::new(Kind::UNAUTHORIZED, why);
     let unknown = "The external account binding is not known, or its MAC is wrong.";
     let binding = by_id(work, endpoint, id)?.ok_or_else(|| refuse(unknown))?;
-    let place = secret_place(endpoint.id(), id);
-    let key = work.secret(&place)?.ok_or(crate::Fault::Damaged(place))?;
+    let record_key = secret_record_key(endpoint.id(), id);
+    let key = work.secret(&record_key)?.ok_or(crate::Fault::Damaged(record_key))?;
     if !hmac::equal(&hmac::sha256(key.expose(), signed), mac) {
         return Err(refuse(unknown));
     }
@@ -326,15 +326,15 @@ fn prefix(endpoint: &str) -> String {
     format!("acme/binding/{endpoint}/")
 }
 
-fn place(endpoint: &str, id: &str) -> String {
+fn record_key(endpoint: &str, id: &str) -> String {
     format!("{}{id}", prefix(endpoint))
 }
 
-fn secret_place(endpoint: &str, id: &str) -> String {
+fn secret_record_key(endpoint: &str, id: &str) -> String {
     format!("acme/binding-secret/{endpoint}/{id}")
 }
 
 /// Where the accounts are counted that a binding has made.
-pub(super) fn binding_count_place(endpoint: &str, binding: &str) -> String {
+pub(super) fn binding_count_record_key(endpoint: &str, binding: &str) -> String {
     format!("acme/binding-accounts/{endpoint}/{binding}")
 }

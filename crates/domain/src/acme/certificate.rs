@@ -34,7 +34,7 @@ use crate::policy::ConditionKeys;
 use crate::work::Work;
 use crate::{Fault, limits};
 
-/// A certificate as ACME has it; Certificate Manager has a record of its own.
+/// A certificate that ACME issued; Certificate Manager has a record of its own.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Record {
     /// Id of the account that it was issued to.
@@ -72,7 +72,7 @@ pub(super) fn forget(work: &mut Work<'_>, at: &str) -> Result<(), Fault> {
     work.delete(at);
     let endpoint = at.split('/').nth(2).unwrap_or_default();
     if let Some(leaf) = pem::read_certificates(record.chain.as_bytes())?.first() {
-        work.delete(&digest_place(endpoint, leaf));
+        work.delete(&digest_record_key(endpoint, leaf));
     }
     Ok(())
 }
@@ -216,8 +216,8 @@ pub fn finalize(
             replaced_by: None,
         },
     };
-    work.put(&place(endpoint.id(), &certificate.id), &certificate.record)?;
-    work.put(&digest_place(endpoint.id(), leaf.der()), &certificate.id)?;
+    work.put(&record_key(endpoint.id(), &certificate.id), &certificate.record)?;
+    work.put(&digest_record_key(endpoint.id(), leaf.der()), &certificate.id)?;
     order.record.status = OrderStatus::Valid;
     order.record.certificate = Some(certificate.id.clone());
     order.save(work)?;
@@ -313,7 +313,7 @@ fn subject(order: &Order, request: &CertificateRequest) -> Result<Name, Fault> {
     })
 }
 
-/// The certificate and those above it. A root is left out, as clients have it already (RFC 8555, section 7.4.2),
+/// The certificate and those above it. Leaves out the root, which clients have already (RFC 8555, section 7.4.2),
 /// unless nothing would be left: clients such as certbot need one at least.
 fn chain(certificate: &str, above: Option<&str>) -> Result<String, Fault> {
     let mut out = certificate.to_owned();
@@ -354,7 +354,7 @@ pub fn find_certificate(
     if id.len() > 128 || !id.bytes().all(fits) {
         return Ok(None);
     }
-    let record = work.get::<Record>(&place(endpoint.id(), id))?;
+    let record = work.get::<Record>(&record_key(endpoint.id(), id))?;
     Ok(record.map(|record| Certificate { endpoint: endpoint.clone(), id: id.to_owned(), record }))
 }
 
@@ -364,7 +364,7 @@ pub fn find_certificate_by_der(
     endpoint: &Endpoint,
     der: &[u8],
 ) -> Result<Option<Certificate>, Fault> {
-    match work.get::<String>(&digest_place(endpoint.id(), der))? {
+    match work.get::<String>(&digest_record_key(endpoint.id(), der))? {
         Some(id) => find_certificate(work, endpoint, &id),
         None => Ok(None),
     }
@@ -398,7 +398,7 @@ pub(super) fn check_replaceable(
         }
     }
     let record = Record { replaced_by: Some(order.to_owned()), ..found.record };
-    Ok(work.put(&place(endpoint.id(), id), &record)?)
+    Ok(work.put(&record_key(endpoint.id(), id), &record)?)
 }
 
 /// When a certificate should be renewed.
@@ -433,7 +433,7 @@ fn is_revoked(work: &mut Work<'_>, certificate: &Certificate) -> Result<bool, Ac
     }
 }
 
-/// Who asks for a revocation.
+/// The client that asks for a revocation.
 pub enum Holder<'a> {
     /// An account, and who acts for it.
     Account(&'a Account, &'a Caller),
@@ -524,7 +524,7 @@ pub fn may_revoke(
     authorization::holds_all(work, endpoint, account.id(), &certificate.record.names)
 }
 
-/// Revokes a certificate. An account's role must be allowed `acm:RevokeCertificate`, as at AWS; who has the
+/// Revokes a certificate. An account's role must be allowed `acm:RevokeCertificate`, as at AWS; the holder of the
 /// certificate's key needs no permission.
 pub fn revoke(
     work: &mut Work<'_>,
@@ -588,10 +588,10 @@ impl Certificate {
     }
 }
 
-fn place(endpoint: &str, id: &str) -> String {
+fn record_key(endpoint: &str, id: &str) -> String {
     format!("acme/certificate/{endpoint}/{id}")
 }
 
-fn digest_place(endpoint: &str, der: &[u8]) -> String {
+fn digest_record_key(endpoint: &str, der: &[u8]) -> String {
     format!("acme/certificate-digest/{endpoint}/{}", hex::encode(digests::sha256(der)))
 }

@@ -148,7 +148,7 @@ impl Endpoint {
         tags: BTreeMap<String, String>,
     ) -> Result<(), Fault> {
         self.record.tags = tags;
-        work.put(&place(&self.scope, &self.record.id), &self.record)
+        work.put(&record_key(&self.scope, &self.record.id), &self.record)
     }
 
     /// Tags of each certificate.
@@ -212,9 +212,9 @@ pub fn create_endpoint(
         created_ms: now_ms,
         updated_ms: now_ms,
     };
-    work.put(&place(scope, &id), &record)?;
+    work.put(&record_key(scope, &id), &record)?;
     let home = Home { account: scope.account.clone(), region: scope.region.clone() };
-    work.put(&home_place(&id), &home)?;
+    work.put(&home_record_key(&id), &home)?;
     new.token.remember(work, scope, "endpoint", &id)?;
     Ok(Endpoint { scope: scope.clone(), record }.arn())
 }
@@ -289,7 +289,7 @@ pub(super) fn in_scope(
     if !is_id(id) {
         return Ok(None);
     }
-    let record = work.get::<Record>(&place(scope, id))?;
+    let record = work.get::<Record>(&record_key(scope, id))?;
     Ok(record.map(|record| Endpoint { scope: scope.clone(), record }))
 }
 
@@ -298,7 +298,7 @@ pub fn endpoint_by_id(work: &mut Work<'_>, id: &str) -> Result<Option<Endpoint>,
     if !is_id(id) {
         return Ok(None);
     }
-    let Some(home) = work.get::<Home>(&home_place(id))? else { return Ok(None) };
+    let Some(home) = work.get::<Home>(&home_record_key(id))? else { return Ok(None) };
     in_scope(work, &Scope { account: home.account, region: home.region }, id)
 }
 
@@ -335,7 +335,7 @@ pub fn update_endpoint(
         record.authority = authority;
     }
     record.updated_ms = work.now_ms();
-    Ok(work.put(&place(&endpoint.scope, &endpoint.record.id), &endpoint.record)?)
+    Ok(work.put(&record_key(&endpoint.scope, &endpoint.record.id), &endpoint.record)?)
 }
 
 /// Deletes an endpoint. What is below it can be reached no more, and is cleaned up bit by bit.
@@ -346,8 +346,8 @@ pub fn delete_endpoint(
 ) -> Result<(), AcmError> {
     permit.opens(&endpoint.arn())?;
     let id = endpoint.id();
-    work.delete(&place(&endpoint.scope, id));
-    work.delete(&home_place(id));
+    work.delete(&record_key(&endpoint.scope, id));
+    work.delete(&home_record_key(id));
     let deleted_ms = work.now_ms();
     Ok(work.put(&format!("acme/deleted/{id}"), &Deleted { deleted_ms })?)
 }
@@ -369,10 +369,10 @@ fn prefix(scope: &Scope) -> String {
     format!("acme/endpoint/{}/{}/", scope.account, scope.region)
 }
 
-fn place(scope: &Scope, id: &str) -> String {
+fn record_key(scope: &Scope, id: &str) -> String {
     format!("{}{id}", prefix(scope))
 }
 
-fn home_place(id: &str) -> String {
+fn home_record_key(id: &str) -> String {
     format!("acme/home/{id}")
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::order::{Open, Order, OrderStatus, Record, open_place};
+use super::order::{Open, Order, OrderStatus, Record, open_record_key};
 use super::validation::Domains;
 use super::{
     Account, AcmeError, AuthorizationBehavior, DnsName, Kind, Subproblem, authority_of,
@@ -40,7 +40,7 @@ pub fn create_order(
             limits::MAX_ACME_IDENTIFIERS
         )));
     }
-    let open = open_place(endpoint.id(), account.id(), "");
+    let open = open_record_key(endpoint.id(), account.id(), "");
     if work.scan::<Open>(&open, "", limits::MAX_ACME_OPEN_ORDERS)?.len()
         >= limits::MAX_ACME_OPEN_ORDERS
     {

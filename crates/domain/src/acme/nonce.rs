@@ -69,12 +69,12 @@ pub fn consume(work: &mut Work<'_>, endpoint: &str, nonce: &str) -> Result<Strin
     if work.now_ms() - made_ms > limits::ACME_NONCE_MS || made_ms - work.now_ms() > SKEW_MS {
         return Err(bad("The nonce is too old."));
     }
-    let place = format!("acme/nonce/{}", hex::encode(content));
-    if work.exists(&place)? {
+    let record_key = format!("acme/nonce/{}", hex::encode(content));
+    if work.exists(&record_key)? {
         return Err(bad("The nonce was used before."));
     }
-    work.put(&place, &Used { made_ms })?;
-    Ok(place)
+    work.put(&record_key, &Used { made_ms })?;
+    Ok(record_key)
 }
 
 fn tag(work: &mut Work<'_>, endpoint: &str, content: &[u8]) -> Result<[u8; 16], Fault> {

@@ -127,13 +127,13 @@ impl Order {
 
     /// Saves it, and files it among the open ones or takes it away from them.
     pub(super) fn save(&self, work: &mut Work<'_>) -> Result<(), Fault> {
-        let open = open_place(&self.endpoint, &self.account, self.id());
+        let open = open_record_key(&self.endpoint, &self.account, self.id());
         if self.is_open() {
             work.put(&open, &Open { expires_ms: self.record.expires_ms })?;
         } else {
             work.delete(&open);
         }
-        work.put(&place(&self.endpoint, &self.account, self.id()), &self.record)
+        work.put(&record_key(&self.endpoint, &self.account, self.id()), &self.record)
     }
 
     /// It has failed.
@@ -167,7 +167,9 @@ pub fn find_order(
     if !is_id(endpoint) || !is_id(account) || !is_id(id) {
         return Ok(None);
     }
-    let Some(record) = work.get::<Record>(&place(endpoint, account, id))? else { return Ok(None) };
+    let Some(record) = work.get::<Record>(&record_key(endpoint, account, id))? else {
+        return Ok(None);
+    };
     let mut order = Order { endpoint: endpoint.to_owned(), account: account.to_owned(), record };
     if order.is_open() && order.record.expires_ms <= work.now_ms() {
         order.fail(Kind::MALFORMED, "The order has expired.");
@@ -182,16 +184,16 @@ pub fn orders(
     marker: Option<&str>,
     limit: usize,
 ) -> Result<Page<String>, Fault> {
-    let prefix = place(account.endpoint().id(), account.id(), "");
+    let prefix = record_key(account.endpoint().id(), account.id(), "");
     let page = work.page::<Record>(&prefix, marker.filter(|id| is_id(id)), limit)?;
     let items = page.items.into_iter().filter(|order| order.status != OrderStatus::Invalid);
     Ok(Page { items: items.map(|order| order.id).collect(), next: page.next })
 }
 
-pub(super) fn place(endpoint: &str, account: &str, id: &str) -> String {
+pub(super) fn record_key(endpoint: &str, account: &str, id: &str) -> String {
     format!("acme/order/{endpoint}/{account}/{id}")
 }
 
-pub(super) fn open_place(endpoint: &str, account: &str, id: &str) -> String {
+pub(super) fn open_record_key(endpoint: &str, account: &str, id: &str) -> String {
     format!("acme/open-order/{endpoint}/{account}/{id}")
 }

@@ -11,13 +11,15 @@ use crate::work::{Due, Work};
 pub enum Queue {
     /// Challenges, whose clients wait.
     Challenges,
-    /// Domain validations, which are looked at again every day.
+    /// Domain validations, which are repeated every day.
     Domains,
 }
 
 /// Whose a task is: its endpoint, and for challenges its account. The one begins with the other.
-pub fn owners(place: &str) -> (&str, &str) {
-    let nth = |count| place.match_indices('/').nth(count).map_or(place, |(at, _)| &place[..at]);
+pub fn owners(record_key: &str) -> (&str, &str) {
+    let nth = |count| {
+        record_key.match_indices('/').nth(count).map_or(record_key, |(at, _)| &record_key[..at])
+    };
     (nth(2), nth(3))
 }
 
@@ -33,7 +35,7 @@ impl Queue {
     }
 }
 
-/// What is to be looked at.
+/// What is to be validated.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum What {
     Challenge { endpoint: String, account: String, authorization: String, kind: ChallengeKind },
@@ -60,17 +62,17 @@ pub(super) fn begin_challenge(
     due_ms: i64,
 ) -> Result<(), Fault> {
     let prefix = Queue::Challenges.prefix();
-    let place = format!("{prefix}{endpoint}/{account}/{authorization}-{}", kind.name());
+    let record_key = format!("{prefix}{endpoint}/{account}/{authorization}-{}", kind.name());
     let what = What::Challenge {
         endpoint: endpoint.to_owned(),
         account: account.to_owned(),
         authorization: authorization.to_owned(),
         kind,
     };
-    work.put(&place, &Task { what, due_ms, attempts: 0, lease: 0 })
+    work.put(&record_key, &Task { what, due_ms, attempts: 0, lease: 0 })
 }
 
-/// How many challenges of an account wait to be looked at, counted up to `most`.
+/// How many challenges of an account wait for validation, counted up to `most`.
 pub(super) fn pending_challenges(
     work: &Work<'_>,
     endpoint: &str,
@@ -89,14 +91,14 @@ pub(super) fn begin_domain(
 ) -> Result<(), Fault> {
     let what = What::Domain { endpoint: endpoint.to_owned(), validation: validation.to_owned() };
     let task = Task { what, due_ms, attempts: 0, lease: 0 };
-    work.put(&domain_place(endpoint, validation), &task)
+    work.put(&domain_record_key(endpoint, validation), &task)
 }
 
 pub(super) fn end_domain(work: &mut Work<'_>, endpoint: &str, validation: &str) {
-    work.delete(&domain_place(endpoint, validation));
+    work.delete(&domain_record_key(endpoint, validation));
 }
 
-fn domain_place(endpoint: &str, validation: &str) -> String {
+fn domain_record_key(endpoint: &str, validation: &str) -> String {
     format!("{}{endpoint}/{validation}", Queue::Domains.prefix())
 }
 

@@ -3,7 +3,7 @@
 
 use super::endpoint::Deleted;
 use super::nonce::Used;
-use super::order::{Open, Record, find_order, open_place};
+use super::order::{Open, Record, find_order, open_record_key};
 use super::token::Token;
 use super::{authorization, certificate};
 use crate::Fault;
@@ -13,8 +13,8 @@ use crate::work::{Sweep, Work};
 pub const FORGET_NONCES: Sweep = Sweep {
     find: |work, after, limit| work.due("acme/nonce/", after, limit, Used::is_old),
     // It never changes: it need not be read again.
-    handle: |work, place, _| {
-        work.delete(place);
+    handle: |work, record_key, _| {
+        work.delete(record_key);
         Ok(())
     },
 };
@@ -22,9 +22,9 @@ pub const FORGET_NONCES: Sweep = Sweep {
 /// Forgets idempotency tokens that are too old to count.
 pub const FORGET_TOKENS: Sweep = Sweep {
     find: |work, after, limit| work.due("acme/token/", after, limit, Token::is_old),
-    handle: |work, place, _| {
-        if work.get::<Token>(place)?.is_some_and(|token| token.is_old(work.now_ms())) {
-            work.delete(place);
+    handle: |work, record_key, _| {
+        if work.get::<Token>(record_key)?.is_some_and(|token| token.is_old(work.now_ms())) {
+            work.delete(record_key);
         }
         Ok(())
     },
@@ -33,14 +33,14 @@ pub const FORGET_TOKENS: Sweep = Sweep {
 /// Ends orders whose time is over.
 pub const EXPIRE_ORDERS: Sweep = Sweep {
     find: |work, after, limit| work.due("acme/open-order/", after, limit, Open::is_over),
-    handle: |work, place, _| {
-        let parts: Vec<_> = place.trim_start_matches("acme/open-order/").split('/').collect();
+    handle: |work, record_key, _| {
+        let parts: Vec<_> = record_key.trim_start_matches("acme/open-order/").split('/').collect();
         if let [endpoint, account, id] = parts.as_slice() {
             match find_order(work, endpoint, account, id)? {
                 // It reads as invalid by now.
                 Some(order) if !order.is_open() => order.save(work)?,
                 Some(_) => {}
-                None => work.delete(&open_place(endpoint, account, id)),
+                None => work.delete(&open_record_key(endpoint, account, id)),
             }
         }
         Ok(())
@@ -50,7 +50,7 @@ pub const EXPIRE_ORDERS: Sweep = Sweep {
 /// Forgets orders long after their end, with their authorizations.
 pub const FORGET_ORDERS: Sweep = Sweep {
     find: |work, after, limit| work.due("acme/order/", after, limit, Record::is_old),
-    handle: |work, place, _| forget_order(work, place),
+    handle: |work, record_key, _| forget_order(work, record_key),
 };
 
 /// Forgets certificates long after their end.
@@ -58,7 +58,7 @@ pub const FORGET_CERTIFICATES: Sweep = Sweep {
     find: |work, after, limit| {
         work.due("acme/certificate/", after, limit, certificate::Record::is_old)
     },
-    handle: |work, place, _| certificate::forget(work, place),
+    handle: |work, record_key, _| certificate::forget(work, record_key),
 };
 
 /// What is below an endpoint: the prefixes of the places.
@@ -84,8 +84,8 @@ const STEP: usize = 200;
 /// Certificate Manager and at their CA.
 pub const CLEAN_UP: Sweep = Sweep {
     find: |work, after, limit| work.due("acme/deleted/", after, limit, Deleted::is_due),
-    handle: |work, place, _| {
-        let id = place.trim_start_matches("acme/deleted/");
+    handle: |work, record_key, _| {
+        let id = record_key.trim_start_matches("acme/deleted/");
         let mut left = STEP;
         for kind in BELOW {
             let prefix = format!("acme/{kind}/{id}/");
@@ -103,7 +103,7 @@ pub const CLEAN_UP: Sweep = Sweep {
             }
         }
         work.delete(&format!("acme/account-count/{id}"));
-        work.delete(place);
+        work.delete(record_key);
         Ok(())
     },
 };
@@ -116,9 +116,9 @@ fn forget_order(work: &mut Work<'_>, at: &str) -> Result<(), Fault> {
     };
     if let [_, _, endpoint, account, id] = at.split('/').collect::<Vec<_>>().as_slice() {
         for authorization in &record.authorizations {
-            work.delete(&authorization::place(endpoint, account, authorization));
+            work.delete(&authorization::record_key(endpoint, account, authorization));
         }
-        work.delete(&open_place(endpoint, account, id));
+        work.delete(&open_record_key(endpoint, account, id));
     }
     work.delete(at);
     Ok(())

@@ -54,7 +54,7 @@ pub enum Target {
 #[derive(Debug, Clone)]
 pub struct Job {
     /// Where the task is kept.
-    pub place: String,
+    pub record_key: String,
     /// What to look at.
     pub target: Target,
     lease: u64,
@@ -77,20 +77,20 @@ pub enum Outcome {
 }
 
 /// Takes a task on, if it is still due; one that is pointless by now is dropped.
-pub fn claim(work: &mut Work<'_>, place: &str) -> Result<Option<Job>, Fault> {
-    let Some(mut task) = work.get::<Task>(place)? else { return Ok(None) };
+pub fn claim(work: &mut Work<'_>, record_key: &str) -> Result<Option<Job>, Fault> {
+    let Some(mut task) = work.get::<Task>(record_key)? else { return Ok(None) };
     if task.due_ms > work.now_ms() {
         return Ok(None);
     }
     let Some(target) = target(work, &task.what)? else {
-        work.delete(place);
+        work.delete(record_key);
         return Ok(None);
     };
     task.due_ms = work.now_ms() + limits::ACME_LEASE_MS;
     task.attempts += 1;
     task.lease += 1;
-    work.put(place, &task)?;
-    Ok(Some(Job { place: place.to_owned(), target, lease: task.lease }))
+    work.put(record_key, &task)?;
+    Ok(Some(Job { record_key: record_key.to_owned(), target, lease: task.lease }))
 }
 
 fn target(work: &mut Work<'_>, what: &What) -> Result<Option<Target>, Fault> {
@@ -133,7 +133,7 @@ fn target(work: &mut Work<'_>, what: &What) -> Result<Option<Target>, Fault> {
 
 /// Notes what was found. Gives what is to be recorded.
 pub fn complete(work: &mut Work<'_>, job: &Job, outcome: Outcome) -> Result<Option<Done>, Fault> {
-    let Some(mut task) = work.get::<Task>(&job.place)?.filter(|task| task.lease == job.lease)
+    let Some(mut task) = work.get::<Task>(&job.record_key)?.filter(|task| task.lease == job.lease)
     else {
         // Another server has taken over, or nobody wants to know any more.
         return Ok(None);
@@ -142,11 +142,11 @@ pub fn complete(work: &mut Work<'_>, job: &Job, outcome: Outcome) -> Result<Opti
     let (event, arn, again_ms) = match &task.what {
         What::Challenge { endpoint, account, authorization, kind } => {
             let Some(owner) = endpoint_by_id(work, endpoint)? else {
-                work.delete(&job.place);
+                work.delete(&job.record_key);
                 return Ok(None);
             };
             let Some(found) = find_authorization(work, endpoint, account, authorization)? else {
-                work.delete(&job.place);
+                work.delete(&job.record_key);
                 return Ok(None);
             };
             let mut again_ms = None;
@@ -173,7 +173,7 @@ pub fn complete(work: &mut Work<'_>, job: &Job, outcome: Outcome) -> Result<Opti
                 None => None,
             };
             let (Some(owner), Some(found)) = (owner, found) else {
-                work.delete(&job.place);
+                work.delete(&job.record_key);
                 return Ok(None);
             };
             let arn = found.arn();
@@ -188,9 +188,9 @@ pub fn complete(work: &mut Work<'_>, job: &Job, outcome: Outcome) -> Result<Opti
     match again_ms {
         Some(due_ms) => {
             task.due_ms = due_ms;
-            work.put(&job.place, &task)?;
+            work.put(&job.record_key, &task)?;
         }
-        None => work.delete(&job.place),
+        None => work.delete(&job.record_key),
     }
     Ok(event.map(|(event, scope)| Done { scope, arn, event }))
 }

@@ -34,7 +34,7 @@ pub struct Idempotency {
 }
 
 impl Idempotency {
-    fn place(&self, scope: &Scope, operation: &str) -> Option<String> {
+    fn record_key(&self, scope: &Scope, operation: &str) -> Option<String> {
         let digest = outlast_crypto::digests::sha256(self.token.as_ref()?.as_bytes());
         Some(format!(
             "acme/token/{}/{}/{operation}/{}",
@@ -51,8 +51,8 @@ impl Idempotency {
         scope: &Scope,
         operation: &str,
     ) -> Result<Option<String>, AcmError> {
-        let Some(place) = self.place(scope, operation) else { return Ok(None) };
-        let Some(token) = work.get::<Token>(&place)? else { return Ok(None) };
+        let Some(record_key) = self.record_key(scope, operation) else { return Ok(None) };
+        let Some(token) = work.get::<Token>(&record_key)? else { return Ok(None) };
         if token.is_old(work.now_ms()) {
             return Ok(None);
         }
@@ -71,8 +71,8 @@ impl Idempotency {
         operation: &str,
         id: &str,
     ) -> Result<(), Fault> {
-        let Some(place) = self.place(scope, operation) else { return Ok(()) };
+        let Some(record_key) = self.record_key(scope, operation) else { return Ok(()) };
         let used_ms = work.now_ms();
-        work.put(&place, &Token { request: self.request.clone(), id: id.to_owned(), used_ms })
+        work.put(&record_key, &Token { request: self.request.clone(), id: id.to_owned(), used_ms })
     }
 }

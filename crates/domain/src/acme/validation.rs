@@ -157,7 +157,7 @@ impl Validation {
     }
 
     fn save(&self, work: &mut Work<'_>) -> Result<(), Fault> {
-        work.put(&place(self.endpoint.id(), &self.record.id), &self.record)
+        work.put(&record_key(self.endpoint.id(), &self.record.id), &self.record)
     }
 }
 
@@ -182,7 +182,7 @@ pub fn create_validation(
     if let Some(id) = token.earlier(work, endpoint.scope(), &operation)? {
         return Ok(format!("{}/acme-domain-validation/{id}", endpoint.arn()));
     }
-    let index = index_place(endpoint.id(), name.base());
+    let index = index_record_key(endpoint.id(), name.base());
     if work.exists(&index)? {
         return Err(AcmError::Conflict(format!(
             "The ACME endpoint has a domain validation of {} already.",
@@ -248,7 +248,7 @@ pub(super) fn by_id(
     if !is_id(id) {
         return Ok(None);
     }
-    let record = work.get::<Record>(&place(endpoint.id(), id))?;
+    let record = work.get::<Record>(&record_key(endpoint.id(), id))?;
     Ok(record.map(|record| Validation { endpoint: endpoint.clone(), record }))
 }
 
@@ -298,8 +298,8 @@ pub fn delete_validation(
 ) -> Result<(), AcmError> {
     permit.opens(&validation.arn())?;
     let endpoint = validation.endpoint.id();
-    work.delete(&place(endpoint, validation.id()));
-    work.delete(&index_place(endpoint, validation.domain()));
+    work.delete(&record_key(endpoint, validation.id()));
+    work.delete(&index_record_key(endpoint, validation.domain()));
     queue::end_domain(work, endpoint, validation.id());
     Ok(())
 }
@@ -311,10 +311,10 @@ pub(super) struct Domains(BTreeSet<String>);
 impl Domains {
     /// All of an endpoint.
     pub fn of(work: &Work<'_>, endpoint: &Endpoint) -> Result<Self, Fault> {
-        let prefix = index_place(endpoint.id(), "");
+        let prefix = index_record_key(endpoint.id(), "");
         // Two that are made at once do not see each other: there may be a few more than the limit.
         let found = work.store().scan(&prefix, "", 2 * limits::MAX_ACME_VALIDATIONS)?;
-        let domains = found.iter().filter_map(|(place, _)| place.strip_prefix(&prefix));
+        let domains = found.iter().filter_map(|(record_key, _)| record_key.strip_prefix(&prefix));
         Ok(Self(domains.map(str::to_owned).collect()))
     }
 }
@@ -328,7 +328,9 @@ pub(super) fn covering(
     name: &DnsName,
 ) -> Result<Option<Validation>, Fault> {
     for domain in name.ancestors().filter(|domain| domains.0.contains(*domain)) {
-        let Some(id) = work.get::<String>(&index_place(endpoint.id(), domain))? else { continue };
+        let Some(id) = work.get::<String>(&index_record_key(endpoint.id(), domain))? else {
+            continue;
+        };
         let found = by_id(work, endpoint, &id)?.filter(|validation| {
             validation.status() == ValidationStatus::Valid
                 && validation.scope().covers(domain, name)
@@ -393,11 +395,11 @@ fn prefix(endpoint: &str) -> String {
     format!("acme/validation/{endpoint}/")
 }
 
-fn place(endpoint: &str, id: &str) -> String {
+fn record_key(endpoint: &str, id: &str) -> String {
     format!("{}{id}", prefix(endpoint))
 }
 
-fn index_place(endpoint: &str, domain: &str) -> String {
+fn index_record_key(endpoint: &str, domain: &str) -> String {
     format!("acme/validation-of/{endpoint}/{domain}")
 }
 

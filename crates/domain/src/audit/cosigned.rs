@@ -1,13 +1,13 @@
 //! Heads with the signatures of witnesses.
 //!
 //! A witness signs a head only if it continues every head that it has signed before. So a database that was set back to
-//! an older backup cannot be cosigned, and who asks for cosignatures does not believe it.
+//! an older backup cannot be cosigned, and verifiers that want cosignatures refuse it.
 
 use outlast_tlog::{NoteSignature, SignedCheckpoint, VerifierKey};
 use serde::{Deserialize, Serialize};
 
 use super::key::LogKey;
-use super::{SIGNED, signed_head};
+use super::signed_head;
 use crate::Fault;
 use crate::work::Work;
 
@@ -58,8 +58,12 @@ pub fn keep(
 }
 
 /// The head to prove by: the last one with cosignatures if it covers `size` entries, else the last one that the log has
-/// signed.
-pub fn best_head(work: &mut Work<'_>, key: &LogKey, size: u64) -> Result<SignedCheckpoint, Fault> {
+/// signed. If neither covers as many, gives how many are covered.
+pub fn best_head(
+    work: &mut Work<'_>,
+    key: &LogKey,
+    size: u64,
+) -> Result<Result<SignedCheckpoint, u64>, Fault> {
     let signed = signed_head(work, key)?;
     let cosigned = work
         .get::<Cosigned>(COSIGNED)?
@@ -67,12 +71,9 @@ pub fn best_head(work: &mut Work<'_>, key: &LogKey, size: u64) -> Result<SignedC
         .filter(|head| {
             head.checkpoint().size() >= size && head.verify_log(&key.verifiers()).is_ok()
         });
-    match cosigned {
+    Ok(match cosigned {
         Some(head) => Ok(head),
         None if signed.checkpoint().size() >= size => Ok(signed),
-        None => Err(Fault::Encoding(format!(
-            "the record {SIGNED} covers {} events so far; a running server signs the rest within a minute",
-            signed.checkpoint().size()
-        ))),
-    }
+        None => Err(signed.checkpoint().size()),
+    })
 }

@@ -149,8 +149,8 @@ fn forget(work: &mut Work<'_>) -> Result<(), Fault> {
             let page = work.store().scan(prefix, &after, PAGE)?;
             let Some((last, _)) = page.last() else { break };
             after.clone_from(last);
-            for (place, _) in page {
-                work.delete(&place);
+            for (record_key, _) in page {
+                work.delete(&record_key);
             }
         }
     }
@@ -194,8 +194,9 @@ fn statement(checkpoint: &Checkpoint) -> Vec<u8> {
 fn public_keys(work: &mut Work<'_>) -> Result<Vec<(String, String)>, Fault> {
     let spec = KeySpec::by_name("ML_DSA_65").ok_or_else(|| Fault::Damaged("ML_DSA_65".into()))?;
     let mut keys = Vec::new();
-    for (place, _) in work.store().scan(KEYS, "", PAGE)? {
-        let seed: Secret = work.secret(&place)?.ok_or_else(|| Fault::Damaged(place.clone()))?;
+    for (record_key, _) in work.store().scan(KEYS, "", PAGE)? {
+        let seed: Secret =
+            work.secret(&record_key)?.ok_or_else(|| Fault::Damaged(record_key.clone()))?;
         let key = spec.load(&seed)?;
         let spki = key.public_key().unwrap_or_default();
         keys.push((hex::encode(&digests::sha256(spki)[..16]), hex::encode(spki)));

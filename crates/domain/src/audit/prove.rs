@@ -8,7 +8,7 @@ use super::tiles::StoredTiles;
 use crate::Fault;
 use crate::work::Work;
 
-/// Events that are looked at on each side of where an id's time says that it should be: so few at first, since it is there
+/// Events searched on each side of where an id's time says that it should be: so few at first, since it is there
 /// but for events that were long on their way, and so many before all are.
 const NEAR: [u64; 2] = [64, 4096];
 /// Events that are read at once.
@@ -99,7 +99,7 @@ pub fn around(
 /// The index of the event with this `eventID`, among the first `size`.
 ///
 /// Ids begin with the time of their event (RFC 9562, version 7), and events are committed almost in the order of their
-/// times: so a search by halves comes near it. Ids of earlier builds say nothing, and all events are looked at.
+/// times: so a search by halves comes near it. Ids of earlier builds have no time in them; then all events are searched.
 pub fn find(
     work: &Work<'_>,
     id: &str,

@@ -24,15 +24,15 @@ struct Tile {
     hashes: String,
 }
 
-fn place(level: u8, index: u64) -> String {
+fn record_key(level: u8, index: u64) -> String {
     format!("{TILES}{level:02}/{index:016}")
 }
 
 /// The level and index that a record's key names.
-pub(crate) fn at(place: &str) -> Option<(u8, u64)> {
-    let (level, index) = place.strip_prefix(TILES)?.split_once('/')?;
+pub(crate) fn at(record_key: &str) -> Option<(u8, u64)> {
+    let (level, index) = record_key.strip_prefix(TILES)?.split_once('/')?;
     let found = (level.parse().ok()?, index.parse().ok()?);
-    (self::place(found.0, found.1) == place).then_some(found)
+    (self::record_key(found.0, found.1) == record_key).then_some(found)
 }
 
 /// The hashes of a tile as stored.
@@ -44,7 +44,7 @@ pub(crate) fn hashes(value: &serde_json::Value) -> Option<Vec<Hash>> {
 
 fn read(work: &mut Work<'_>, level: u8, index: u64, width: usize) -> Result<Vec<Hash>, Fault> {
     let wrong = || Fault::Audit(format!("tile {index} of level {level} is missing or damaged"));
-    let found = match work.get::<serde_json::Value>(&place(level, index)) {
+    let found = match work.get::<serde_json::Value>(&record_key(level, index)) {
         Ok(found) => found.as_ref().and_then(hashes),
         Err(Fault::Store(error)) => return Err(error.into()),
         Err(_) => None,
@@ -169,7 +169,7 @@ impl Edge {
     /// Writes the tiles that have grown.
     pub(super) fn write(self, work: &mut Work<'_>) -> Result<(), Fault> {
         for ((level, index), hashes) in self.grown {
-            work.put(&place(level, index), &Tile { hashes: hex::encode(hashes.concat()) })?;
+            work.put(&record_key(level, index), &Tile { hashes: hex::encode(hashes.concat()) })?;
         }
         Ok(())
     }

@@ -32,8 +32,8 @@ impl Entry {
             Self::Item(Item::Event(event)) => {
                 out.tag(EVENT).number(event.sequence).raw(&event.leaf).text(&event.body);
             }
-            Self::RootKey(place, key) => {
-                out.tag(ROOT_KEY).text(place.as_bytes()).text(key.expose());
+            Self::RootKey(record_key, key) => {
+                out.tag(ROOT_KEY).text(record_key.as_bytes()).text(key.expose());
             }
             Self::End(counts) => {
                 out.tag(END).number(counts.records).number(counts.events).number(counts.root_keys);
@@ -71,7 +71,7 @@ impl Entry {
         64 + match self {
             Self::Item(Item::Record(key, record)) => key.len() + record.value.len(),
             Self::Item(Item::Event(event)) => event.body.len(),
-            Self::RootKey(place, key) => place.len() + key.len(),
+            Self::RootKey(record_key, key) => record_key.len() + key.len(),
             Self::End(_) => 0,
         }
     }

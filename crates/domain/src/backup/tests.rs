@@ -72,8 +72,8 @@ fn what_is_written_comes_back() {
         let (copy, restored) = open(&backup(&original, &root, true), 2).unwrap();
         assert_eq!(items(&copy), items(&original));
         assert_eq!(restored.counts.events, events as u64);
-        let [(place, key)] = restored.root_keys.as_slice() else { panic!("no root key") };
-        assert!(place.starts_with(seal::WRAPPED) && key.len() == 32);
+        let [(record_key, key)] = restored.root_keys.as_slice() else { panic!("no root key") };
+        assert!(record_key.starts_with(seal::WRAPPED) && key.len() == 32);
     }
 }
 

@@ -11,7 +11,7 @@ use outlast_pki::templates::CA_KEY_USAGE;
 use outlast_pki::{extensions, pem};
 use serde::{Deserialize, Serialize};
 
-use super::{CaError, Revocation, Subject, earlier_result, remember, token_place};
+use super::{CaError, Revocation, Subject, earlier_result, remember, token_record_key};
 use crate::arn::{Arn, Scope};
 use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
@@ -155,7 +155,7 @@ pub struct NewAuthority {
 
 impl Authority {
     fn new(scope: &Scope, record: Record, now: i64) -> Result<Self, Fault> {
-        let damaged = || Fault::Damaged(place(scope, &record.id));
+        let damaged = || Fault::Damaged(record_key(scope, &record.id));
         let certificate = match &record.certificate {
             Some(text) => Some(match &record.chain_id {
                 Some(id) => super::chain::first(id, text).ok_or_else(damaged)?,
@@ -349,7 +349,7 @@ impl Authority {
         work: &mut Work<'_>,
         ring: &KeyRing,
     ) -> Result<Arc<dyn Key>, Fault> {
-        ring.load(work, &material_place(&self.scope, &self.record.id), self.spec)
+        ring.load(work, &material_record_key(&self.scope, &self.record.id), self.spec)
     }
 
     pub(crate) fn state_error(&self, what: &str) -> CaError {
@@ -382,7 +382,7 @@ impl Authority {
         }
         self.record.status = status;
         self.status = status;
-        work.put(&place(&self.scope, &self.record.id), &self.record)
+        work.put(&record_key(&self.scope, &self.record.id), &self.record)
     }
 }
 
@@ -404,7 +404,7 @@ pub fn create(
             possible.join(", ")
         )));
     }
-    let token = new.token.as_deref().map(|token| token_place(scope, "create", token));
+    let token = new.token.as_deref().map(|token| token_record_key(scope, "create", token));
     if let Some(token) = &token
         && let Some(arn) = earlier_result(work, token, &new.request_digest)?
     {
@@ -449,8 +449,8 @@ pub fn create(
         tags: new.tags,
         id,
     };
-    work.put_secret(&material_place(scope, &record.id), &stored)?;
-    work.put(&place(scope, &record.id), &record)?;
+    work.put_secret(&material_record_key(scope, &record.id), &stored)?;
+    work.put(&record_key(scope, &record.id), &record)?;
     let arn = arn(scope, &record.id);
     if let Some(token) = token {
         remember(work, &token, &new.request_digest, &arn)?;
@@ -473,7 +473,7 @@ pub fn find(work: &mut Work<'_>, scope: &Scope, text: &str) -> Result<Authority,
         return Err(missing());
     }
     let scope = &Scope { account: parsed.account().to_owned(), region: scope.region.clone() };
-    let record = work.get::<Record>(&place(scope, id))?.ok_or_else(missing)?;
+    let record = work.get::<Record>(&record_key(scope, id))?.ok_or_else(missing)?;
     // Past its date a deleted authority is gone, whether the sweep has been by or not.
     if record.restorable_until_ms.is_some_and(|until| until <= work.now_ms()) {
         return Err(missing());
@@ -522,11 +522,11 @@ fn prefix(scope: &Scope) -> String {
     format!("ca/authority/{}/{}/", scope.account, scope.region)
 }
 
-pub(super) fn place(scope: &Scope, id: &str) -> String {
+pub(super) fn record_key(scope: &Scope, id: &str) -> String {
     format!("{}{id}", prefix(scope))
 }
 
-pub(super) fn material_place(scope: &Scope, id: &str) -> String {
+pub(super) fn material_record_key(scope: &Scope, id: &str) -> String {
     format!("ca/material/{}/{}/{id}", scope.account, scope.region)
 }
 

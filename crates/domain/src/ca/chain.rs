@@ -43,7 +43,7 @@ pub(super) fn keep(
     pem: String,
 ) -> Result<String, Fault> {
     let id = hex::encode(&outlast_crypto::digests::sha256(pem.as_bytes())[..16]);
-    work.put(&place(scope, authority, &id), &Record { pem })?;
+    work.put(&record_key(scope, authority, &id), &Record { pem })?;
     Ok(id)
 }
 
@@ -54,10 +54,10 @@ pub(super) fn read(
     authority: &str,
     id: &str,
 ) -> Result<String, Fault> {
-    let place = place(scope, authority, id);
-    work.get::<Record>(&place)?.map(|record| record.pem).ok_or(Fault::Damaged(place))
+    let record_key = record_key(scope, authority, id);
+    work.get::<Record>(&record_key)?.map(|record| record.pem).ok_or(Fault::Damaged(record_key))
 }
 
-fn place(scope: &Scope, authority: &str, id: &str) -> String {
+fn record_key(scope: &Scope, authority: &str, id: &str) -> String {
     format!("ca/chain/{}/{}/{authority}/{id}", scope.account, scope.region)
 }

@@ -13,7 +13,7 @@ use outlast_pki::crl::{Content, Entry, Reason, Scope as About};
 use outlast_pki::extensions;
 pub(crate) use record::DER;
 pub use record::{Made, der, made};
-use record::{der_place, made_place};
+use record::{der_record_key, made_record_key};
 use serde::{Deserialize, Serialize};
 
 use super::CaError;
@@ -172,16 +172,16 @@ pub(super) fn mark_revoked(
 }
 
 fn mark(work: &mut Work<'_>, authority: &Authority, part: Part) -> Result<(), Fault> {
-    let place = mark_place(authority.scope(), authority.id(), part);
+    let record_key = mark_record_key(authority.scope(), authority.id(), part);
     let mark = Mark { since_ms: work.now_ms() };
-    work.put(&place, &mark)
+    work.put(&record_key, &mark)
 }
 
 /// Has the CRLs of an authority made anew, if it has any.
 pub fn schedule(work: &mut Work<'_>, authority: &Authority) -> Result<(), CaError> {
     if let Some(crl) = &authority.revocation().crl {
         let due = Due { due_ms: work.now_ms(), crl: crl.clone() };
-        work.put(&due_place(authority.scope(), authority.id()), &due)?;
+        work.put(&due_record_key(authority.scope(), authority.id()), &due)?;
     }
     Ok(())
 }
@@ -192,15 +192,15 @@ pub(super) fn follow(
     authority: &Authority,
     wanted: Option<&Crl>,
 ) -> Result<bool, Fault> {
-    let place = due_place(authority.scope(), authority.id());
-    let due = work.get::<Due>(&place)?;
+    let record_key = due_record_key(authority.scope(), authority.id());
+    let due = work.get::<Due>(&record_key)?;
     let had = due.is_some();
     if let Some(crl) = wanted {
         if due.is_none_or(|due| due.crl != *crl) {
-            work.put(&place, &Due { due_ms: work.now_ms(), crl: crl.clone() })?;
+            work.put(&record_key, &Due { due_ms: work.now_ms(), crl: crl.clone() })?;
         }
     } else if had {
-        work.delete(&place);
+        work.delete(&record_key);
     }
     Ok(had || wanted.is_some())
 }
@@ -213,29 +213,34 @@ pub const MARK_DUE: Sweep = Sweep {
     handle: mark_due,
 };
 
-fn mark_due(work: &mut Work<'_>, place: &str, _: &mut Swept) -> Result<(), Fault> {
-    let Some(due) = work.get::<Due>(place)?.filter(|due| due.due_ms <= work.now_ms()) else {
+fn mark_due(work: &mut Work<'_>, record_key: &str, _: &mut Swept) -> Result<(), Fault> {
+    let Some(due) = work.get::<Due>(record_key)?.filter(|due| due.due_ms <= work.now_ms()) else {
         return Ok(());
     };
-    let (scope, id, _) = parts(place, "ca/crl-due/").ok_or_else(|| damaged(place))?;
+    let (scope, id, _) = parts(record_key, "ca/crl-due/").ok_or_else(|| damaged(record_key))?;
     let found = authority_by_id(work, &scope, id)?;
     let Some((authority, crl, _)) = found.as_ref().and_then(working) else {
-        work.delete(place);
+        work.delete(record_key);
         return Ok(());
     };
     for part in Part::all() {
         // Where certificates once were told of it, a CRL of the other type goes on.
-        if part.is_current(crl) || work.exists(&made_place(&part.name(id)))? {
+        if part.is_current(crl) || work.exists(&made_record_key(&part.name(id)))? {
             mark(work, authority, part)?;
         }
     }
     let due_ms = work.now_ms() + lifetime(crl) * 1000 / 2;
-    work.put(place, &Due { due_ms, ..due })
+    work.put(record_key, &Due { due_ms, ..due })
 }
 
 /// The marks of CRLs that are to be made anew, after one of them.
 pub fn marked(work: &Work<'_>, after: &str, limit: usize) -> Result<Vec<String>, Fault> {
-    Ok(work.store().scan(MARKS, after, limit)?.into_iter().map(|(place, _)| place).collect())
+    Ok(work
+        .store()
+        .scan(MARKS, after, limit)?
+        .into_iter()
+        .map(|(record_key, _)| record_key)
+        .collect())
 }
 
 /// How a CRL is made.
@@ -254,24 +259,24 @@ pub enum How {
 pub fn make(
     work: &mut Work<'_>,
     ring: &KeyRing,
-    place: &str,
+    record_key: &str,
     how: How,
     swept: &mut Swept,
 ) -> Result<bool, Fault> {
-    if how != How::Meanwhile && !work.exists(place)? {
+    if how != How::Meanwhile && !work.exists(record_key)? {
         return Ok(true);
     }
-    let (scope, id, label) = parts(place, MARKS).ok_or_else(|| damaged(place))?;
-    let part = Part::by_label(label).ok_or_else(|| damaged(place))?;
+    let (scope, id, label) = parts(record_key, MARKS).ok_or_else(|| damaged(record_key))?;
+    let part = Part::by_label(label).ok_or_else(|| damaged(record_key))?;
     let found = authority_by_id(work, &scope, id)?;
     let Some((authority, crl, certificate)) = found.as_ref().and_then(working) else {
-        work.delete(place);
+        work.delete(record_key);
         return Ok(true);
     };
     let name = part.name(id);
-    let before = work.get::<Made>(&made_place(&name))?;
+    let before = work.get::<Made>(&made_record_key(&name))?;
     if before.is_none() && !part.is_current(crl) {
-        work.delete(place);
+        work.delete(record_key);
         return Ok(true);
     }
     if how == How::Quickly && authority.algorithm().slow {
@@ -295,7 +300,7 @@ pub fn make(
         this_update: now,
         next_update: now + lifetime,
         regular_at: match &before {
-            // It is looked whether it is time every few seconds only.
+            // Checks every few seconds only whether the next CRL is due.
             Some(made) if now - made.regular_at < lifetime / 2 - 3600 => made.regular_at,
             _ => now,
         },
@@ -323,13 +328,13 @@ pub fn make(
     let signature = key.sign(authority.algorithm(), Message::Raw(&unsigned.to_be_signed))?;
     let der = unsigned.assemble(&signature)?;
     made.digest = hex::encode(sha256(&der));
-    work.put(&made_place(&name), &made)?;
-    work.put_bytes(&der_place(&name), der);
+    work.put(&made_record_key(&name), &made)?;
+    work.put_bytes(&der_record_key(&name), der);
     if crl.bucket.is_some() {
         publish::crl_pending(work, &name)?;
     }
     if how != How::Meanwhile {
-        work.delete(place);
+        work.delete(record_key);
     }
     swept.done(&scope, authority.arn(), "GenerateCRL");
     Ok(true)
@@ -350,14 +355,18 @@ fn entries(
         let mut after = String::new();
         loop {
             let found = work.scan::<Revoked>(&prefix, &after, PAGE)?;
-            let last = found.last().filter(|_| found.len() == PAGE).map(|(place, _)| place.clone());
-            for (place, revoked) in found {
+            let last = found
+                .last()
+                .filter(|_| found.len() == PAGE)
+                .map(|(record_key, _)| record_key.clone());
+            for (record_key, revoked) in found {
                 if revoked.not_after < listed_until {
                     continue;
                 }
-                let serial = place.get(all.len()..).and_then(|serial| hex::decode(serial).ok());
+                let serial =
+                    record_key.get(all.len()..).and_then(|serial| hex::decode(serial).ok());
                 entries.push(Entry {
-                    serial: serial.ok_or_else(|| damaged(&place))?,
+                    serial: serial.ok_or_else(|| damaged(&record_key))?,
                     revoked_at: revoked.revoked_ms.div_euclid(1000),
                     reason: Reason::by_aws_name(&revoked.reason).unwrap_or(UNSPECIFIED),
                 });
@@ -376,12 +385,12 @@ const PAGE: usize = 5000;
 
 /// Deletes all CRLs of an authority.
 pub(super) fn forget(work: &mut Work<'_>, scope: &Scope, id: &str) {
-    work.delete(&due_place(scope, id));
+    work.delete(&due_record_key(scope, id));
     for part in Part::all() {
         let name = part.name(id);
-        work.delete(&mark_place(scope, id, part));
-        work.delete(&made_place(&name));
-        work.delete(&der_place(&name));
+        work.delete(&mark_record_key(scope, id, part));
+        work.delete(&made_record_key(&name));
+        work.delete(&der_record_key(&name));
         publish::forget_crl(work, &name);
     }
 }
@@ -415,15 +424,15 @@ fn lifetime(crl: &Crl) -> i64 {
     crl.expiration_days.clamp(1, limits::MAX_CRL_DAYS) * 86_400
 }
 
-fn damaged(place: &str) -> Fault {
-    Fault::Damaged(place.to_owned())
+fn damaged(record_key: &str) -> Fault {
+    Fault::Damaged(record_key.to_owned())
 }
 
-fn due_place(scope: &Scope, id: &str) -> String {
+fn due_record_key(scope: &Scope, id: &str) -> String {
     format!("ca/crl-due/{}/{}/{id}", scope.account, scope.region)
 }
 
-fn mark_place(scope: &Scope, id: &str, part: Part) -> String {
+fn mark_record_key(scope: &Scope, id: &str, part: Part) -> String {
     format!("{MARKS}{}/{}/{id}/{}", scope.account, scope.region, part.label())
 }
 

@@ -7,8 +7,8 @@ use crate::arn::Scope;
 use crate::work::Work;
 
 /// Changes with each revocation and each change of the authority that it is of; as of now, and no older.
-pub fn epoch(work: &Work<'_>, place: &str) -> Result<Option<u64>, Fault> {
-    Ok(work.store().read_fresh(place)?.map(|record| record.version))
+pub fn epoch(work: &Work<'_>, record_key: &str) -> Result<Option<u64>, Fault> {
+    Ok(work.store().read_fresh(record_key)?.map(|record| record.version))
 }
 
 #[derive(Serialize)]
@@ -19,10 +19,10 @@ struct Epoch {
 /// Begins a new epoch of an authority. Nothing is read for it.
 pub(super) fn put(work: &mut Work<'_>, scope: &Scope, id: &str) -> Result<(), Fault> {
     let epoch = Epoch { changed_ms: work.now_ms() };
-    work.put(&place(scope, id), &epoch)
+    work.put(&record_key(scope, id), &epoch)
 }
 
-pub(super) fn place(scope: &Scope, id: &str) -> String {
+pub(super) fn record_key(scope: &Scope, id: &str) -> String {
     format!("{EPOCHS}{}/{}/{id}", scope.account, scope.region)
 }
 

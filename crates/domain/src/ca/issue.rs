@@ -12,8 +12,10 @@ use outlast_pki::validate::names::same as same_name;
 use outlast_pki::{lint, pem};
 
 use super::authority::{Authority, Kind, Status};
-use super::issued::{Issued, by_serial, place};
-use super::{CaError, Subject, Validity, crl, earlier_result, names, ocsp, remember, token_place};
+use super::issued::{Issued, by_serial, record_key};
+use super::{
+    CaError, Subject, Validity, crl, earlier_result, names, ocsp, remember, token_record_key,
+};
 use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
 use crate::work::Work;
@@ -116,7 +118,7 @@ pub(super) fn token(
     if let Some(account) = requester.account {
         operation += &format!("/{account}");
     }
-    new.token.map(|token| token_place(authority.scope(), &operation, token))
+    new.token.map(|token| token_record_key(authority.scope(), &operation, token))
 }
 
 /// Whether it is a root's own certificate that is wanted.
@@ -183,7 +185,7 @@ pub(super) fn read_request(
         return refuse("names a certificate that is revoked");
     }
     let signer = Certificate::parse_one(issued.certificate.as_bytes())
-        .map_err(|_| Fault::Damaged(place(authority, &serial)))?;
+        .map_err(|_| Fault::Damaged(record_key(authority, &serial)))?;
     if !(signer.not_before()..=signer.not_after()).contains(&work.now()) {
         return refuse("names a certificate that is not valid now");
     }
@@ -224,7 +226,7 @@ impl Made {
             service: requester.service.map(str::to_owned),
             paired_with,
         };
-        work.create(&place(authority, &self.serial), &issued)
+        work.create(&record_key(authority, &self.serial), &issued)
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::authority::{Authority, Status};
-use super::revocation::{Revoked, revoked_place};
+use super::revocation::{Revoked, revoked_record_key};
 use super::{CaError, chain};
 use crate::arn::Scope;
 use crate::identity::{Permit, action};
@@ -51,7 +51,7 @@ pub fn certificate(
     issued(work, authority, arn)
 }
 
-/// The same for who has just had it issued.
+/// The same for the caller that has just had it issued.
 pub(crate) fn issued(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -80,7 +80,7 @@ pub(super) fn by_serial(
     authority: &Authority,
     serial: &str,
 ) -> Result<Option<Issued>, CaError> {
-    Ok(work.get(&place(authority, serial))?)
+    Ok(work.get(&record_key(authority, serial))?)
 }
 
 /// Whether, when and why a certificate was revoked; `serial` in lower-case hexadecimal.
@@ -89,7 +89,7 @@ pub fn revoked(
     authority: &Authority,
     serial: &str,
 ) -> Result<Option<Revoked>, CaError> {
-    Ok(work.get(&revoked_place(authority.scope(), authority.id(), serial))?)
+    Ok(work.get(&revoked_record_key(authority.scope(), authority.id(), serial))?)
 }
 
 /// Below this are the certificates that an authority has issued, by serial number.
@@ -97,6 +97,6 @@ pub(super) fn issued_prefix(scope: &Scope, authority: &str) -> String {
     format!("ca/certificate/{}/{}/{authority}/", scope.account, scope.region)
 }
 
-pub(super) fn place(authority: &Authority, serial: &str) -> String {
+pub(super) fn record_key(authority: &Authority, serial: &str) -> String {
     format!("{}{serial}", issued_prefix(authority.scope(), authority.id()))
 }

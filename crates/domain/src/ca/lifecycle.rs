@@ -134,19 +134,20 @@ pub const ERASE_EXPIRED: Sweep = Sweep {
     handle: erase_expired,
 };
 
-fn erase_expired(work: &mut Work<'_>, place: &str, swept: &mut Swept) -> Result<(), Fault> {
+fn erase_expired(work: &mut Work<'_>, record_key: &str, swept: &mut Swept) -> Result<(), Fault> {
     // Read as part of the work, so that a restoration in between wins.
-    let Some(record) = work.get::<Record>(place)?.filter(|now| now.is_over(work.now_ms())) else {
+    let Some(record) = work.get::<Record>(record_key)?.filter(|now| now.is_over(work.now_ms()))
+    else {
         return Ok(());
     };
-    let mut parts = place.trim_start_matches("ca/authority/").split('/');
+    let mut parts = record_key.trim_start_matches("ca/authority/").split('/');
     let (Some(account), Some(region)) = (parts.next(), parts.next()) else {
-        return Err(Fault::Damaged(place.to_owned()));
+        return Err(Fault::Damaged(record_key.to_owned()));
     };
     let scope = Scope { account: account.to_owned(), region: region.to_owned() };
-    let material = place.replacen("ca/authority/", "ca/material/", 1);
+    let material = record_key.replacen("ca/authority/", "ca/material/", 1);
     work.delete(&material);
-    work.delete(place);
+    work.delete(record_key);
     super::permission::erase(work, &scope, &record.id)?;
     super::policy::erase(work, &scope, &record.id)?;
     served::forget(work, &scope, &record.id, swept)?;

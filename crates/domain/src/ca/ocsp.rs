@@ -49,7 +49,7 @@ pub struct Answer {
     /// Seconds since 1970.
     pub next_update: i64,
     /// Where [`epoch`] is to be asked of.
-    pub epoch_place: String,
+    pub epoch_record_key: String,
     /// What it was when the answer was made.
     pub epoch: Option<u64>,
     /// What was said of each certificate.
@@ -88,8 +88,8 @@ pub fn answer(
         return Ok(Err(Failure::Unauthorized));
     };
     // Asked first: whatever changes from here on makes it another one.
-    let epoch_place = super::epoch::place(authority.scope(), authority.id());
-    let epoch = epoch(work, &epoch_place)?;
+    let epoch_record_key = super::epoch::record_key(authority.scope(), authority.id());
+    let epoch = epoch(work, &epoch_record_key)?;
     let now = work.now();
     let Some(responder) = responder::current(work, &authority)? else {
         return Ok(Err(Failure::TryLater));
@@ -98,7 +98,7 @@ pub fn answer(
     let unknown = statuses.contains(&Said::Unknown);
     let absorbed = request.nonce.is_none() && request.ids.len() == 1 && !unknown;
     if !absorbed && !(terms.admit)(&authority) {
-        // RFC 5019, section 2.2.3: who has no record of the certificate may say so without a signature.
+        // RFC 5019, section 2.2.3: a responder without a record of the certificate may say so without a signature.
         return Ok(Err(if unknown { Failure::Unauthorized } else { Failure::TryLater }));
     }
     let next_update = (now + terms.validity_seconds).min(responder.certificate().not_after());
@@ -130,7 +130,7 @@ pub fn answer(
         der,
         this_update: now,
         next_update,
-        epoch_place,
+        epoch_record_key,
         epoch,
         statuses,
         authority: (authority.scope().clone(), authority.arn()),
@@ -143,9 +143,9 @@ pub fn recheck(
     work: &mut Work<'_>,
     ids: &[CertId],
     said: &[Said],
-    place: &str,
+    record_key: &str,
 ) -> Result<Option<Option<u64>>, Fault> {
-    let epoch = epoch(work, place)?;
+    let epoch = epoch(work, record_key)?;
     let Some(authority) = authority_of(work, ids)? else { return Ok(None) };
     let same = statuses(work, &authority, ids)? == said;
     Ok(same.then_some(epoch))
@@ -155,8 +155,8 @@ pub fn recheck(
 fn authority_of(work: &mut Work<'_>, ids: &[CertId]) -> Result<Option<Authority>, Fault> {
     let Some(first) = ids.first() else { return Ok(None) };
     let Some(hash) = first.hash() else { return Ok(None) };
-    let place = issuer_place(hash.name, first.issuer_key_hash());
-    let Some(issuer) = work.get::<Issuer>(&place)? else { return Ok(None) };
+    let record_key = issuer_record_key(hash.name, first.issuer_key_hash());
+    let Some(issuer) = work.get::<Issuer>(&record_key)? else { return Ok(None) };
     let scope = Scope { account: issuer.account, region: issuer.region };
     let Some(authority) = authority_by_id(work, &scope, &issuer.authority)? else {
         return Ok(None);
@@ -209,18 +209,18 @@ struct Issuer {
 pub(super) fn index(work: &mut Work<'_>, authority: &Authority) -> Result<Vec<String>, Fault> {
     let Some(certificate) = authority.certificate() else { return Ok(Vec::new()) };
     let key = certificate.public_key()?;
-    let mut places = Vec::new();
+    let mut record_keys = Vec::new();
     for hash in hashes() {
-        let place = issuer_place(hash.name, &issuer_key_hash(hash, &key)?);
+        let record_key = issuer_record_key(hash.name, &issuer_key_hash(hash, &key)?);
         let issuer = Issuer {
             account: authority.scope().account.clone(),
             region: authority.scope().region.clone(),
             authority: authority.id().to_owned(),
         };
-        work.put(&place, &issuer)?;
-        places.push(place);
+        work.put(&record_key, &issuer)?;
+        record_keys.push(record_key);
     }
-    Ok(places)
+    Ok(record_keys)
 }
 
 /// Begins or ends answering, as `wanted` says. Whether the authority answers, or did until now.
@@ -232,6 +232,6 @@ pub(super) fn follow(
     responder::follow(work, authority, wanted)
 }
 
-fn issuer_place(hash: &str, key_hash: &[u8]) -> String {
+fn issuer_record_key(hash: &str, key_hash: &[u8]) -> String {
     format!("ca/ocsp-issuer/{hash}/{}", hex::encode(key_hash))
 }

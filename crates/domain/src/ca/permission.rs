@@ -66,8 +66,8 @@ pub fn create(
                 .into(),
         ));
     }
-    let place = place(authority.scope(), authority.id(), principal, source_account);
-    if work.exists(&place)? {
+    let record_key = record_key(authority.scope(), authority.id(), principal, source_account);
+    if work.exists(&record_key)? {
         return Err(CaError::PermissionExists(format!(
             "The principal {principal} already has permissions on {}.",
             authority.arn()
@@ -79,7 +79,7 @@ pub fn create(
         actions,
         created_ms: work.now_ms(),
     };
-    Ok(work.put(&place, &permission)?)
+    Ok(work.put(&record_key, &permission)?)
 }
 
 /// Takes a service's permissions away.
@@ -92,14 +92,14 @@ pub fn delete(
 ) -> Result<(), CaError> {
     permit.opens(&authority.arn())?;
     authority.require_not_deleted()?;
-    let place = place(authority.scope(), authority.id(), principal, source_account);
-    if !work.exists(&place)? {
+    let record_key = record_key(authority.scope(), authority.id(), principal, source_account);
+    if !work.exists(&record_key)? {
         return Err(CaError::NotFound(format!(
             "The principal {principal} has no permissions on {}.",
             authority.arn()
         )));
     }
-    work.delete(&place);
+    work.delete(&record_key);
     Ok(())
 }
 
@@ -124,16 +124,16 @@ pub fn holds(
     account: &str,
     action: &str,
 ) -> Result<bool, CaError> {
-    let place = place(authority.scope(), authority.id(), principal, account);
-    let found = work.get::<Permission>(&place)?;
+    let record_key = record_key(authority.scope(), authority.id(), principal, account);
+    let found = work.get::<Permission>(&record_key)?;
     Ok(found.is_some_and(|permission| permission.actions.contains(action)))
 }
 
 /// Forgets the permissions of an authority that is erased.
 pub(super) fn erase(work: &mut Work<'_>, scope: &Scope, id: &str) -> Result<(), Fault> {
-    let place = place(scope, id, CERTIFICATE_MANAGER, &scope.account);
-    if work.exists(&place)? {
-        work.delete(&place);
+    let record_key = record_key(scope, id, CERTIFICATE_MANAGER, &scope.account);
+    if work.exists(&record_key)? {
+        work.delete(&record_key);
     }
     Ok(())
 }
@@ -149,6 +149,6 @@ fn prefix(scope: &Scope, id: &str) -> String {
     format!("ca/permission/{}/{}/{id}/", scope.account, scope.region)
 }
 
-fn place(scope: &Scope, id: &str, principal: &str, source_account: &str) -> String {
+fn record_key(scope: &Scope, id: &str, principal: &str, source_account: &str) -> String {
     format!("{}{principal}/{source_account}", prefix(scope, id))
 }

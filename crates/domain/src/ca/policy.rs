@@ -60,7 +60,7 @@ pub fn is_shareable_template(arn: &str) -> bool {
 #[derive(Serialize, Deserialize)]
 struct Record {
     text: String,
-    /// Who is named there.
+    /// Unique ids of the principals that it names.
     #[serde(default, skip_serializing_if = "UniqueIds::is_empty")]
     principals: UniqueIds,
     /// Accounts that it names, besides the owner's.
@@ -110,10 +110,10 @@ pub fn put(
     unshare(work, authority.scope(), authority.id())?;
     for account in &accounts {
         let shared = Shared { arn: authority.arn() };
-        work.put(&shared_place(account, authority.scope(), authority.id()), &shared)?;
+        work.put(&shared_record_key(account, authority.scope(), authority.id()), &shared)?;
     }
     let record = Record { text: text.to_owned(), principals, accounts };
-    work.put(&place(authority.scope(), authority.id()), &record)?;
+    work.put(&record_key(authority.scope(), authority.id()), &record)?;
     Ok(policy)
 }
 
@@ -125,7 +125,7 @@ pub fn text(
 ) -> Result<String, CaError> {
     permit.opens(&authority.arn())?;
     authority.require_not_deleted()?;
-    let found = work.get::<Record>(&place(authority.scope(), authority.id()))?;
+    let found = work.get::<Record>(&record_key(authority.scope(), authority.id()))?;
     let found = found.ok_or_else(|| {
         CaError::NotFound(format!("The certificate authority {} has no policy.", authority.arn()))
     })?;
@@ -171,25 +171,25 @@ pub(super) fn parsed(
     cache: &PolicyCache,
     authority: &Authority,
 ) -> Result<Option<Arc<Policy>>, CaError> {
-    let place = place(authority.scope(), authority.id());
-    let Some(record) = work.get::<Record>(&place)? else { return Ok(None) };
-    Ok(Some(cache.bound(Kind::Authority, &record.text, &record.principals, &place)?))
+    let record_key = record_key(authority.scope(), authority.id());
+    let Some(record) = work.get::<Record>(&record_key)? else { return Ok(None) };
+    Ok(Some(cache.bound(Kind::Authority, &record.text, &record.principals, &record_key)?))
 }
 
 /// Forgets the policy of an authority.
 pub(super) fn erase(work: &mut Work<'_>, scope: &Scope, id: &str) -> Result<(), Fault> {
-    let place = place(scope, id);
-    if work.exists(&place)? {
+    let record_key = record_key(scope, id);
+    if work.exists(&record_key)? {
         unshare(work, scope, id)?;
-        work.delete(&place);
+        work.delete(&record_key);
     }
     Ok(())
 }
 
 fn unshare(work: &mut Work<'_>, scope: &Scope, id: &str) -> Result<(), Fault> {
-    let before = work.get::<Record>(&place(scope, id))?;
+    let before = work.get::<Record>(&record_key(scope, id))?;
     for account in before.map(|record| record.accounts).unwrap_or_default() {
-        work.delete(&shared_place(&account, scope, id));
+        work.delete(&shared_record_key(&account, scope, id));
     }
     Ok(())
 }
@@ -263,10 +263,10 @@ fn each(value: &Value) -> impl Iterator<Item = &str> {
     list.iter().filter_map(Value::as_str)
 }
 
-fn place(scope: &Scope, id: &str) -> String {
+fn record_key(scope: &Scope, id: &str) -> String {
     format!("ca/policy/{}/{}/{id}", scope.account, scope.region)
 }
 
-fn shared_place(account: &str, scope: &Scope, id: &str) -> String {
+fn shared_record_key(account: &str, scope: &Scope, id: &str) -> String {
     format!("ca/shared/{account}/{}/{}/{id}", scope.region, scope.account)
 }

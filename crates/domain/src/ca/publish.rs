@@ -31,11 +31,11 @@ pub struct File {
 /// Has the CRL with this name written to its authority's bucket.
 pub(super) fn crl_pending(work: &mut Work<'_>, name: &str) -> Result<(), Fault> {
     let pending = Pending { due_ms: work.now_ms(), failures: 0 };
-    work.put(&place(name), &pending)
+    work.put(&record_key(name), &pending)
 }
 
 pub(super) fn forget_crl(work: &mut Work<'_>, name: &str) {
-    work.delete(&place(name));
+    work.delete(&record_key(name));
 }
 
 /// The places of those that are to be written now, of up to `limit` after one of them.
@@ -43,15 +43,15 @@ pub fn due_crls(work: &Work<'_>, after: &str, limit: usize) -> Result<Due, Fault
     work.due(PREFIX, after, limit, |pending: &Pending, now_ms| pending.due_ms <= now_ms)
 }
 
-/// What has to be written for `place`; `None` if there is nothing any more, and then `place` goes.
-pub fn crl_file(work: &mut Work<'_>, place: &str) -> Result<Option<File>, Fault> {
-    let name = place.strip_prefix(PREFIX).unwrap_or_default();
-    let found = match work.get::<Pending>(place)? {
+/// What has to be written for `record_key`; `None` if there is nothing any more, and then `record_key` goes.
+pub fn crl_file(work: &mut Work<'_>, record_key: &str) -> Result<Option<File>, Fault> {
+    let name = record_key.strip_prefix(PREFIX).unwrap_or_default();
+    let found = match work.get::<Pending>(record_key)? {
         Some(_) => file(work, name)?,
         None => return Ok(None),
     };
     if found.is_none() {
-        work.delete(place);
+        work.delete(record_key);
     }
     Ok(found)
 }
@@ -70,29 +70,29 @@ fn bucket(work: &mut Work<'_>, made: &Made) -> Result<Option<String>, Fault> {
 }
 
 /// Notes how the writing went. What failed comes again later, and later still the next time.
-pub fn crl_written(work: &mut Work<'_>, place: &str, written: bool) -> Result<(), Fault> {
-    let Some(pending) = work.get::<Pending>(place)? else { return Ok(()) };
+pub fn crl_written(work: &mut Work<'_>, record_key: &str, written: bool) -> Result<(), Fault> {
+    let Some(pending) = work.get::<Pending>(record_key)? else { return Ok(()) };
     if written {
-        work.delete(place);
+        work.delete(record_key);
         return Ok(());
     }
     let failures = pending.failures.saturating_add(1);
     let wait = limits::FIRST_RETRY_MS.saturating_mul(1 << failures.min(16));
     let due_ms = work.now_ms() + wait.min(limits::LAST_RETRY_MS);
-    work.put(place, &Pending { due_ms, failures })
+    work.put(record_key, &Pending { due_ms, failures })
 }
 
-/// Has the CRL of `place` written again, whatever became of it meanwhile: it was written, and the note of that was
+/// Has the CRL of `record_key` written again, whatever became of it meanwhile: it was written, and the note of that was
 /// overtaken by another CRL, or by another server that has written another one in between.
-pub fn write_again(work: &mut Work<'_>, place: &str) -> Result<(), Fault> {
-    let name = place.strip_prefix(PREFIX).unwrap_or_default();
+pub fn write_again(work: &mut Work<'_>, record_key: &str) -> Result<(), Fault> {
+    let name = record_key.strip_prefix(PREFIX).unwrap_or_default();
     if record::made(work, name)?.is_some() {
         crl_pending(work, name)?;
     }
     Ok(())
 }
 
-fn place(name: &str) -> String {
+fn record_key(name: &str) -> String {
     format!("{PREFIX}{name}")
 }
 

@@ -21,7 +21,7 @@ use crate::{Fault, ids, limits};
 /// Below this are the reports that are wanted and not written yet, each a [`Pending`].
 pub const PENDING_PREFIX: &str = "ca/report-pending/";
 
-/// Certificates that are looked at in one step.
+/// Certificates examined in one step.
 const PAGE: usize = 500;
 
 /// How a report is written.
@@ -138,7 +138,7 @@ pub fn create(
         status: ReportStatus::Creating,
         created_ms: work.now_ms(),
     };
-    let at = place(scope, ca, &report.id);
+    let at = record_key(scope, ca, &report.id);
     work.put(&at, &report)?;
     let pending = Pending {
         report: at,
@@ -160,7 +160,7 @@ pub fn find(
 ) -> Result<Report, CaError> {
     permit.opens(&authority.arn())?;
     let found = match ids::uuid_bytes(id) {
-        Some(_) => work.get(&place(authority.scope(), authority.id(), id))?,
+        Some(_) => work.get(&record_key(authority.scope(), authority.id(), id))?,
         None => None,
     };
     found.ok_or_else(|| CaError::NotFound(format!("Could not find the audit report {id}.")))
@@ -175,10 +175,10 @@ pub fn pending(
     work.scan(PENDING_PREFIX, after, limit)
 }
 
-/// Notes that what `place` wants was written, or could not be.
-pub fn finish(work: &mut Work<'_>, place: &str, written: bool) -> Result<(), Fault> {
-    let Some(pending) = work.get::<Pending>(place)? else { return Ok(()) };
-    work.delete(place);
+/// Notes that what `record_key` wants was written, or could not be.
+pub fn finish(work: &mut Work<'_>, record_key: &str, written: bool) -> Result<(), Fault> {
+    let Some(pending) = work.get::<Pending>(record_key)? else { return Ok(()) };
+    work.delete(record_key);
     if let Some(mut report) = work.get::<Report>(&pending.report)? {
         report.status = if written { ReportStatus::Success } else { ReportStatus::Failed };
         work.put(&pending.report, &report)?;
@@ -213,10 +213,10 @@ fn render_within(
         let page = work.scan::<Issued>(&prefix, &after, PAGE)?;
         let Some((last, _)) = page.last() else { break };
         last.clone_into(&mut after);
-        for (place, issued) in page {
-            let serial = place.strip_prefix(&prefix).unwrap_or_default();
+        for (record_key, issued) in page {
+            let serial = record_key.strip_prefix(&prefix).unwrap_or_default();
             let row = row(&scope, id, serial, &issued, revoked.get(serial))
-                .ok_or_else(|| Fault::Damaged(place.clone()))?;
+                .ok_or_else(|| Fault::Damaged(record_key.clone()))?;
             match format {
                 Format::Json => {
                     let members: serde_json::Map<_, _> = COLUMNS
@@ -303,8 +303,8 @@ fn all_revoked(
         let page = work.scan::<Revoked>(&prefix, &after, PAGE)?;
         let Some((last, _)) = page.last() else { return Ok(found) };
         last.clone_into(&mut after);
-        for (place, revoked) in page {
-            found.insert(place[prefix.len()..].to_owned(), revoked);
+        for (record_key, revoked) in page {
+            found.insert(record_key[prefix.len()..].to_owned(), revoked);
         }
     }
 }
@@ -318,7 +318,7 @@ fn quoted(text: String) -> String {
     text
 }
 
-fn place(scope: &Scope, authority: &str, id: &str) -> String {
+fn record_key(scope: &Scope, authority: &str, id: &str) -> String {
     format!("ca/report/{}/{}/{authority}/{id}", scope.account, scope.region)
 }
 

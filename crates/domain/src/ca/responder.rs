@@ -46,7 +46,7 @@ pub(super) struct Responder {
     certificate: Certificate,
     spec: &'static KeySpec,
     algorithm: &'static SignatureAlgorithm,
-    key_place: String,
+    key_record_key: String,
 }
 
 impl Responder {
@@ -63,7 +63,7 @@ impl Responder {
         work: &mut Work<'_>,
         ring: &KeyRing,
     ) -> Result<std::sync::Arc<dyn Key>, Fault> {
-        ring.load(work, &self.key_place, self.spec)
+        ring.load(work, &self.key_record_key, self.spec)
     }
 }
 
@@ -72,9 +72,9 @@ pub(super) fn current(
     work: &mut Work<'_>,
     authority: &Authority,
 ) -> Result<Option<Responder>, Fault> {
-    let place = place(authority.scope(), authority.id());
-    let Some(record) = work.get::<Record>(&place)? else { return Ok(None) };
-    let damaged = || Fault::Damaged(place.clone());
+    let record_key = record_key(authority.scope(), authority.id());
+    let Some(record) = work.get::<Record>(&record_key)? else { return Ok(None) };
+    let damaged = || Fault::Damaged(record_key.clone());
     let certificate =
         Certificate::parse_one(record.certificate.as_bytes()).map_err(|_| damaged())?;
     if certificate.not_after() <= work.now() {
@@ -85,7 +85,7 @@ pub(super) fn current(
         spec: KeySpec::by_pca_name(&record.key_algorithm).ok_or_else(damaged)?,
         algorithm: SignatureAlgorithm::by_pca_name(&record.signing_algorithm)
             .ok_or_else(damaged)?,
-        key_place: key_place(authority.scope(), authority.id(), &record.key_id),
+        key_record_key: key_record_key(authority.scope(), authority.id(), &record.key_id),
     }))
 }
 
@@ -95,11 +95,11 @@ pub(super) fn follow(
     authority: &Authority,
     wanted: bool,
 ) -> Result<bool, Fault> {
-    let place = due_place(authority.scope(), authority.id());
-    let had = work.exists(&place)?;
+    let record_key = due_record_key(authority.scope(), authority.id());
+    let had = work.exists(&record_key)?;
     if had != wanted {
         // Switched off, the one that there is goes, and this with it.
-        work.put(&place, &Due { due_ms: work.now_ms() })?;
+        work.put(&record_key, &Due { due_ms: work.now_ms() })?;
     }
     Ok(had || wanted)
 }
@@ -109,7 +109,7 @@ pub fn due(work: &Work<'_>, after: &str, limit: usize) -> Result<crate::work::Du
     work.due("ca/responder-due/", after, limit, |due: &Due, now_ms| due.due_ms <= now_ms)
 }
 
-/// Makes, replaces or removes a responder. If the authority can have none, this gives the reason; that is looked at again
+/// Makes, replaces or removes a responder. Returns the reason if the authority can have none; that is checked again
 /// after [`limits::RESPONDER_RETRY_MS`].
 pub fn renew(
     work: &mut Work<'_>,
@@ -129,14 +129,14 @@ pub fn renew(
     };
     forget_key(work, &scope, id, swept)?;
     let Some(authority) = found.as_ref().filter(answers) else {
-        work.delete(&place(&scope, id));
+        work.delete(&record_key(&scope, id));
         work.delete(due_at);
         return Ok(None);
     };
     let not_after = match make(work, ring, authority)? {
         Ok(not_after) => not_after,
         Err(reason) => {
-            work.delete(&place(&scope, id));
+            work.delete(&record_key(&scope, id));
             work.put(due_at, &Due { due_ms: work.now_ms() + limits::RESPONDER_RETRY_MS })?;
             epoch::put(work, &scope, id)?;
             return Ok(Some(reason));
@@ -202,8 +202,8 @@ fn make(
         key_id: ids::uuid()?,
     };
     let (scope, id) = (authority.scope(), authority.id());
-    work.put_secret(&key_place(scope, id, &record.key_id), &stored)?;
-    work.put(&place(scope, id), &record)?;
+    work.put_secret(&key_record_key(scope, id, &record.key_id), &stored)?;
+    work.put(&record_key(scope, id), &record)?;
     Ok(Ok(not_after))
 }
 
@@ -222,8 +222,8 @@ fn forget_key(
     id: &str,
     swept: &mut Swept,
 ) -> Result<(), Fault> {
-    if let Some(record) = work.get::<Record>(&place(scope, id))? {
-        let key = key_place(scope, id, &record.key_id);
+    if let Some(record) = work.get::<Record>(&record_key(scope, id))? {
+        let key = key_record_key(scope, id, &record.key_id);
         work.delete(&key);
         swept.erased.push(key);
     }
@@ -238,20 +238,20 @@ pub(super) fn forget(
     swept: &mut Swept,
 ) -> Result<(), Fault> {
     forget_key(work, scope, id, swept)?;
-    work.delete(&place(scope, id));
-    work.delete(&due_place(scope, id));
+    work.delete(&record_key(scope, id));
+    work.delete(&due_record_key(scope, id));
     Ok(())
 }
 
 // Certificate before key, in the order of names: the check of a store counts on it.
-fn place(scope: &Scope, id: &str) -> String {
+fn record_key(scope: &Scope, id: &str) -> String {
     format!("ca/responder-certificate/{}/{}/{id}", scope.account, scope.region)
 }
 
-fn key_place(scope: &Scope, id: &str, key_id: &str) -> String {
+fn key_record_key(scope: &Scope, id: &str, key_id: &str) -> String {
     format!("ca/responder-key/{}/{}/{id}/{key_id}", scope.account, scope.region)
 }
 
-fn due_place(scope: &Scope, id: &str) -> String {
+fn due_record_key(scope: &Scope, id: &str) -> String {
     format!("ca/responder-due/{}/{}/{id}", scope.account, scope.region)
 }

@@ -77,8 +77,8 @@ pub struct Revoked {
 }
 
 /// Account, region and id at the end of a place, and what follows.
-pub(super) fn parts<'a>(place: &'a str, prefix: &str) -> Option<(Scope, &'a str, &'a str)> {
-    let mut parts = place.strip_prefix(prefix)?.splitn(4, '/');
+pub(super) fn parts<'a>(record_key: &'a str, prefix: &str) -> Option<(Scope, &'a str, &'a str)> {
+    let mut parts = record_key.strip_prefix(prefix)?.splitn(4, '/');
     let scope = Scope { account: parts.next()?.into(), region: parts.next()?.into() };
     Some((scope, parts.next()?, parts.next().unwrap_or_default()))
 }
@@ -97,6 +97,6 @@ pub(super) fn revoked_prefix(scope: &Scope, id: &str) -> String {
     format!("ca/revoked/{}/{}/{id}/", scope.account, scope.region)
 }
 
-pub(super) fn revoked_place(scope: &Scope, id: &str, serial: &str) -> String {
+pub(super) fn revoked_record_key(scope: &Scope, id: &str, serial: &str) -> String {
     format!("{}{serial}", revoked_prefix(scope, id))
 }

@@ -4,7 +4,7 @@ use outlast_pki::certificate::Certificate;
 
 use super::authority::{Authority, Status};
 use super::issued::by_serial;
-use super::revocation::{Revoked, canonical_serial, revoked_place};
+use super::revocation::{Revoked, canonical_serial, revoked_record_key};
 use super::{CaError, crl, epoch};
 use crate::Fault;
 use crate::identity::{Permit, action};
@@ -66,18 +66,18 @@ fn revoke_one(
             authority.arn()
         ))
     })?;
-    let place = revoked_place(authority.scope(), authority.id(), serial);
-    if work.exists(&place)? {
+    let record_key = revoked_record_key(authority.scope(), authority.id(), serial);
+    if work.exists(&record_key)? {
         return Ok(false);
     }
     let certificate = Certificate::parse_one(issued.certificate.as_bytes())
-        .map_err(|_| Fault::Damaged(place.clone()))?;
+        .map_err(|_| Fault::Damaged(record_key.clone()))?;
     let revoked = Revoked {
         reason: reason.to_owned(),
         revoked_ms: work.now_ms(),
         not_after: certificate.not_after(),
     };
-    work.put(&place, &revoked)?;
+    work.put(&record_key, &revoked)?;
     // Both are written without being read: revocations of one authority do not meet each other here.
     if authority.revocation().crl.is_some() {
         crl::mark_revoked(work, authority, &hex::decode(serial).unwrap_or_default())?;

@@ -30,7 +30,7 @@ fn follow(work: &mut Work<'_>, authority: &Authority) -> Result<(), Fault> {
             region: scope.region.clone(),
             named_by: ocsp::index(work, authority)?,
         };
-        work.put(&served_place(authority.id()), &served)?;
+        work.put(&served_record_key(authority.id()), &served)?;
         epoch::put(work, scope, authority.id())?;
     }
     Ok(())
@@ -45,17 +45,17 @@ pub(super) fn forget(
 ) -> Result<(), Fault> {
     crl::forget(work, scope, id);
     responder::forget(work, scope, id, swept)?;
-    work.delete(&epoch::place(scope, id));
-    if let Some(served) = work.get::<Served>(&served_place(id))? {
-        served.named_by.iter().for_each(|place| work.delete(place));
-        work.delete(&served_place(id));
+    work.delete(&epoch::record_key(scope, id));
+    if let Some(served) = work.get::<Served>(&served_record_key(id))? {
+        served.named_by.iter().for_each(|record_key| work.delete(record_key));
+        work.delete(&served_record_key(id));
     }
     Ok(())
 }
 
 /// The certificate (DER) of an authority that has CRLs or OCSP, by its id alone.
 pub fn authority_certificate(work: &mut Work<'_>, id: &str) -> Result<Option<Vec<u8>>, Fault> {
-    let Some(served) = work.get::<Served>(&served_place(id))? else { return Ok(None) };
+    let Some(served) = work.get::<Served>(&served_record_key(id))? else { return Ok(None) };
     let authority = authority_by_id(work, &served.scope(), id)?;
     Ok(authority
         .filter(|found| found.status() != Status::Deleted)
@@ -77,6 +77,6 @@ impl Served {
     }
 }
 
-fn served_place(id: &str) -> String {
+fn served_record_key(id: &str) -> String {
     format!("ca/served/{id}")
 }

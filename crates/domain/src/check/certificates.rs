@@ -7,7 +7,7 @@ use outlast_pki::certificate::Certificate;
 use serde_json::Value;
 
 use super::trial::try_out;
-use crate::acm::certificate::{Origin, Record, serial_place};
+use crate::acm::certificate::{Origin, Record, serial_record_key};
 use crate::acm::details::requestable;
 
 /// Serial number and public key of a certificate.
@@ -29,16 +29,16 @@ pub(super) struct Certificates {
 
 impl Certificates {
     /// Looks at a plain record; `false` if it is none of these.
-    pub(super) fn record(&mut self, place: &str, value: &Value) -> bool {
+    pub(super) fn record(&mut self, record_key: &str, value: &Value) -> bool {
         let text = |name: &str| value.get(name).and_then(Value::as_str);
-        if let Some(rest) = place.strip_prefix("acm/certificate/") {
+        if let Some(rest) = record_key.strip_prefix("acm/certificate/") {
             match serde_json::from_value::<Record>(value.clone()) {
                 Ok(record) => {
                     self.records.insert(rest.to_owned(), record);
                 }
-                Err(_) => self.problem(place, "the certificate's record cannot be read"),
+                Err(_) => self.problem(record_key, "the certificate's record cannot be read"),
             }
-        } else if let Some(rest) = place.strip_prefix("acm/text/") {
+        } else if let Some(rest) = record_key.strip_prefix("acm/text/") {
             let read = |value: &Value| {
                 let pem = value.get("certificate").and_then(Value::as_str)?;
                 let found = Certificate::parse_one(pem.as_bytes()).ok()?;
@@ -46,15 +46,15 @@ impl Certificates {
             };
             let (own, paired) = (read(value), value.get("paired"));
             if own.is_none() || paired.is_some_and(|paired| read(paired).is_none()) {
-                self.problem(place, "the certificate cannot be read");
+                self.problem(record_key, "the certificate cannot be read");
             }
             self.texts.insert(rest.to_owned(), (own, paired.and_then(read)));
-        } else if let Some(rest) = place.strip_prefix("acm/serial/") {
+        } else if let Some(rest) = record_key.strip_prefix("acm/serial/") {
             match (text("account"), text("region"), text("id")) {
                 (Some(account), Some(region), Some(id)) => {
                     self.serials.insert(rest.to_owned(), format!("{account}/{region}/{id}"));
                 }
-                _ => self.problem(place, "it does not say which certificate it is for"),
+                _ => self.problem(record_key, "it does not say which certificate it is for"),
             }
         } else {
             return false;
@@ -63,11 +63,11 @@ impl Certificates {
     }
 
     /// Tries a secret out; `false` if it is none of these. The certificate's record comes before in the order of keys.
-    pub(super) fn secret(&mut self, place: &str, secret: &Secret) -> bool {
-        let Some(rest) = place.strip_prefix("acm/material/") else { return false };
+    pub(super) fn secret(&mut self, record_key: &str, secret: &Secret) -> bool {
+        let Some(rest) = record_key.strip_prefix("acm/material/") else { return false };
         let (owner, id) = rest.rsplit_once('/').unwrap_or_default();
         let Some(record) = self.records.get(owner) else {
-            self.problem(place, "there is no certificate that this key belongs to");
+            self.problem(record_key, "there is no certificate that this key belongs to");
             return true;
         };
         let paired = record.paired.as_ref().filter(|paired| paired.material == id);
@@ -79,12 +79,12 @@ impl Certificates {
         let public_key = match outcome {
             Ok(key) => key.public_key().map(<[u8]>::to_vec),
             Err(what) => {
-                self.problem(place, what);
+                self.problem(record_key, what);
                 None
             }
         };
         if !listed {
-            self.problem(place, "the certificate does not list this key");
+            self.problem(record_key, "the certificate does not list this key");
         }
         self.keys.insert(rest.to_owned(), public_key);
         true
@@ -93,17 +93,21 @@ impl Certificates {
     /// What can be said only when all records have been seen.
     pub(super) fn end(&mut self) -> Vec<(String, String)> {
         let mut found = std::mem::take(&mut self.problems);
-        let mut problem = |place: String, what: &str| found.push((place, what.to_owned()));
+        let mut problem =
+            |record_key: String, what: &str| found.push((record_key, what.to_owned()));
         for (rest, record) in &self.records {
-            let place = format!("acm/certificate/{rest}");
+            let record_key = format!("acm/certificate/{rest}");
             let Some((text, paired_text)) = self.texts.get(rest) else {
-                problem(place, "its text is missing");
+                problem(record_key, "its text is missing");
                 continue;
             };
             let own = record.authority.as_ref();
             let mut halves = vec![(own, record.material.as_ref(), &record.details, text)];
             if record.paired.is_some() && paired_text.is_none() {
-                problem(place.clone(), "the text of the certificate that goes with it is missing");
+                problem(
+                    record_key.clone(),
+                    "the text of the certificate that goes with it is missing",
+                );
             }
             if let Some(paired) = &record.paired {
                 let (authority, material) = (Some(&paired.authority), Some(&paired.material));
@@ -111,22 +115,23 @@ impl Certificates {
             }
             for (authority, material, details, text) in halves {
                 if text.as_ref().is_some_and(|(serial, _)| *serial != details.serial) {
-                    problem(place.clone(), "its text is another certificate's");
+                    problem(record_key.clone(), "its text is another certificate's");
                 }
                 match material.map(|id| self.keys.get(&format!("{rest}/{id}"))) {
                     None if record.origin == Origin::Acme => {}
-                    None | Some(None) => problem(place.clone(), "its private key is missing"),
+                    None | Some(None) => problem(record_key.clone(), "its private key is missing"),
                     Some(Some(key)) => {
                         let pair = key.as_ref().zip(text.as_ref());
                         if pair.is_some_and(|(key, (_, public_key))| key != public_key) {
-                            problem(place.clone(), "its private key is another certificate's");
+                            problem(record_key.clone(), "its private key is another certificate's");
                         }
                     }
                 }
-                let filed = authority.map(|arn| serial_place(arn, &details.serial));
-                let filed = filed.as_ref().map(|place| place.trim_start_matches("acm/serial/"));
+                let filed = authority.map(|arn| serial_record_key(arn, &details.serial));
+                let filed =
+                    filed.as_ref().map(|record_key| record_key.trim_start_matches("acm/serial/"));
                 if filed.is_some_and(|filed| self.serials.get(filed) != Some(rest)) {
-                    problem(place.clone(), "it is not found by its serial number");
+                    problem(record_key.clone(), "it is not found by its serial number");
                 }
             }
         }
@@ -141,7 +146,7 @@ impl Certificates {
         found
     }
 
-    fn problem(&mut self, place: &str, what: &str) {
-        self.problems.push((place.to_owned(), what.to_owned()));
+    fn problem(&mut self, record_key: &str, what: &str) {
+        self.problems.push((record_key.to_owned(), what.to_owned()));
     }
 }

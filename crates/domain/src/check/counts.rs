@@ -4,7 +4,7 @@ use outlast_store::{Store, StoreError};
 
 use super::Look;
 
-/// How often a number is looked at that others change meanwhile.
+/// Attempts at reading a number that others change meanwhile.
 const TRIES: usize = 5;
 /// Records that are read at a time.
 const PAGE: usize = 1000;

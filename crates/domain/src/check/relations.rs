@@ -9,19 +9,19 @@ impl Look<'_> {
     /// What can be said only when all records have been seen.
     pub(super) fn relations(&mut self) {
         let mut found = Vec::new();
-        for (place, key) in &self.keys {
+        for (record_key, key) in &self.keys {
             if key.present.iter().any(|material| !self.secrets.contains(material)) {
-                found.push((place.clone(), "its key material is missing"));
+                found.push((record_key.clone(), "its key material is missing"));
             }
         }
-        for (place, (owner, what)) in &self.belongings {
+        for (record_key, (owner, what)) in &self.belongings {
             if !self.owners.contains(owner) {
-                found.push((place.clone(), *what));
+                found.push((record_key.clone(), *what));
             }
         }
-        for (place, grant) in &self.pointers {
+        for (record_key, grant) in &self.pointers {
             if !self.grants.contains(grant) {
-                found.push((place.clone(), "there is no such grant"));
+                found.push((record_key.clone(), "there is no such grant"));
             }
         }
         for (id, user) in &self.listed_access_keys {
@@ -34,55 +34,56 @@ impl Look<'_> {
                 found.push((format!("iam/access-key/{id}"), "its user does not list it"));
             }
         }
-        for place in self.public_keys.keys() {
-            let key = place
+        for record_key in self.public_keys.keys() {
+            let key = record_key
                 .replacen("tls/certificate/", "tls/key/", 1)
                 .replacen("ca/authority/", "ca/material/", 1)
                 .replacen("ca/responder-certificate/", "ca/responder-key/", 1);
             if !self.secrets.contains(&key) {
-                found.push((place.clone(), "its private key is missing"));
+                found.push((record_key.clone(), "its private key is missing"));
             }
         }
         let with_secret: BTreeSet<_> = self
             .belongings
             .iter()
-            .filter(|(place, _)| self.secrets.contains(*place))
+            .filter(|(record_key, _)| self.secrets.contains(*record_key))
             .map(|(_, (owner, _))| owner)
             .collect();
-        for place in &self.owners {
-            if has_secret(place) && !with_secret.contains(place) {
-                found.push((place.clone(), "its secret is missing"));
+        for record_key in &self.owners {
+            if has_secret(record_key) && !with_secret.contains(record_key) {
+                found.push((record_key.clone(), "its secret is missing"));
             }
         }
-        for (place, key) in &self.aliases {
+        for (record_key, key) in &self.aliases {
             if !self.keys.contains_key(key) {
-                found.push((place.clone(), "it points at a key that does not exist"));
+                found.push((record_key.clone(), "it points at a key that does not exist"));
             }
-            let name = place.splitn(5, '/').last().unwrap_or_default();
+            let name = record_key.splitn(5, '/').last().unwrap_or_default();
             let listed = key.replacen("kms/key/", "kms/alias-of/", 1) + "/" + name;
             if !self.aliases_of.contains_key(&listed) {
-                found.push((place.clone(), "it is missing in the list of its key"));
+                found.push((record_key.clone(), "it is missing in the list of its key"));
             }
         }
-        for (place, (alias, key)) in &self.aliases_of {
+        for (record_key, (alias, key)) in &self.aliases_of {
             if self.aliases.get(alias) != Some(key) {
-                found.push((place.clone(), "there is no such alias of this key"));
+                found.push((record_key.clone(), "there is no such alias of this key"));
             }
         }
         self.authority_relations(&mut found);
         found.extend(self.register.end(self.has_register));
         let mut trail = self.trail.end();
         trail.extend(self.certificates.end());
-        for (place, what) in found.into_iter().map(|(at, what)| (at, what.to_owned())).chain(trail)
+        for (record_key, what) in
+            found.into_iter().map(|(at, what)| (at, what.to_owned())).chain(trail)
         {
-            self.problem(&place, what);
+            self.problem(&record_key, what);
         }
     }
 }
 
 /// Whether a secret goes with each record of this kind.
-fn has_secret(place: &str) -> bool {
-    records::kind(place).is_some_and(|kind| {
+fn has_secret(record_key: &str) -> bool {
+    records::kind(record_key).is_some_and(|kind| {
         records::KINDS.iter().any(|row| {
             row.protection == Protection::Sealed
                 && row.owner.is_some_and(|owner| kind.has(owner.key))

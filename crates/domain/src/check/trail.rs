@@ -36,15 +36,15 @@ pub(super) struct Trail {
 
 impl Trail {
     /// Takes a plain record, if it is one of these.
-    pub(super) fn record(&mut self, place: &str, value: &Value) -> bool {
-        if place.starts_with(TILES) {
-            match (tiles::at(place), tiles::hashes(value)) {
+    pub(super) fn record(&mut self, record_key: &str, value: &Value) -> bool {
+        if record_key.starts_with(TILES) {
+            match (tiles::at(record_key), tiles::hashes(value)) {
                 (Some(at), Some(hashes)) => {
                     self.tiles.insert(at, hashes);
                 }
-                _ => self.problem(place, "the tile cannot be read"),
+                _ => self.problem(record_key, "the tile cannot be read"),
             }
-        } else if place == SIGNED {
+        } else if record_key == SIGNED {
             self.signed = value.as_str().map(str::to_owned);
         } else {
             return false;
@@ -53,20 +53,20 @@ impl Trail {
     }
 
     /// Takes a secret, if it is one of these.
-    pub(super) fn secret(&mut self, place: &str, secret: &Secret) -> bool {
-        if place == HEAD {
+    pub(super) fn secret(&mut self, record_key: &str, secret: &Secret) -> bool {
+        if record_key == HEAD {
             self.head = Head::parse(secret);
             if self.head.is_none() {
-                self.problem(place, "it cannot be read");
+                self.problem(record_key, "it cannot be read");
             }
-        } else if place == LOG_KEY {
+        } else if record_key == LOG_KEY {
             match LogKey::parse(Secret::new(secret.expose().to_vec())) {
                 Ok(key) => self.key = Some(key),
-                Err(_) => self.problem(place, "it holds no keys that sign the log"),
+                Err(_) => self.problem(record_key, "it holds no keys that sign the log"),
             }
-        } else if place == ALARM {
+        } else if record_key == ALARM {
             let reason = String::from_utf8_lossy(secret.expose()).into_owned();
-            self.problem(place, &format!("a server has raised an alarm: {reason}"));
+            self.problem(record_key, &format!("a server has raised an alarm: {reason}"));
         } else {
             return false;
         }
@@ -78,29 +78,29 @@ impl Trail {
         self.head.as_ref()
     }
 
-    fn problem(&mut self, place: &str, what: &str) {
-        self.found.push((place.to_owned(), what.to_owned()));
+    fn problem(&mut self, record_key: &str, what: &str) {
+        self.found.push((record_key.to_owned(), what.to_owned()));
     }
 
     /// The next event; gives what is wrong with it.
     pub(super) fn event(&mut self, event: &Event) -> Vec<Problem> {
         let mut found = Vec::new();
-        let place = format!("event/{}", event.sequence);
+        let record_key = format!("event/{}", event.sequence);
         self.begin();
         if event.sequence != self.sequence + 1 {
             let what = match self.sequence {
                 0 => "the events before it are missing".to_owned(),
                 last => format!("the events after {last} are missing"),
             };
-            found.push((place.clone(), what));
+            found.push((record_key.clone(), what));
             // What follows cannot be compared with the head any more.
             self.computed = None;
             self.at_head = None;
         } else if outlast_tlog::hash::leaf(&event.body) != event.leaf {
-            found.push((place.clone(), "its leaf hash is not that of its bytes".to_owned()));
+            found.push((record_key.clone(), "its leaf hash is not that of its bytes".to_owned()));
         }
         if serde_json::from_slice::<serde::de::IgnoredAny>(&event.body).is_err() {
-            found.push((place, "the event is not JSON".to_owned()));
+            found.push((record_key, "the event is not JSON".to_owned()));
         }
         self.sequence = event.sequence;
         if let Some(edge) = &mut self.computed {
@@ -190,8 +190,8 @@ impl Trail {
                 ));
             }
         }
-        for (place, what) in wrong {
-            self.problem(&place, what);
+        for (record_key, what) in wrong {
+            self.problem(&record_key, what);
         }
     }
 }

@@ -132,9 +132,9 @@ impl Default for PolicyCache {
 }
 
 impl PolicyCache {
-    /// The policy that was stored as `text`, in the record `place`.
-    pub fn parse(&self, kind: Kind, text: &str, place: &str) -> Result<Arc<Policy>, Fault> {
-        self.bound(kind, text, &UniqueIds::new(), place)
+    /// The policy that was stored as `text`, in the record `record_key`.
+    pub fn parse(&self, kind: Kind, text: &str, record_key: &str) -> Result<Arc<Policy>, Fault> {
+        self.bound(kind, text, &UniqueIds::new(), record_key)
     }
 
     /// The same for a policy that names principals, with the unique ids that were stored with it.
@@ -143,7 +143,7 @@ impl PolicyCache {
         kind: Kind,
         text: &str,
         ids: &UniqueIds,
-        place: &str,
+        record_key: &str,
     ) -> Result<Arc<Policy>, Fault> {
         let key = (kind, text.to_owned(), ids.clone());
         if let Some(policy) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
@@ -151,7 +151,7 @@ impl PolicyCache {
         }
         // It was valid when it was stored.
         let policy =
-            Policy::parse_stored(text, kind).map_err(|_| Fault::Damaged(place.to_owned()))?;
+            Policy::parse_stored(text, kind).map_err(|_| Fault::Damaged(record_key.to_owned()))?;
         let policy = Arc::new(policy.bound(ids));
         self.0.lock().unwrap_or_else(PoisonError::into_inner).put(key, policy.clone());
         Ok(policy)

@@ -104,7 +104,7 @@ pub struct Role {
     pub created_ms: i64,
     /// Trust policy: who may assume it.
     pub trust: String,
-    /// Who is named there.
+    /// Unique ids of the principals that it names.
     #[serde(default, skip_serializing_if = "UniqueIds::is_empty")]
     pub trusted: UniqueIds,
     /// Inline policies by name.
@@ -134,8 +134,8 @@ pub trait Entry: Serialize + DeserializeOwned {
 
     /// Finds it.
     fn find(work: &mut Work<'_>, account: &str, name: &str) -> Result<Self, IdentityError> {
-        check_place(account, name)?;
-        work.get(&place::<Self>(account, name))?.ok_or_else(|| {
+        check_record_key(account, name)?;
+        work.get(&record_key::<Self>(account, name))?.ok_or_else(|| {
             IdentityError::NotFound(format!("{} {name} of account {account}", Self::KIND))
         })
     }
@@ -180,14 +180,14 @@ pub trait Entry: Serialize + DeserializeOwned {
     }
 
     /// Where it is stored.
-    fn place(&self) -> String {
+    fn record_key(&self) -> String {
         let (account, name) = self.names();
-        place::<Self>(account, name)
+        record_key::<Self>(account, name)
     }
 
     /// Writes it.
     fn save(&self, work: &mut Work<'_>) -> Result<(), Fault> {
-        work.put(&self.place(), self)
+        work.put(&self.record_key(), self)
     }
 }
 
@@ -220,7 +220,7 @@ impl User {
     pub fn access_keys(&self, work: &mut Work<'_>) -> Result<Vec<AccessKey>, IdentityError> {
         let mut keys = Vec::new();
         for id in &self.access_keys {
-            keys.extend(work.get::<AccessKey>(&key_place(id))?);
+            keys.extend(work.get::<AccessKey>(&key_record_key(id))?);
         }
         Ok(keys)
     }
@@ -234,7 +234,7 @@ impl User {
     ) -> Result<(), IdentityError> {
         let mut key = self.own_key(work, id)?;
         key.active = active;
-        Ok(work.put(&key_place(id), &key)?)
+        Ok(work.put(&key_record_key(id), &key)?)
     }
 
     /// Deletes an access key and its secret.
@@ -244,8 +244,8 @@ impl User {
         id: &str,
     ) -> Result<Self, IdentityError> {
         self.own_key(work, id)?;
-        work.delete(&key_place(id));
-        work.delete(&secret_place(id));
+        work.delete(&key_record_key(id));
+        work.delete(&secret_record_key(id));
         self.access_keys.retain(|known| known != id);
         self.save(work)?;
         Ok(self)
@@ -254,10 +254,10 @@ impl User {
     /// Deletes the user with its access keys.
     pub fn delete(self, work: &mut Work<'_>) {
         for id in &self.access_keys {
-            work.delete(&key_place(id));
-            work.delete(&secret_place(id));
+            work.delete(&key_record_key(id));
+            work.delete(&secret_record_key(id));
         }
-        work.delete(&self.place());
+        work.delete(&self.record_key());
     }
 
     fn own_key(&self, work: &mut Work<'_>, id: &str) -> Result<AccessKey, IdentityError> {
@@ -265,14 +265,14 @@ impl User {
         if !self.access_keys.iter().any(|known| known == id) {
             return Err(missing());
         }
-        work.get(&key_place(id))?.ok_or_else(missing)
+        work.get(&key_record_key(id))?.ok_or_else(missing)
     }
 }
 
 impl Role {
     /// Deletes the role; its sessions end at once, because each request looks for it.
     pub fn delete(self, work: &mut Work<'_>) {
-        work.delete(&self.place());
+        work.delete(&self.record_key());
     }
 }
 
@@ -283,8 +283,8 @@ pub fn create_user(
     name: &str,
     tags: BTreeMap<String, String>,
 ) -> Result<User, IdentityError> {
-    check_place(account, name)?;
-    if work.exists(&place::<User>(account, name))? {
+    check_record_key(account, name)?;
+    if work.exists(&record_key::<User>(account, name))? {
         return Err(IdentityError::AlreadyExists(format!("user {name} of account {account}")));
     }
     let user = User {
@@ -320,7 +320,7 @@ pub fn add_access_key(
         Some(id) => id,
         None => ids::base32("AKIA", 16)?,
     };
-    if work.exists(&key_place(&id))? {
+    if work.exists(&key_record_key(&id))? {
         return Err(IdentityError::AlreadyExists(format!("access key {id}")));
     }
     let key = AccessKey {
@@ -332,8 +332,8 @@ pub fn add_access_key(
         has_user: true,
         id,
     };
-    work.put(&key_place(&key.id), &key)?;
-    work.put_secret(&secret_place(&key.id), secret)?;
+    work.put(&key_record_key(&key.id), &key)?;
+    work.put_secret(&secret_record_key(&key.id), secret)?;
     user.access_keys.push(key.id.clone());
     user.save(work)?;
     Ok(key)
@@ -354,7 +354,7 @@ pub fn create_administrator(
 
 /// The secret of an access key.
 pub fn access_key_secret(work: &mut Work<'_>, id: &str) -> Result<Option<Secret>, Fault> {
-    if is_access_key_id(id) { work.secret(&secret_place(id)) } else { Ok(None) }
+    if is_access_key_id(id) { work.secret(&secret_record_key(id)) } else { Ok(None) }
 }
 
 /// Whether `text` can be an access key id: 3 to 128 letters, digits and underscores. AWS's have 20; shorter
@@ -370,7 +370,7 @@ pub fn is_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+=,.@_-".contains(&byte))
 }
 
-pub(super) fn check_place(account: &str, name: &str) -> Result<(), IdentityError> {
+pub(super) fn check_record_key(account: &str, name: &str) -> Result<(), IdentityError> {
     if !is_account_id(account) {
         return Err(IdentityError::Invalid(format!(
             "{account} is not an account id: it needs 12 digits"
@@ -393,14 +393,14 @@ pub(super) fn check_document(text: &str, kind: Kind) -> Result<Policy, IdentityE
         .map_err(|error| IdentityError::Invalid(format!("the policy is not valid: {error}")))
 }
 
-pub(super) fn place<P: Entry>(account: &str, name: &str) -> String {
+pub(super) fn record_key<P: Entry>(account: &str, name: &str) -> String {
     format!("iam/{}/{account}/{name}", P::KIND)
 }
 
-pub(super) fn key_place(id: &str) -> String {
+pub(super) fn key_record_key(id: &str) -> String {
     format!("iam/access-key/{id}")
 }
 
-pub(super) fn secret_place(id: &str) -> String {
+pub(super) fn secret_record_key(id: &str) -> String {
     format!("iam/access-key-secret/{id}")
 }

@@ -205,9 +205,9 @@ pub fn assume(
         source_identity: new.source_identity,
         transitive: new.transitive,
     };
-    work.create(&place(&access_key_id), &session)?;
-    work.create(&counted_place(&session.account, &access_key_id), &Counted {})?;
-    work.put_secret(&secret_place(&access_key_id), &secret)?;
+    work.create(&record_key(&access_key_id), &session)?;
+    work.create(&counted_record_key(&session.account, &access_key_id), &Counted {})?;
+    work.put_secret(&secret_record_key(&access_key_id), &secret)?;
     Ok(Issued {
         access_key_id,
         secret,
@@ -226,10 +226,10 @@ pub fn find_credential(
     if !directory::is_access_key_id(id) {
         return Ok(None);
     }
-    if let Some(key) = work.get::<AccessKey>(&directory::key_place(id))? {
+    if let Some(key) = work.get::<AccessKey>(&directory::key_record_key(id))? {
         return long_term(work, cache, key);
     }
-    match work.get::<Session>(&place(id))? {
+    match work.get::<Session>(&record_key(id))? {
         Some(session) => temporary(work, cache, id, session),
         None => Ok(None),
     }
@@ -243,8 +243,8 @@ fn long_term(
     if !key.active {
         return Ok(None);
     }
-    let place = directory::secret_place(&key.id);
-    let secret = work.secret(&place)?.ok_or_else(|| Fault::Damaged(place.clone()))?;
+    let record_key = directory::secret_record_key(&key.id);
+    let secret = work.secret(&record_key)?.ok_or_else(|| Fault::Damaged(record_key.clone()))?;
     let (policies, tags) = if key.has_user {
         let Some(user) = present(User::find(work, &key.account, &key.user))? else {
             return Ok(None);
@@ -287,13 +287,13 @@ fn temporary(
     if role.id != session.role_id {
         return Ok(None);
     }
-    let sealed = secret_place(id);
+    let sealed = secret_record_key(id);
     let secret = work.secret(&sealed)?.ok_or_else(|| Fault::Damaged(sealed.clone()))?;
     let policies = parse_all(cache, &role.policies, &role.arn())?;
     let limit = session
         .policy
         .as_deref()
-        .map(|text| cache.parse(Kind::Identity, text, &place(id)))
+        .map(|text| cache.parse(Kind::Identity, text, &record_key(id)))
         .transpose()?;
     let mut transitive_tags = session.tags.clone();
     transitive_tags.retain(|name, _| session.transitive.contains(name));
@@ -337,9 +337,9 @@ fn present<T>(found: Result<T, IdentityError>) -> Result<Option<T>, Fault> {
 fn parse_all(
     cache: &PolicyCache,
     policies: &BTreeMap<String, String>,
-    place: &str,
+    record_key: &str,
 ) -> Result<Vec<Arc<Policy>>, Fault> {
-    policies.values().map(|text| cache.parse(Kind::Identity, text, place)).collect()
+    policies.values().map(|text| cache.parse(Kind::Identity, text, record_key)).collect()
 }
 
 /// Forgets sessions that have ended.
@@ -349,13 +349,13 @@ pub const FORGET_ENDED: Sweep = Sweep {
             session.expires_ms <= now_ms
         })
     },
-    handle: |work, place, _| {
-        let id = place.trim_start_matches("iam/session/");
+    handle: |work, record_key, _| {
+        let id = record_key.trim_start_matches("iam/session/");
         // Another server may have been quicker.
-        let Some(session) = work.get::<Session>(place)? else { return Ok(()) };
-        work.delete(&counted_place(&session.account, id));
-        work.delete(&secret_place(id));
-        work.delete(place);
+        let Some(session) = work.get::<Session>(record_key)? else { return Ok(()) };
+        work.delete(&counted_record_key(&session.account, id));
+        work.delete(&secret_record_key(id));
+        work.delete(record_key);
         Ok(())
     },
 };
@@ -364,14 +364,14 @@ pub const FORGET_ENDED: Sweep = Sweep {
 #[derive(Serialize, Deserialize)]
 struct Counted {}
 
-fn counted_place(account: &str, id: &str) -> String {
+fn counted_record_key(account: &str, id: &str) -> String {
     format!("iam/session-of/{account}/{id}")
 }
 
-fn place(id: &str) -> String {
+fn record_key(id: &str) -> String {
     format!("iam/session/{id}")
 }
 
-fn secret_place(id: &str) -> String {
+fn secret_record_key(id: &str) -> String {
     format!("iam/session-secret/{id}")
 }

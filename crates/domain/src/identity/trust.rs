@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::directory::{Entry, IdentityError, Role, check_document, check_place, place};
+use super::directory::{Entry, IdentityError, Role, check_document, check_record_key, record_key};
 use super::unique::{self, UniqueIds, Unresolved, shown_policy};
 use crate::policy::Kind;
 use crate::work::Work;
@@ -31,14 +31,14 @@ pub fn create_role(
     trust: &str,
     max_session_seconds: i64,
 ) -> Result<Role, IdentityError> {
-    check_place(account, name)?;
+    check_record_key(account, name)?;
     let trusted = check_trust(work, trust)?;
     if !limits::MAX_SESSION_SECONDS.contains(&max_session_seconds) {
         return Err(IdentityError::Invalid(
             "the longest session of a role must be between 3600 and 43200 seconds".into(),
         ));
     }
-    if work.exists(&place::<Role>(account, name))? {
+    if work.exists(&record_key::<Role>(account, name))? {
         return Err(IdentityError::AlreadyExists(format!("role {name} of account {account}")));
     }
     let role = Role {

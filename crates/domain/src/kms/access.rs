@@ -187,7 +187,7 @@ fn conditions(
         }
         keys.set_many("kms:EncryptionContextKeys", context.keys().cloned().collect());
     }
-    // Only who asks for these pays for looking them up.
+    // Looked up only for callers that ask for them.
     let asks_for = |name: &str| policy.asks_for(name) || access.caller.asks_for(name);
     if matches!(action, "kms:DisableKey" | "kms:ScheduleKeyDeletion")
         && asks_for("kms:trailingdayswithoutkeyusage")

@@ -59,8 +59,8 @@ pub fn create_alias(
     for_key.opens(&key.arn())?;
     check_new_name(name)?;
     key.require_kept()?;
-    let place = place(scope, name);
-    if work.exists(&place)? {
+    let record_key = record_key(scope, name);
+    if work.exists(&record_key)? {
         return Err(KmsError::AlreadyExists(format!(
             "An alias with the name {} already exists",
             scope.arn("kms", name)
@@ -74,8 +74,8 @@ pub fn create_alias(
         created_ms: now,
         updated_ms: now,
     };
-    work.put(&place, &alias)?;
-    work.put(&by_key_place(scope, key.id(), name), &alias.name)?;
+    work.put(&record_key, &alias)?;
+    work.put(&by_key_record_key(scope, key.id(), name), &alias.name)?;
     Ok(())
 }
 
@@ -126,11 +126,11 @@ pub fn update_alias(
         leave(work, scope, &alias.target)?;
         join(work, scope, key.id())?;
     }
-    work.delete(&by_key_place(scope, &alias.target, name));
+    work.delete(&by_key_record_key(scope, &alias.target, name));
     key.id().clone_into(&mut alias.target);
     alias.updated_ms = work.now_ms();
-    work.put(&place(scope, name), &alias)?;
-    Ok(work.put(&by_key_place(scope, key.id(), name), &alias.name)?)
+    work.put(&record_key(scope, name), &alias)?;
+    Ok(work.put(&by_key_record_key(scope, key.id(), name), &alias.name)?)
 }
 
 /// Counts a further alias of a key. The count is read and written by whatever changes the aliases of a key, so that
@@ -141,13 +141,13 @@ fn join(work: &mut Work<'_>, scope: &Scope, key_id: &str) -> Result<(), KmsError
     if count as u64 >= most {
         return Err(Reached::new(&quotas::ALIASES_PER_KMS_KEY, most).into());
     }
-    Ok(work.put(&count_place(scope, key_id), &(count + 1))?)
+    Ok(work.put(&count_record_key(scope, key_id), &(count + 1))?)
 }
 
 /// Counts an alias less.
 fn leave(work: &mut Work<'_>, scope: &Scope, key_id: &str) -> Result<(), Fault> {
     let count = names_of(work, scope, key_id)?.len();
-    work.put(&count_place(scope, key_id), &count.saturating_sub(1))
+    work.put(&count_record_key(scope, key_id), &count.saturating_sub(1))
 }
 
 /// Deletes an alias; the key stays.
@@ -161,8 +161,8 @@ pub fn delete_alias(
     let alias = get(work, scope, name)?;
     for_key.opens(&scope.arn("kms", &format!("key/{}", alias.target)))?;
     leave(work, scope, &alias.target)?;
-    work.delete(&place(scope, name));
-    work.delete(&by_key_place(scope, &alias.target, name));
+    work.delete(&record_key(scope, name));
+    work.delete(&by_key_record_key(scope, &alias.target, name));
     Ok(())
 }
 
@@ -177,10 +177,10 @@ pub fn aliases(
 ) -> Result<Page<Alias>, KmsError> {
     permit.opens(&scope.arn("kms", "alias/*"))?;
     let Some(key) = key else { return Ok(work.page(&prefix(scope), marker, limit)?) };
-    let page = work.page::<String>(&by_key_place(scope, key.id(), ""), marker, limit)?;
+    let page = work.page::<String>(&by_key_record_key(scope, key.id(), ""), marker, limit)?;
     let mut items = Vec::with_capacity(page.items.len());
     for name in page.items {
-        items.extend(work.get::<Alias>(&place(scope, &name))?);
+        items.extend(work.get::<Alias>(&record_key(scope, &name))?);
     }
     Ok(Page { items, next: page.next })
 }
@@ -192,13 +192,13 @@ pub(super) fn target(work: &mut Work<'_>, scope: &Scope, name: &str) -> Result<S
 
 pub(super) fn delete_all(work: &mut Work<'_>, scope: &Scope, key_id: &str) -> Result<(), Fault> {
     for name in names_of(work, scope, key_id)? {
-        let found = work.get::<Alias>(&place(scope, &name))?;
+        let found = work.get::<Alias>(&record_key(scope, &name))?;
         if found.is_some_and(|alias| alias.target == key_id) {
-            work.delete(&place(scope, &name));
+            work.delete(&record_key(scope, &name));
         }
-        work.delete(&by_key_place(scope, key_id, &name));
+        work.delete(&by_key_record_key(scope, key_id, &name));
     }
-    work.delete(&count_place(scope, key_id));
+    work.delete(&count_record_key(scope, key_id));
     Ok(())
 }
 
@@ -207,7 +207,7 @@ fn get(work: &mut Work<'_>, scope: &Scope, name: &str) -> Result<Alias, KmsError
     if !name.is_ascii() || name.len() > 256 {
         return Err(missing());
     }
-    work.get(&place(scope, name))?.ok_or_else(missing)
+    work.get(&record_key(scope, name))?.ok_or_else(missing)
 }
 
 /// The names of a key's aliases. What is decided by them is decided again if they change before the commit.
@@ -216,14 +216,14 @@ pub(super) fn names_of(
     scope: &Scope,
     key_id: &str,
 ) -> Result<Vec<String>, Fault> {
-    work.get::<usize>(&count_place(scope, key_id))?;
-    let prefix = by_key_place(scope, key_id, "");
+    work.get::<usize>(&count_record_key(scope, key_id))?;
+    let prefix = by_key_record_key(scope, key_id, "");
     // All of them, whatever the quota says now: policies decide by them.
     let found = work.scan::<String>(&prefix, "", usize::MAX)?;
     Ok(found.into_iter().map(|(_, name)| name).collect())
 }
 
-fn count_place(scope: &Scope, key_id: &str) -> String {
+fn count_record_key(scope: &Scope, key_id: &str) -> String {
     format!("kms/alias-count/{}/{}/{key_id}", scope.account, scope.region)
 }
 
@@ -231,10 +231,10 @@ fn prefix(scope: &Scope) -> String {
     format!("kms/alias/{}/{}/", scope.account, scope.region)
 }
 
-fn place(scope: &Scope, name: &str) -> String {
+fn record_key(scope: &Scope, name: &str) -> String {
     format!("{}{name}", prefix(scope))
 }
 
-fn by_key_place(scope: &Scope, key_id: &str, name: &str) -> String {
+fn by_key_record_key(scope: &Scope, key_id: &str, name: &str) -> String {
     format!("kms/alias-of/{}/{}/{key_id}/{name}", scope.account, scope.region)
 }

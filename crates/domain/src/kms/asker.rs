@@ -1,4 +1,4 @@
-//! Who asks for the use of a key.
+//! The caller that wants to use a key.
 
 use super::EncryptionContext;
 use crate::identity::{Caller, PolicyCache};

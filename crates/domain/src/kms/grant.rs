@@ -276,7 +276,7 @@ pub fn create_grant(
     Ok(grant)
 }
 
-/// Finds who has the ARN in a grant: it must be somebody.
+/// Finds the principal of the ARN in a grant, which must exist.
 fn resolve(work: &mut Work<'_>, arn: Option<&str>) -> Result<Option<String>, KmsError> {
     let Some(arn) = arn else { return Ok(None) };
     unique::resolve_one(work, arn).map_err(|error| match error {
@@ -342,7 +342,7 @@ pub fn find_grant(work: &mut Work<'_>, key: &Key, id: &str) -> Result<Grant, Kms
     if !is_grant_id(id) {
         return Err(missing());
     }
-    work.get(&index::place(key.scope(), key.id(), id))?.ok_or_else(missing)
+    work.get(&index::record_key(key.scope(), key.id(), id))?.ok_or_else(missing)
 }
 
 /// Lists the grants that `retiring` (an ARN or a service of the account) may retire, on keys of any account in the
@@ -390,7 +390,7 @@ pub fn by_token(work: &mut Work<'_>, region: &str, token: &str) -> Result<Grant,
         return Err(unknown());
     }
     let scope = Scope { account: account.to_owned(), region: region.to_owned() };
-    let grant = work.get::<Grant>(&index::place(&scope, key_id, id))?.ok_or_else(unknown)?;
+    let grant = work.get::<Grant>(&index::record_key(&scope, key_id, id))?.ok_or_else(unknown)?;
     if grant.token != random {
         return Err(unknown());
     }

@@ -59,7 +59,7 @@ pub fn import_parameters(
     permit.opens(&key.arn())?;
     require_external(key)?;
     key.require_kept()?;
-    let open = work.scan::<Parameters>(&place(key, ""), "", limits::MAX_OPEN_IMPORTS)?;
+    let open = work.scan::<Parameters>(&record_key(key, ""), "", limits::MAX_OPEN_IMPORTS)?;
     if open.len() >= limits::MAX_OPEN_IMPORTS {
         // The oldest are of no use to anybody who still imports.
         close_all(work, key)?;
@@ -73,8 +73,8 @@ pub fn import_parameters(
         .ok_or_else(|| Fault::Damaged(key.arn()))?;
     let expires_ms = work.now_ms() + limits::IMPORT_PARAMETERS_MS;
     let parameters = Parameters { algorithm: algorithm.name.to_owned(), expires_ms };
-    work.put(&place(key, &token), &parameters)?;
-    work.put_secret(&secret_place(key, &token), &private)?;
+    work.put(&record_key(key, &token), &parameters)?;
+    work.put_secret(&secret_record_key(key, &token), &private)?;
     let token = hex::decode(&token).map_err(|_| Fault::Damaged(key.arn()))?;
     Ok(ImportParameters { token, public_key, expires_ms })
 }
@@ -120,7 +120,7 @@ fn place_material(
     }
     let known = key.material(&id).cloned();
     check_novelty(&key, known.is_some(), new.is_new)?;
-    work.put_secret(&key.material_place(&id), &imported.stored)?;
+    work.put_secret(&key.material_record_key(&id), &imported.stored)?;
     let description = new
         .description
         .clone()
@@ -143,7 +143,7 @@ fn place_material(
             // One new material at a time waits for its rotation; a later one takes its place.
             let waiting = key.record.materials.iter().find(|m| m.pending).map(|m| m.id.clone());
             if let Some(waiting) = waiting {
-                work.delete(&key.material_place(&waiting));
+                work.delete(&key.material_record_key(&waiting));
                 key.record.materials.retain(|material| material.id != waiting);
                 region::forget_waiting(work, &key, &waiting)?;
             }
@@ -181,9 +181,9 @@ pub fn delete_material(
     if key.material(&id).is_none() {
         return Err(KmsError::NotFound(format!("{} has no key material {id}.", key.arn())));
     }
-    let place = key.material_place(&id);
-    work.delete(&place);
-    ring.forget(&place);
+    let record_key = key.material_record_key(&id);
+    work.delete(&record_key);
+    ring.forget(&record_key);
     // What waits for its rotation belongs to the primary key, and goes everywhere if it goes there.
     let was_waiting = key.material(&id).is_some_and(|material| material.pending);
     if was_waiting && !key.is_replica() {
@@ -217,9 +217,9 @@ pub(super) fn erase_expired(
         }
     }
     for id in expired {
-        let place = key.material_place(&id);
-        work.delete(&place);
-        swept.erased.push(place);
+        let record_key = key.material_record_key(&id);
+        work.delete(&record_key);
+        swept.erased.push(record_key);
         swept.done(key.scope(), key.arn(), "DeleteExpiredKeyMaterial");
     }
     key.save(work)
@@ -227,11 +227,11 @@ pub(super) fn erase_expired(
 
 /// Closes all imports of a key that are under way.
 pub(super) fn close_all(work: &mut Work<'_>, key: &Key) -> Result<(), Fault> {
-    let prefix = place(key, "");
+    let prefix = record_key(key, "");
     for (found, _) in work.scan::<Parameters>(&prefix, "", limits::MAX_OPEN_IMPORTS)? {
         let token = found.trim_start_matches(prefix.as_str()).to_owned();
         work.delete(&found);
-        work.delete(&secret_place(key, &token));
+        work.delete(&secret_record_key(key, &token));
     }
     Ok(())
 }
@@ -245,9 +245,9 @@ pub const FORGET_EXPIRED: Sweep = Sweep {
         })
     },
     // Parameters never change: they need not be read again.
-    handle: |work, place, _| {
-        work.delete(place);
-        work.delete(&place.replacen("kms/import/", "kms/import-secret/", 1));
+    handle: |work, record_key, _| {
+        work.delete(record_key);
+        work.delete(&record_key.replacen("kms/import/", "kms/import-secret/", 1));
         Ok(())
     },
 };
@@ -269,19 +269,19 @@ fn unwrap(
     if new.token.len() != 32 {
         return Err(unknown());
     }
-    let parameters = work.get::<Parameters>(&place(key, &token))?.ok_or_else(unknown)?;
+    let parameters = work.get::<Parameters>(&record_key(key, &token))?.ok_or_else(unknown)?;
     if parameters.expires_ms <= work.now_ms() {
         return Err(KmsError::ExpiredImportToken(
             "The import token has expired: get new parameters with GetParametersForImport.".into(),
         ));
     }
-    let sealed = secret_place(key, &token);
+    let sealed = secret_record_key(key, &token);
     let private = work.secret(&sealed)?.ok_or_else(|| Fault::Damaged(sealed.clone()))?;
     let algorithm = WrappingAlgorithm::by_name(&parameters.algorithm)
-        .ok_or_else(|| Fault::Damaged(place(key, &token)))?;
+        .ok_or_else(|| Fault::Damaged(record_key(key, &token)))?;
     let material =
         algorithm.unwrap(&private, new.wrapped).map_err(|_| KmsError::InvalidCiphertext)?;
-    work.delete(&place(key, &token));
+    work.delete(&record_key(key, &token));
     work.delete(&sealed);
     Ok((material, algorithm))
 }
@@ -323,10 +323,10 @@ fn require_external(key: &Key) -> Result<(), KmsError> {
     )))
 }
 
-fn place(key: &Key, token: &str) -> String {
+fn record_key(key: &Key, token: &str) -> String {
     format!("kms/import/{}/{}/{}/{token}", key.scope().account, key.scope().region, key.id())
 }
 
-fn secret_place(key: &Key, token: &str) -> String {
+fn secret_record_key(key: &Key, token: &str) -> String {
     format!("kms/import-secret/{}/{}/{}/{token}", key.scope().account, key.scope().region, key.id())
 }

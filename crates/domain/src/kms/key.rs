@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use outlast_crypto::keys::{KeySpec, KeyUsage};
 
-use super::record::{Key, Material, Origin, Record, Regions, place, prefix};
+use super::record::{Key, Material, Origin, Record, Regions, prefix, record_key};
 use super::{KmsError, access, alias};
 use crate::arn::{Arn, Scope};
 use crate::identity::{Permit, action};
@@ -69,7 +69,7 @@ pub fn create(
     };
     let key = Key::new(scope, record, work.now_ms())?;
     if new.origin == Origin::Own {
-        work.put_secret(&key.material_place(key.material_id()), &new.spec.generate()?)?;
+        work.put_secret(&key.material_record_key(key.material_id()), &new.spec.generate()?)?;
     }
     key.save(work)?;
     Ok(key)
@@ -112,7 +112,7 @@ pub(super) fn by_id(work: &mut Work<'_>, scope: &Scope, id: &str) -> Result<Key,
         let arn = scope.arn("kms", &format!("key/{id}"));
         KmsError::NotFound(format!("Key '{arn}' does not exist"))
     };
-    let record = work.get::<Record>(&place(scope, id))?.ok_or_else(missing)?;
+    let record = work.get::<Record>(&record_key(scope, id))?.ok_or_else(missing)?;
     let key = Key::new(scope, record, work.now_ms())?;
     // Past its date a key is gone, whether the sweep has been by or not.
     if key.deletion().is_some_and(|deletion| deletion.at_ms <= work.now_ms()) {

@@ -1,6 +1,6 @@
 //! States: on, off, to be deleted, erased.
 
-use super::record::{Deletion, Key, KeyState, Record, place, scope_of};
+use super::record::{Deletion, Key, KeyState, Record, record_key, scope_of};
 use super::{KmsError, alias, grant, import, region, usage};
 use crate::identity::{Permit, action};
 use crate::work::{Sweep, Swept, Work};
@@ -88,11 +88,11 @@ pub const ERASE_EXPIRED: Sweep = Sweep {
     handle: erase_expired,
 };
 
-fn erase_expired(work: &mut Work<'_>, place: &str, swept: &mut Swept) -> Result<(), Fault> {
+fn erase_expired(work: &mut Work<'_>, record_key: &str, swept: &mut Swept) -> Result<(), Fault> {
     // Read as part of the work, so that a cancellation in between wins.
     // It is also how a set of keys that goes at once learns of one another.
-    let Some(record) = work.get::<Record>(place)? else { return Ok(()) };
-    let scope = scope_of(place).ok_or_else(|| Fault::Damaged(place.to_owned()))?;
+    let Some(record) = work.get::<Record>(record_key)? else { return Ok(()) };
+    let scope = scope_of(record_key).ok_or_else(|| Fault::Damaged(record_key.to_owned()))?;
     let key = Key::new(&scope, record, work.now_ms())?;
     if is_over(&key.record, work.now_ms()) {
         erase(work, &key, swept)?;
@@ -120,11 +120,11 @@ fn erase(work: &mut Work<'_>, key: &Key, swept: &mut Swept) -> Result<(), Fault>
     import::close_all(work, key)?;
     usage::forget(work, key);
     for material in key.materials() {
-        let material = key.material_place(&material.id);
+        let material = key.material_record_key(&material.id);
         work.delete(&material);
         swept.erased.push(material);
     }
-    work.delete(&place(key.scope(), key.id()));
+    work.delete(&record_key(key.scope(), key.id()));
     if key.is_replica() {
         region::replica_is_gone(work, key)?;
     }

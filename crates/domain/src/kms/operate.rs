@@ -345,7 +345,7 @@ fn load(
     key: &Key,
     material_id: &str,
 ) -> Result<std::sync::Arc<dyn outlast_crypto::keys::Key>, KmsError> {
-    Ok(ring.load(work, &key.material_place(material_id), key.spec())?)
+    Ok(ring.load(work, &key.material_record_key(material_id), key.spec())?)
 }
 
 /// Bytes of the longest plaintext, which an RSA key takes like material that it wraps.

@@ -30,7 +30,7 @@ pub(super) struct Record {
     /// Key policy; absent for the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) policy: Option<String>,
-    /// Who is named there.
+    /// Unique ids of the principals that it names.
     #[serde(default, skip_serializing_if = "UniqueIds::is_empty")]
     pub(super) principals: UniqueIds,
     /// Every material, oldest first. Records of the first version have one, which is not listed.
@@ -178,7 +178,7 @@ pub struct Key {
 
 impl Key {
     pub(super) fn new(scope: &Scope, mut record: Record, now_ms: i64) -> Result<Self, Fault> {
-        let damaged = || Fault::Damaged(place(scope, &record.id));
+        let damaged = || Fault::Damaged(record_key(scope, &record.id));
         let spec = KeySpec::by_name(&record.spec).ok_or_else(damaged)?;
         let usage = KeyUsage::by_name(&record.usage).ok_or_else(damaged)?;
         if record.materials.is_empty() && !record.material_id.is_empty() {
@@ -346,12 +346,12 @@ impl Key {
     }
 
     /// The record of the material with this id.
-    pub(super) fn material_place(&self, material_id: &str) -> String {
-        material_place(&self.scope, &self.record.id, material_id)
+    pub(super) fn material_record_key(&self, material_id: &str) -> String {
+        material_record_key(&self.scope, &self.record.id, material_id)
     }
 
     pub(super) fn save(&self, work: &mut Work<'_>) -> Result<(), Fault> {
-        work.put(&place(&self.scope, &self.record.id), &self.record)
+        work.put(&record_key(&self.scope, &self.record.id), &self.record)
     }
 }
 
@@ -366,17 +366,17 @@ pub(super) fn prefix(scope: &Scope) -> String {
     format!("kms/key/{}/{}/", scope.account, scope.region)
 }
 
-pub(super) fn place(scope: &Scope, id: &str) -> String {
+pub(super) fn record_key(scope: &Scope, id: &str) -> String {
     format!("{}{id}", prefix(scope))
 }
 
-pub(super) fn material_place(scope: &Scope, id: &str, material_id: &str) -> String {
+pub(super) fn material_record_key(scope: &Scope, id: &str, material_id: &str) -> String {
     format!("kms/material/{}/{}/{id}/{material_id}", scope.account, scope.region)
 }
 
 /// Reads the scope out of the place of a key's record.
-pub(super) fn scope_of(place: &str) -> Option<Scope> {
-    let mut parts = place.strip_prefix("kms/key/")?.split('/');
+pub(super) fn scope_of(record_key: &str) -> Option<Scope> {
+    let mut parts = record_key.strip_prefix("kms/key/")?.split('/');
     let (account, region) = (parts.next()?, parts.next()?);
     Some(Scope { account: account.to_owned(), region: region.to_owned() })
 }

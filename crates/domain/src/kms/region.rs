@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::KmsError;
 use super::key::check_tags;
-use super::record::{Deletion, Key, KeyState, Origin, Record, Regions, place};
+use super::record::{Deletion, Key, KeyState, Origin, Record, Regions, record_key};
 use crate::arn::{Scope, is_region};
 use crate::identity::{Permit, action};
 use crate::partition::Partition;
@@ -62,7 +62,7 @@ pub fn replicate(
     }
     check_tags(&new.tags)?;
     let scope = Scope { account: key.account().to_owned(), region: new.region.clone() };
-    if new.region == key.scope().region || work.exists(&place(&scope, key.id()))? {
+    if new.region == key.scope().region || work.exists(&record_key(&scope, key.id()))? {
         return Err(KmsError::AlreadyExists(format!(
             "A key with the id {} already exists in {}.",
             key.id(),
@@ -150,7 +150,7 @@ pub(super) fn forget_waiting(work: &mut Work<'_>, key: &Key, id: &str) -> Result
     let Some(regions) = key.regions().filter(|_| !key.is_replica()) else { return Ok(()) };
     for region in &regions.replicas {
         let Some(mut replica) = sibling(work, key, region)? else { continue };
-        work.delete(&replica.material_place(id));
+        work.delete(&replica.material_record_key(id));
         replica.record.materials.retain(|material| material.id != id);
         replica.save(work)?;
     }
@@ -208,11 +208,11 @@ pub(super) fn spread_materials(work: &mut Work<'_>, key: &Key) -> Result<(), Fau
 
 fn copy_materials(work: &mut Work<'_>, from: &Key, to: &Key) -> Result<(), Fault> {
     for material in from.materials() {
-        let place = to.material_place(&material.id);
-        if !work.exists(&place)? {
-            let source = from.material_place(&material.id);
+        let record_key = to.material_record_key(&material.id);
+        if !work.exists(&record_key)? {
+            let source = from.material_record_key(&material.id);
             let secret = work.secret(&source)?.ok_or(Fault::Damaged(source))?;
-            work.put_secret(&place, &secret)?;
+            work.put_secret(&record_key, &secret)?;
         }
     }
     Ok(())
@@ -233,6 +233,6 @@ fn save_regions(work: &mut Work<'_>, key: &Key, regions: &Regions) -> Result<(),
 /// The record of a key in another region of its set.
 pub(super) fn sibling(work: &mut Work<'_>, key: &Key, region: &str) -> Result<Option<Key>, Fault> {
     let scope = Scope { account: key.account().to_owned(), region: region.to_owned() };
-    let Some(record) = work.get::<Record>(&place(&scope, key.id()))? else { return Ok(None) };
+    let Some(record) = work.get::<Record>(&record_key(&scope, key.id()))? else { return Ok(None) };
     Key::new(&scope, record, work.now_ms()).map(Some)
 }

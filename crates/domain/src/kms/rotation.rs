@@ -158,12 +158,13 @@ fn is_due(record: &Record, now_ms: i64) -> bool {
         && record.rotation.is_some_and(|rotation| rotation.next_ms <= now_ms)
 }
 
-fn rotate_due(work: &mut Work<'_>, place: &str, swept: &mut Swept) -> Result<(), Fault> {
+fn rotate_due(work: &mut Work<'_>, record_key: &str, swept: &mut Swept) -> Result<(), Fault> {
     // Read again as part of the work: somebody may have rotated it meanwhile.
-    let Some(record) = work.get::<Record>(place)?.filter(|now| is_due(now, work.now_ms())) else {
+    let Some(record) = work.get::<Record>(record_key)?.filter(|now| is_due(now, work.now_ms()))
+    else {
         return Ok(());
     };
-    let scope = scope_of(place).ok_or_else(|| Fault::Damaged(place.to_owned()))?;
+    let scope = scope_of(record_key).ok_or_else(|| Fault::Damaged(record_key.to_owned()))?;
     let mut key = Key::new(&scope, record, work.now_ms())?;
     if let Some(rotation) = &mut key.record.rotation {
         rotation.next_ms = work.now_ms() + rotation.period_days * DAY_MS;
@@ -179,7 +180,7 @@ fn rotate(work: &mut Work<'_>, key: &mut Key, kind: &str) -> Result<(), Fault> {
         rotation_type: Some(kind.to_owned()),
         ..Material::first(ids::hex::<32>()?)
     };
-    work.put_secret(&key.material_place(&material.id), &key.spec().generate()?)?;
+    work.put_secret(&key.material_record_key(&material.id), &key.spec().generate()?)?;
     material.id.clone_into(&mut key.record.material_id);
     key.record.materials.push(material);
     key.save(work)?;

@@ -25,7 +25,7 @@ pub struct LastUse {
 
 /// Writes the last use of a key. Nothing is read, so that uses at the same time do not conflict.
 pub fn record_use(work: &mut Work<'_>, key: &Key, last: &LastUse) -> Result<(), Fault> {
-    work.put(&place(key), last)
+    work.put(&record_key(key), last)
 }
 
 /// The last use of a key since it was made.
@@ -35,20 +35,20 @@ pub fn last_use(
     permit: &Permit<action::kms::GetKeyLastUsage>,
 ) -> Result<Option<LastUse>, KmsError> {
     permit.opens(&key.arn())?;
-    Ok(work.get(&place(key))?)
+    Ok(work.get(&record_key(key))?)
 }
 
 /// Whole days since the last use of a key, or since it was made.
 pub(super) fn unused_days(work: &mut Work<'_>, key: &Key) -> Result<i64, Fault> {
-    let last = work.get::<LastUse>(&place(key))?;
+    let last = work.get::<LastUse>(&record_key(key))?;
     let since_ms = last.map_or(key.created_ms(), |last| last.at_ms);
     Ok((work.now_ms() - since_ms).max(0).div_euclid(MS_PER_DAY))
 }
 
 pub(super) fn forget(work: &mut Work<'_>, key: &Key) {
-    work.delete(&place(key));
+    work.delete(&record_key(key));
 }
 
-fn place(key: &Key) -> String {
+fn record_key(key: &Key) -> String {
     format!("kms/last-use/{}/{}/{}", key.scope().account, key.scope().region, key.id())
 }

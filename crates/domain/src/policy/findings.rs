@@ -18,8 +18,9 @@ impl Policy {
         let mut found = Vec::new();
         for (index, statement) in self.statements.iter().enumerate() {
             let of_conditions = statement.conditions.iter().filter_map(|condition| {
-                let place = format!("Statement[{index}].Condition.{}", condition.operator.name());
-                Some(format!("{place}: {}", judge(statement, condition)?))
+                let record_key =
+                    format!("Statement[{index}].Condition.{}", condition.operator.name());
+                Some(format!("{record_key}: {}", judge(statement, condition)?))
             });
             found.extend(of_conditions);
             found.extend(variables(statement).map(|key| {

@@ -231,7 +231,7 @@ fn parts(tokens: &[Token]) -> impl Iterator<Item = &[Token]> {
 }
 
 /// Whether `pattern` matches the whole of `text`. What stands before the first `*` and after the last is compared once;
-/// what stands between two is looked for from the left, each part where the one before it ended.
+/// what stands between two is searched from the left, each part where the one before it ended.
 fn glob(pattern: &[Token], text: &str, ignore_case: bool, steps: &Steps) -> bool {
     let mut parts = pattern.split(|token| matches!(token, Token::Many));
     let rest = parts.next().and_then(|first| without_first(first, text, ignore_case, steps));
@@ -289,7 +289,7 @@ fn after<'t>(part: &[Token], text: &'t str, ignore_case: bool, steps: &Steps) ->
     if let Some(literal) = characters(part).filter(|_| !ignore_case) {
         // The standard library's search takes time that grows with the sum of both lengths.
         let found = text.find(&literal).and_then(|at| text.get(at + literal.len()..));
-        // What is not there was looked for, too.
+        // A search in vain costs a step, too.
         let read = text.len() - found.map_or(0, str::len);
         let within = steps.take(part.len() + read);
         return found.filter(|_| within);

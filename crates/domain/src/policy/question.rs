@@ -28,7 +28,7 @@ impl<'a> Caller<'a> {
         (!self.arn.starts_with("arn:")).then_some(self.arn)
     }
 
-    /// Whether this is its unique id, or that of its role. Who has none is everybody of that name.
+    /// Whether this is its unique id, or that of its role. A principal without one stands for everybody of that name.
     pub(super) fn has_id(&self, id: Option<&str>) -> bool {
         id.is_none() || self.user_id.split(':').next() == id
     }

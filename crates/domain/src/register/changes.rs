@@ -10,16 +10,16 @@ use crate::seal::Stamps;
 /// The member of an audit event that tells which records its transaction has changed.
 pub const MEMBER: &str = "outlastRecords";
 
-/// Whether changes of the record `place` are noted: if it decides who may do what. The others are authenticated, and an
+/// Whether changes of the record `record_key` are noted: if it decides who may do what. The others are authenticated, and an
 /// older one of them gives nobody a right: sessions never change and end by themselves, and what is due comes again.
-pub(crate) fn is_registered(place: &str) -> bool {
-    records::kind(place).is_some_and(|kind| kind.is_registered)
+pub(crate) fn is_registered(record_key: &str) -> bool {
+    records::kind(record_key).is_some_and(|kind| kind.is_registered)
 }
 
 /// What a transaction did to a record: its stamps before and after, if it was there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
-    pub place: String,
+    pub record_key: String,
     pub was: Option<u64>,
     pub is: Option<u64>,
 }
@@ -30,7 +30,7 @@ pub(crate) fn note(events: &mut Vec<Vec<u8>>, changes: &[Change], now_ms: i64) {
         return;
     }
     let list: Vec<_> =
-        changes.iter().map(|change| json!([change.place, change.was, change.is])).collect();
+        changes.iter().map(|change| json!([change.record_key, change.was, change.is])).collect();
     if !events.first().is_some_and(|event| event.starts_with(b"{")) {
         let event = json!({
             "eventVersion": "1.11",
@@ -64,7 +64,7 @@ pub(crate) fn changes(body: &[u8]) -> Vec<Change> {
     let list = event.get(MEMBER).and_then(Value::as_array);
     let change = |change: &Value| {
         Some(Change {
-            place: change.get(0)?.as_str()?.to_owned(),
+            record_key: change.get(0)?.as_str()?.to_owned(),
             was: change.get(1)?.as_u64(),
             is: change.get(2)?.as_u64(),
         })
@@ -77,7 +77,7 @@ pub(super) const PAGE: usize = 1000;
 
 /// The changes that an event tells of.
 pub(super) fn registered(body: &[u8]) -> impl Iterator<Item = Change> {
-    changes(body).into_iter().filter(|change| is_registered(&change.place))
+    changes(body).into_iter().filter(|change| is_registered(&change.record_key))
 }
 
 /// The events after `after` up to `last`, all of them.
@@ -115,7 +115,7 @@ pub(crate) fn catch_up(store: &dyn Store, stamps: &Stamps) -> Result<(), Fault> 
 
 fn tell(stamps: &Stamps, event: &Event) {
     for change in registered(&event.body) {
-        stamps.told(&change.place, change.was, change.is);
+        stamps.told(&change.record_key, change.was, change.is);
     }
 }
 
@@ -123,8 +123,8 @@ fn tell(stamps: &Stamps, event: &Event) {
 mod tests {
     use super::*;
 
-    fn change(place: &str, was: Option<u64>, is: Option<u64>) -> Change {
-        Change { place: place.into(), was, is }
+    fn change(record_key: &str, was: Option<u64>, is: Option<u64>) -> Change {
+        Change { record_key: record_key.into(), was, is }
     }
 
     #[test]

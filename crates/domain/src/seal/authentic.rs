@@ -15,24 +15,24 @@ use super::{RootKey, RootRecord, fingerprint, parse_id, read_fresh};
 use crate::Fault;
 use crate::records::{Protection, protection};
 
-fn tag(key: &hmac::Key, place: &str, stamp: [u8; STAMP_LEN], json: &[u8]) -> [u8; TAG_LEN] {
-    let length = (place.len() as u64).to_be_bytes();
-    key.sign(&[&length, place.as_bytes(), &stamp, json])
+fn tag(key: &hmac::Key, record_key: &str, stamp: [u8; STAMP_LEN], json: &[u8]) -> [u8; TAG_LEN] {
+    let length = (record_key.len() as u64).to_be_bytes();
+    key.sign(&[&length, record_key.as_bytes(), &stamp, json])
 }
 
 impl RootKey {
-    /// Checks that the service wrote this value for the record `place`, under a root key that is in use. Gives its
+    /// Checks that the service wrote this value for the record `record_key`, under a root key that is in use. Gives its
     /// stamp; records that are not authenticated have none.
     pub(crate) fn verify(
         &self,
         store: &dyn Store,
-        place: &str,
+        record_key: &str,
         value: &[u8],
     ) -> Result<Option<u64>, Fault> {
-        if protection(place) == Protection::Plain {
+        if protection(record_key) == Protection::Plain {
             return Ok(None);
         }
-        let forged = || Fault::Forged(place.to_owned());
+        let forged = || Fault::Forged(record_key.to_owned());
         let parts = parts(value).ok_or_else(forged)?;
         let key = match self.known_tagging(parts.id) {
             Some(key) => key,
@@ -44,18 +44,18 @@ impl RootKey {
             }
             None => return Err(forged()),
         };
-        if !hmac::equal(&tag(&key, place, parts.stamp, parts.json), parts.tag) {
+        if !hmac::equal(&tag(&key, record_key, parts.stamp, parts.json), parts.tag) {
             return Err(forged());
         }
         Ok(Some(u64::from_be_bytes(parts.stamp)))
     }
 
-    /// The value of the record `place` with this JSON, under the current root key that `record` names.
+    /// The value of the record `record_key` with this JSON, under the current root key that `record` names.
     pub(crate) fn authenticate(
         &self,
         store: &dyn Store,
         record: Option<&RootRecord>,
-        place: &str,
+        record_key: &str,
         stamp: u64,
         json: &[u8],
     ) -> Result<Vec<u8>, Fault> {
@@ -75,7 +75,7 @@ impl RootKey {
         out.push(AUTHENTIC);
         out.extend_from_slice(&id);
         out.extend_from_slice(&stamp);
-        out.extend_from_slice(&tag(&key, place, stamp, json));
+        out.extend_from_slice(&tag(&key, record_key, stamp, json));
         out.extend_from_slice(json);
         Ok(out)
     }

@@ -3,7 +3,7 @@
 use outlast_crypto::Secret;
 use serde_json::{Map, Value};
 
-use super::{ROOT, RootKey, RootRecord, fingerprint, new_key, read_record, wrapped_place};
+use super::{ROOT, RootKey, RootRecord, fingerprint, new_key, read_record, wrapped_record_key};
 use crate::Fault;
 use crate::work::Work;
 
@@ -15,8 +15,8 @@ impl RootKey {
         parameters: Map<String, Value>,
     ) -> Result<(), Fault> {
         let (id, key) = new_key()?;
-        let place = wrapped_place(&hex::encode(id));
-        work.put_bytes(&place, self.kek.wrap(&place, &key)?);
+        let record_key = wrapped_record_key(&hex::encode(id));
+        work.put_bytes(&record_key, self.kek.wrap(&record_key, &key)?);
         self.remember(id, key);
         let record = RootRecord {
             current: hex::encode(id),
@@ -35,8 +35,8 @@ impl RootKey {
         parameters: Map<String, Value>,
         keys: &[(String, Secret)],
     ) -> Result<(), Fault> {
-        for (place, key) in keys {
-            work.put_bytes(place, self.kek.wrap(place, key)?);
+        for (record_key, key) in keys {
+            work.put_bytes(record_key, self.kek.wrap(record_key, key)?);
             let key = Secret::new(key.expose().to_vec());
             self.remember(fingerprint(&key), key);
         }

@@ -13,11 +13,11 @@ pub trait Kek: Send + Sync {
     /// Its kind: `file`, `passphrase`, `pkcs11`.
     fn provider(&self) -> &'static str;
 
-    /// Wraps `key` for the record `place`: it unwraps nowhere else.
-    fn wrap(&self, place: &str, key: &Secret) -> Result<Vec<u8>, Fault>;
+    /// Wraps `key` for the record `record_key`: it unwraps nowhere else.
+    fn wrap(&self, record_key: &str, key: &Secret) -> Result<Vec<u8>, Fault>;
 
     /// Reverses [`Kek::wrap`]; [`Fault::Damaged`] if it was wrapped by another key or for another place.
-    fn unwrap(&self, place: &str, wrapped: &[u8]) -> Result<Secret, Fault>;
+    fn unwrap(&self, record_key: &str, wrapped: &[u8]) -> Result<Secret, Fault>;
 
     /// The key itself, where stores of the first layout were sealed directly under it.
     fn direct(&self) -> Option<&Secret> {
@@ -89,13 +89,13 @@ impl Kek for SoftwareKek {
         self.provider
     }
 
-    fn wrap(&self, place: &str, key: &Secret) -> Result<Vec<u8>, Fault> {
-        Ok(aead::seal(self.key.expose(), place.as_bytes(), key.expose())?)
+    fn wrap(&self, record_key: &str, key: &Secret) -> Result<Vec<u8>, Fault> {
+        Ok(aead::seal(self.key.expose(), record_key.as_bytes(), key.expose())?)
     }
 
-    fn unwrap(&self, place: &str, wrapped: &[u8]) -> Result<Secret, Fault> {
-        aead::open(self.key.expose(), place.as_bytes(), wrapped)
-            .map_err(|_| Fault::Damaged(place.to_owned()))
+    fn unwrap(&self, record_key: &str, wrapped: &[u8]) -> Result<Secret, Fault> {
+        aead::open(self.key.expose(), record_key.as_bytes(), wrapped)
+            .map_err(|_| Fault::Damaged(record_key.to_owned()))
     }
 
     fn direct(&self) -> Option<&Secret> {

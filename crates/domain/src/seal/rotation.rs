@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Id, Kek, ROOT, RootRecord, SealedUnder, fingerprint, new_key, parse_id, protected_under,
-    sealed_under, wrapped_place,
+    sealed_under, wrapped_record_key,
 };
 use crate::Fault;
 use crate::records::{self, Protection};
@@ -141,7 +141,7 @@ pub fn finish(work: &mut Work<'_>, new_kek: Option<&NewKek<'_>>) -> Result<RootR
         record.parameters.clone_from(&new.parameters);
     }
     if let Some(previous) = previous {
-        work.delete(&wrapped_place(&previous));
+        work.delete(&wrapped_record_key(&previous));
     }
     work.put_root(&record)?;
     Ok(record)
@@ -150,8 +150,8 @@ pub fn finish(work: &mut Work<'_>, new_kek: Option<&NewKek<'_>>) -> Result<RootR
 /// Whether a key-encryption key wraps and unwraps, before anything depends on it.
 pub fn try_out(kek: &dyn Kek) -> Result<(), Fault> {
     let (id, key) = new_key()?;
-    let place = wrapped_place(&hex::encode(id));
-    let unwrapped = kek.unwrap(&place, &kek.wrap(&place, &key)?)?;
+    let record_key = wrapped_record_key(&hex::encode(id));
+    let unwrapped = kek.unwrap(&record_key, &kek.wrap(&record_key, &key)?)?;
     if fingerprint(&unwrapped) == id {
         return Ok(());
     }
@@ -193,8 +193,8 @@ fn page(
 }
 
 fn keep(work: &mut Work<'_>, kek: &dyn Kek, id: Id, key: &Secret) -> Result<(), Fault> {
-    let place = wrapped_place(&hex::encode(id));
-    let wrapped = kek.wrap(&place, key)?;
-    work.put_bytes(&place, wrapped);
+    let record_key = wrapped_record_key(&hex::encode(id));
+    let wrapped = kek.wrap(&record_key, key)?;
+    work.put_bytes(&record_key, wrapped);
     Ok(())
 }

@@ -33,16 +33,17 @@ struct Generations {
 }
 
 impl Generations {
-    fn newest(&self, place: u64) -> Option<u64> {
-        self.young.get(&place).or_else(|| self.old.get(&place)).copied()
+    fn newest(&self, record_key: u64) -> Option<u64> {
+        self.young.get(&record_key).or_else(|| self.old.get(&record_key)).copied()
     }
 
-    fn put(&mut self, place: u64, stamp: u64) {
-        if self.young.len() >= limits::MAX_SEEN_STAMPS / 2 && !self.young.contains_key(&place) {
+    fn put(&mut self, record_key: u64, stamp: u64) {
+        if self.young.len() >= limits::MAX_SEEN_STAMPS / 2 && !self.young.contains_key(&record_key)
+        {
             self.is_complete &= self.old.is_empty();
             self.old = std::mem::take(&mut self.young);
         }
-        self.young.insert(place, stamp);
+        self.young.insert(record_key, stamp);
     }
 }
 
@@ -54,8 +55,8 @@ impl Stamps {
 
     /// The stamp for a record that is not there yet or is not read: from the time, and greater than any that this
     /// process has given or has seen of this record.
-    pub(crate) fn fresh(&self, place: &str, now_ms: i64) -> u64 {
-        let seen = self.seen().newest(self.hasher.hash_one(place)).unwrap_or_default();
+    pub(crate) fn fresh(&self, record_key: &str, now_ms: i64) -> u64 {
+        let seen = self.seen().newest(self.hasher.hash_one(record_key)).unwrap_or_default();
         let from = u64::try_from(now_ms).unwrap_or_default().saturating_mul(PER_MS).max(seen + 1);
         let next = |last: u64| from.max(last.saturating_add(1));
         let before = self
@@ -76,42 +77,42 @@ impl Stamps {
     }
 
     /// Whether a registered record can be none, since it would have been seen, or its event read.
-    pub(crate) fn is_unheard_of(&self, place: &str) -> bool {
+    pub(crate) fn is_unheard_of(&self, record_key: &str) -> bool {
         let seen = self.seen();
-        seen.is_complete && seen.newest(self.hasher.hash_one(place)).is_none()
+        seen.is_complete && seen.newest(self.hasher.hash_one(record_key)).is_none()
     }
 
     /// Whether a newer one than this was seen.
-    pub(crate) fn is_older(&self, place: &str, stamp: u64) -> bool {
-        self.seen().newest(self.hasher.hash_one(place)).is_some_and(|newest| stamp < newest)
+    pub(crate) fn is_older(&self, record_key: &str, stamp: u64) -> bool {
+        self.seen().newest(self.hasher.hash_one(record_key)).is_some_and(|newest| stamp < newest)
     }
 
     /// Notes the stamp of a record that was read and verified.
-    pub(crate) fn saw(&self, place: &str, stamp: u64) {
-        let place = self.hasher.hash_one(place);
+    pub(crate) fn saw(&self, record_key: &str, stamp: u64) {
+        let record_key = self.hasher.hash_one(record_key);
         let mut seen = self.seen();
-        if seen.newest(place).is_none_or(|newest| newest < stamp) {
-            seen.put(place, stamp);
+        if seen.newest(record_key).is_none_or(|newest| newest < stamp) {
+            seen.put(record_key, stamp);
         }
     }
 
     /// Notes what an audit event says of a record: its stamps before and after a change.
-    pub(crate) fn told(&self, place: &str, was: Option<u64>, is: Option<u64>) {
+    pub(crate) fn told(&self, record_key: &str, was: Option<u64>, is: Option<u64>) {
         // What was deleted is not put back.
         if let Some(least) = is.or(was.map(|was| was.saturating_add(1))) {
-            self.saw(place, least);
+            self.saw(record_key, least);
         }
     }
 
     /// What is to be noted once these writes are durable.
     pub fn writing(&self, writes: &[(String, Option<Vec<u8>>)]) -> Written {
-        let stamp_of = |(place, value): &(String, Option<Vec<u8>>)| {
-            let place = self.hasher.hash_one(place);
+        let stamp_of = |(record_key, value): &(String, Option<Vec<u8>>)| {
+            let record_key = self.hasher.hash_one(record_key);
             match value {
-                Some(value) => stamp(value).map(|stamp| (place, stamp)),
+                Some(value) => stamp(value).map(|stamp| (record_key, stamp)),
                 // What was deleted is not put back. It is told now: somebody may make it anew before we hear that it
                 // is gone.
-                None => self.seen().newest(place).map(|newest| (place, newest + 1)),
+                None => self.seen().newest(record_key).map(|newest| (record_key, newest + 1)),
             }
         };
         Written(writes.iter().filter_map(stamp_of).collect())
@@ -120,9 +121,9 @@ impl Stamps {
     /// Notes what is durable now.
     pub fn wrote(&self, written: &Written) {
         let mut seen = self.seen();
-        for (place, stamp) in &written.0 {
-            if seen.newest(*place).is_none_or(|newest| newest < *stamp) {
-                seen.put(*place, *stamp);
+        for (record_key, stamp) in &written.0 {
+            if seen.newest(*record_key).is_none_or(|newest| newest < *stamp) {
+                seen.put(*record_key, *stamp);
             }
         }
     }

@@ -21,19 +21,20 @@ fn commit(store: &MemoryStore, work: Work<'_>) {
     store.commit_and_wait(work.into_transaction(Vec::new())).unwrap();
 }
 
-fn put(store: &MemoryStore, root: &RootKey, place: &str) {
+fn put(store: &MemoryStore, root: &RootKey, record_key: &str) {
     let mut work = Work::new(store, root, 0);
-    work.put_secret(place, &secret()).unwrap();
+    work.put_secret(record_key, &secret()).unwrap();
     commit(store, work);
 }
 
-fn opens(store: &MemoryStore, root: &RootKey, place: &str) -> bool {
+fn opens(store: &MemoryStore, root: &RootKey, record_key: &str) -> bool {
     let mut work = Work::new(store, root, 0);
-    work.secret(place).is_ok_and(|found| found.is_some_and(|found| found.expose() == b"a secret"))
+    work.secret(record_key)
+        .is_ok_and(|found| found.is_some_and(|found| found.expose() == b"a secret"))
 }
 
-fn value(store: &MemoryStore, place: &str) -> Vec<u8> {
-    store.read(place).unwrap().unwrap().value
+fn value(store: &MemoryStore, record_key: &str) -> Vec<u8> {
+    store.read(record_key).unwrap().unwrap().value
 }
 
 /// A store of the first layout or of this one, and the text of its root key file.
@@ -74,7 +75,7 @@ fn finish_rotation(store: &MemoryStore, root: &RootKey) -> usize {
 }
 
 #[test]
-fn what_is_sealed_names_its_key_and_place() {
+fn what_is_sealed_names_its_key_and_record_key() {
     let (store, root, text) = store(true);
     let sealed = value(&store, PLACE);
     let record = read_record(&store).unwrap().unwrap();
@@ -192,14 +193,14 @@ fn another_provider_takes_over_at_the_end_and_alone() {
 #[test]
 fn what_does_not_open_is_reported_and_left_alone() {
     let (store, root, _) = store(true);
-    for place in ["x/1", "x/2"] {
-        put(&store, &root, place);
+    for record_key in ["x/1", "x/2"] {
+        put(&store, &root, record_key);
     }
-    let spoil = |place: &str, at: usize| {
-        let mut bad = value(&store, place);
+    let spoil = |record_key: &str, at: usize| {
+        let mut bad = value(&store, record_key);
         bad[at] ^= 4;
         let transaction = outlast_store::Transaction {
-            writes: vec![(place.into(), Some(bad.clone()))],
+            writes: vec![(record_key.into(), Some(bad.clone()))],
             ..outlast_store::Transaction::default()
         };
         store.commit_and_wait(transaction).unwrap();
@@ -216,18 +217,18 @@ fn what_does_not_open_is_reported_and_left_alone() {
     assert_eq!((value(&store, "x/1"), value(&store, "x/2")), (first, last));
 }
 
-fn text(store: &MemoryStore, root: &RootKey, place: &str) -> Result<Option<String>, Fault> {
-    Work::new(store, root, 0).get(place)
+fn text(store: &MemoryStore, root: &RootKey, record_key: &str) -> Result<Option<String>, Fault> {
+    Work::new(store, root, 0).get(record_key)
 }
 
-fn put_text(store: &MemoryStore, root: &RootKey, place: &str, said: &str) {
+fn put_text(store: &MemoryStore, root: &RootKey, record_key: &str, said: &str) {
     let mut work = Work::new(store, root, 5);
-    work.put(place, &said).unwrap();
+    work.put(record_key, &said).unwrap();
     commit(store, work);
 }
 
-fn overwrite(store: &MemoryStore, place: &str, value: &[u8]) {
-    let writes = vec![(place.to_owned(), Some(value.to_vec()))];
+fn overwrite(store: &MemoryStore, record_key: &str, value: &[u8]) {
+    let writes = vec![(record_key.to_owned(), Some(value.to_vec()))];
     let transaction = outlast_store::Transaction { writes, ..Default::default() };
     store.commit_and_wait(transaction).unwrap();
 }
@@ -299,9 +300,9 @@ fn a_rotation_authenticates_all_records_again() {
         assert_ne!(after, before);
         assert_eq!(layout::stamp(&after), layout::stamp(&before), "it is the same record");
         let current = read_record(&store).unwrap().unwrap().current;
-        for place in ["a/0", "a/3", ROOT] {
-            let under = protected_under(place, &value(&store, place));
-            assert_eq!(under, Some(SealedUnder::Id(current.clone())), "{place}");
+        for record_key in ["a/0", "a/3", ROOT] {
+            let under = protected_under(record_key, &value(&store, record_key));
+            assert_eq!(under, Some(SealedUnder::Id(current.clone())), "{record_key}");
         }
         let later = RootKey::new(kek(&key));
         assert_eq!(text(&store, &later, "a/3"), Ok(Some("said".into())));
@@ -315,8 +316,8 @@ fn a_rotation_authenticates_all_records_again() {
 #[test]
 fn a_rotation_makes_nothing_authentic_that_was_not() {
     let (store, root, key) = store(true);
-    for place in ["a/1", "a/2"] {
-        put_text(&store, &root, place, "said");
+    for record_key in ["a/1", "a/2"] {
+        put_text(&store, &root, record_key, "said");
     }
     overwrite(&store, "a/1", br#""plain""#);
     let mut bad = value(&store, "a/2");
@@ -374,8 +375,8 @@ fn plain_records_are_taken_over_in_steps() {
         commit(&store, work);
         let root = RootKey::new(kek(&key));
         assert_eq!(state(&root), Some(done));
-        for place in ["a/0", "a/4"] {
-            assert_eq!(text(&store, &root, place), Ok(Some("said".into())));
+        for record_key in ["a/0", "a/4"] {
+            assert_eq!(text(&store, &root, record_key), Ok(Some("said".into())));
         }
         assert_eq!(json(&value(&store, "done")), plain);
         assert_eq!(text(&store, &root, "done"), Ok(Some("done".into())));

@@ -38,7 +38,7 @@ enum Before {
 pub struct Collector {
     before: Before,
     message: Vec<u8>,
-    /// Bytes of the input that were looked at.
+    /// Bytes of the input that were read.
     at: usize,
     /// Handshake records so far.
     records: usize,

@@ -69,7 +69,7 @@ impl<'a> Hello<'a> {
         let mut extensions = Vec::with_capacity(24);
         while !list.is_empty() {
             extensions.push((list.u16()?, list.vector16()?.0));
-            // Each is looked for among the others. The first message has as many as it likes, and so is no hello of anybody
+            // Each is searched for among the others. The first message has as many as it likes, and so is no hello of anybody
             // who is asked to retry.
             if extensions.len() > MAX_EXTENSIONS {
                 return Err(OfferError::TooLong);

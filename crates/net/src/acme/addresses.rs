@@ -1,4 +1,4 @@
-//! Which addresses may be looked at: a client says which hosts are asked, and must not reach through this server
+//! Which addresses the server may connect to for ACME: a client names the hosts, and must not reach through this server
 //! what it could not reach itself.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -20,7 +20,7 @@ const LOOPBACK_V6: Ipv6Net = Ipv6Net::new_assert(Ipv6Addr::LOCALHOST, 128);
 /// "This network": Linux takes it for this machine.
 const THIS_V4: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 8);
 
-/// Whether an address may be looked at.
+/// Whether the server may connect to an address.
 pub(super) fn may_look(address: IpAddr, networks: &[IpNet]) -> bool {
     // An IPv4 address in IPv6 clothes is judged as what it is.
     let address = match address.to_canonical() {

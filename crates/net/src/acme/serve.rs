@@ -87,7 +87,7 @@ impl Connection {
         let prepare = || async {
             let carry_out = || service.acme(&request);
             let step = match takes_long.load(Ordering::Relaxed) {
-                false => self.aside(acme::is_slow(path), || pace::quickly(carry_out)).await,
+                false => self.off_thread(acme::is_slow(path), || pace::quickly(carry_out)).await,
                 true => match self.in_turn(&acme::principal(path), carry_out).await {
                     Some(step) => step,
                     None => return Attempt::Done(acme::throttled()),

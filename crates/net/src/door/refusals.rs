@@ -1,6 +1,6 @@
 //! Refusals in the log: some a minute for each cause, so that an operator sees them and a flood of them does not fill a disk.
 //!
-//! The ledger has all of them; this is for who has not looked there yet.
+//! The ledger has all of them; these lines are for somebody who has not looked there yet.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -27,8 +27,8 @@ use super::Metrics;
 use super::table::{Head, Pairs, Readable, Samples};
 use crate::limits;
 use crate::metrics::Tally;
-use crate::places::{Number, Of, Places};
 use crate::server::Activity;
+use crate::slots::{Number, Of, Slots};
 
 /// What OpenMetrics calls itself.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -106,7 +106,7 @@ fn each<T>(
 pub async fn serve(metrics: Arc<Metrics>, listener: TcpListener, stop: impl Future<Output = ()>) {
     // All of them for one peer: nobody but the monitoring should reach this.
     let number = Number::of(limits::MAX_METRIC_CONNECTIONS, Some(limits::MAX_METRIC_CONNECTIONS));
-    let places = Places::new(Of::Connections, number, Tally::default());
+    let slots = Slots::new(Of::Connections, number, Tally::default());
     let (stopping, stopped) = tokio::sync::watch::channel(false);
     tokio::pin!(stop);
     loop {
@@ -119,12 +119,12 @@ pub async fn serve(metrics: Arc<Metrics>, listener: TcpListener, stop: impl Futu
             continue;
         };
         let activity = Arc::new(Activity::new());
-        let Ok(mut place) = places.enter(None, &activity) else { continue };
+        let Ok(mut slot) = slots.enter(None, &activity) else { continue };
         let (metrics, mut stopped) = (metrics.clone(), stopped.clone());
         tokio::spawn(async move {
             tokio::select! {
                 () = connection(metrics, stream, activity) => {}
-                () = place.evicted() => {}
+                () = slot.evicted() => {}
                 _ = stopped.wait_for(|stopped| *stopped) => {}
             }
         });

@@ -17,11 +17,11 @@ use crate::server::Activity;
 
 /// Connections to a server that wait for the next request, with when they began to.
 #[derive(Default)]
-pub(crate) struct Spare(Mutex<Vec<(SendRequest<Paced>, Instant)>>);
+pub(crate) struct Spare(Mutex<Vec<(SendRequest<TimedBody>, Instant)>>);
 
 impl Spare {
     /// The one that was used last, if it is still good.
-    pub(super) fn take(&self) -> Option<SendRequest<Paced>> {
+    pub(super) fn take(&self) -> Option<SendRequest<TimedBody>> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|(sender, since)| {
             sender.is_ready() && since.elapsed() < limits::SPARE_BACKEND_IDLE
@@ -30,7 +30,7 @@ impl Spare {
     }
 
     /// Keeps one for the next request, unless there are enough.
-    pub(super) fn keep(&self, sender: SendRequest<Paced>) {
+    pub(super) fn keep(&self, sender: SendRequest<TimedBody>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < limits::SPARE_BACKEND_CONNECTIONS {
             kept.push((sender, Instant::now()));
@@ -39,7 +39,7 @@ impl Spare {
 }
 
 /// A body that must go on, and what is held until it has ended.
-pub(crate) struct Paced {
+pub(crate) struct TimedBody {
     body: Option<Incoming>,
     limit: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
@@ -61,7 +61,7 @@ pub(super) type Fault = Arc<OnceLock<Failed>>;
 /// How often a body on a client's connection has gone on.
 pub(super) type Moves = Arc<AtomicUsize>;
 
-impl Paced {
+impl TimedBody {
     /// A body that may be silent for so long.
     pub(super) fn new(body: Incoming, limit: Duration, moves: Moves) -> Self {
         Self { body: Some(body), moves, limit, ..Self::empty() }
@@ -87,7 +87,7 @@ impl Paced {
     }
 }
 
-impl Body for Paced {
+impl Body for TimedBody {
     type Data = Bytes;
     type Error = Box<dyn std::error::Error + Send + Sync>;
 

@@ -173,7 +173,7 @@ fn host(head: &request::Parts) -> Result<HeaderValue, StatusCode> {
         return Err(StatusCode::BAD_REQUEST);
     }
     if let Some(authority) = head.uri.authority() {
-        // RFC 9110, section 4.2.4: who has a user's name in it wants to deceive.
+        // RFC 9110, section 4.2.4: a URL with user information is refused: it is used to disguise the host.
         let odd = has_user(authority.as_str().as_bytes());
         let value = HeaderValue::from_str(authority.as_str());
         return value.ok().filter(|_| !odd).ok_or(StatusCode::BAD_REQUEST);

@@ -18,24 +18,24 @@ use hyper_util::server::conn::auto;
 use tokio::time::sleep;
 
 use super::backend::{Lease, Target, Unavailable};
-use super::body::{Failed, Fault, Moves, Paced};
+use super::body::{Failed, Fault, Moves, TimedBody};
 use super::headers::{self, Origin};
 use super::pieces::Transport;
 use super::pump::pump;
 use super::route::{Finish, Front};
 use crate::cancelled::Cancelled;
 use crate::limits;
-use crate::places::Place;
 use crate::server::{Activity, Busy, discard};
+use crate::slots::Slot;
 
 /// Marks an answer to a request whose body was malformed, taken back, or did not come.
 #[derive(Clone, Copy)]
 struct OfClient;
 
 /// What a request holds until it is answered to the end.
-type Held = (Busy, Lease, Place);
+type Held = (Busy, Lease, Slot);
 
-type Answer = Response<Either<Paced, Full<Bytes>>>;
+type Answer = Response<Either<TimedBody, Full<Bytes>>>;
 
 impl From<Unavailable> for Failed {
     fn from(error: Unavailable) -> Self {
@@ -177,16 +177,16 @@ async fn answer(
         head.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
     let progress = Arc::new(Activity::new());
-    let mut body = Paced::new(body, limits::REQUEST_HEAD, moves.clone());
+    let mut body = TimedBody::new(body, limits::REQUEST_HEAD, moves.clone());
     body.progress = Some(progress.clone());
-    let Some(place) = route.place(front.of, &front.activity).await else {
+    let Some(slot) = route.slot(front.of, &front.activity).await else {
         discard(body).await;
         return told(&TOO_MANY);
     };
     let fault = Fault::default();
     body.fault = Some(fault.clone());
     match exchange(&front, Request::from_parts(head, body), &progress).await {
-        Ok((response, lease)) => homeward(front, response, switch, (busy, lease, place), moves),
+        Ok((response, lease)) => homeward(front, response, switch, (busy, lease, slot), moves),
         Err(failed) => match fault.get() {
             // The client's body is what was wrong, not the server behind.
             Some(fault) => {
@@ -202,7 +202,7 @@ async fn answer(
 /// The first answer that a server gives.
 async fn exchange(
     front: &Front,
-    mut request: Request<Paced>,
+    mut request: Request<TimedBody>,
     progress: &Activity,
 ) -> Result<(Response<Incoming>, Lease), Failed> {
     let backends = &front.route.backends;
@@ -248,12 +248,12 @@ async fn exchange(
 }
 
 /// The same request once more, if it changes nothing and has no body (RFC 9110, section 9.2.2).
-fn replay(request: &Request<Paced>) -> Option<Request<Paced>> {
+fn replay(request: &Request<TimedBody>) -> Option<Request<TimedBody>> {
     let safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     if !safe || !request.body().is_end_stream() {
         return None;
     }
-    let mut again = Request::new(Paced::empty());
+    let mut again = Request::new(TimedBody::empty());
     *again.method_mut() = request.method().clone();
     *again.uri_mut() = request.uri().clone();
     *again.headers_mut() = request.headers().clone();
@@ -262,7 +262,7 @@ fn replay(request: &Request<Paced>) -> Option<Request<Paced>> {
 
 enum Unsent {
     /// Nothing of it has left.
-    Back(Box<Request<Paced>>),
+    Back(Box<Request<TimedBody>>),
     /// It may have arrived.
     Lost,
     /// There was no answer in time.
@@ -270,8 +270,8 @@ enum Unsent {
 }
 
 async fn send(
-    sender: &mut SendRequest<Paced>,
-    request: Request<Paced>,
+    sender: &mut SendRequest<TimedBody>,
+    request: Request<TimedBody>,
     progress: &Activity,
     limit: Duration,
 ) -> Result<Response<Incoming>, Unsent> {
@@ -296,7 +296,7 @@ async fn send(
 /// Keeps the connection for later, when it is done with this answer.
 fn keep(
     target: &Arc<Target>,
-    mut sender: SendRequest<Paced>,
+    mut sender: SendRequest<TimedBody>,
     response: Response<Incoming>,
     pooled: bool,
 ) -> Response<Incoming> {
@@ -347,7 +347,7 @@ fn homeward(
         return response.map(|_| Either::Right(Full::default()));
     }
     response.map(|body| {
-        let mut body = Paced::new(body, idle.min(front.route.settings.answer), moves);
+        let mut body = TimedBody::new(body, idle.min(front.route.settings.answer), moves);
         body.held = Some(Box::new(held));
         Either::Left(body)
     })

@@ -18,7 +18,7 @@ use super::{http, postgres};
 use crate::activity::Activity;
 use crate::observed::Observed;
 use crate::peer::Peer;
-use crate::places::Place;
+use crate::slots::Slot;
 use crate::{Negotiated, limits};
 
 /// What connections of a listener have in common.
@@ -82,9 +82,9 @@ pub(crate) async fn accept(
             };
             drop(handshake);
             match entered {
-                Ok(Ok((stream, front, mut place))) => tokio::select! {
+                Ok(Ok((stream, front, mut slot))) => tokio::select! {
                     () = serve(stream, front) => {}
-                    () = place.evicted() => {
+                    () = slot.evicted() => {
                         tracing::debug!(%peer, "a connection made room for another one");
                     }
                     () = Finish::cuts(&mut finish) => {}
@@ -114,7 +114,7 @@ struct Arrival {
 }
 
 /// Ends when a handshake must make room for another one; counts it for its peer once that is known.
-async fn made_room(handshake: &mut Place, whose: oneshot::Receiver<Peer>) {
+async fn made_room(handshake: &mut Slot, whose: oneshot::Receiver<Peer>) {
     tokio::select! {
         () = handshake.evicted() => return,
         Ok(peer) = whose => handshake.belongs_to(peer),
@@ -127,7 +127,7 @@ async fn enter(
     common: &Common,
     route: Arc<Route>,
     arrival: Arrival,
-) -> io::Result<(Client, Front, Place)> {
+) -> io::Result<(Client, Front, Slot)> {
     let Arrival { stream, direct, mut of, activity, known } = arrival;
     stream.set_nodelay(true)?;
     let mut addresses = Some((direct, stream.local_addr()?));
@@ -176,7 +176,7 @@ async fn enter(
     // has said nothing for a while has nothing to lose.
     let is_http = route.settings.protocol == Protocol::Http;
     let spared = if is_http { Duration::ZERO } else { limits::PROXY_SILENT };
-    let place = route.connections.enter_in_turn(of, &activity, spared).await;
+    let slot = route.connections.enter_in_turn(of, &activity, spared).await;
     let front = Front {
         finish: common.finish.clone(),
         direct: Some(direct),
@@ -189,7 +189,7 @@ async fn enter(
         _open: common.open.clone(),
         route,
     };
-    Ok((client, front, place))
+    Ok((client, front, slot))
 }
 
 async fn proxy_header(

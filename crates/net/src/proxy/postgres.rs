@@ -47,7 +47,7 @@ where
             return Err(invalid("a PostgreSQL client did not ask for TLS"));
         }
         stream.skip(SSL_REQUEST.len());
-        // CVE-2021-23214: who can write into the connection must not have its bytes taken for what came by TLS.
+        // CVE-2021-23214: bytes that somebody wrote into the connection before TLS must not count as received by TLS.
         if !stream.ahead().is_empty() {
             return Err(invalid("a PostgreSQL client sent more than its request before TLS"));
         }

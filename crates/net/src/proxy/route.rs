@@ -16,7 +16,7 @@ use crate::activity::Activity;
 use crate::door::Door;
 use crate::metrics::Tally;
 use crate::peer::Peer;
-use crate::places::{Number, Of, Place, Places};
+use crate::slots::{Number, Of, Slot, Slots};
 use crate::watch::Watch;
 use crate::{Negotiated, limits};
 
@@ -134,9 +134,9 @@ impl Settings {
 pub(crate) struct Route {
     pub(crate) settings: Settings,
     pub(crate) backends: Arc<Backends>,
-    pub(super) connections: Arc<Places>,
-    requests: Arc<Places>,
-    pub(super) handshakes: Arc<Places>,
+    pub(super) connections: Arc<Slots>,
+    requests: Arc<Slots>,
+    pub(super) handshakes: Arc<Slots>,
 }
 
 impl Route {
@@ -151,31 +151,27 @@ impl Route {
             before.map(|before| &*before.backends),
         );
         settings.max_connections = settings.max_connections.min(limits::MOST_CONNECTIONS);
-        let places = |of, number, before: Option<&Arc<Places>>| match before {
-            // Who has a place in them counts on.
+        let slots = |of, number, before: Option<&Arc<Slots>>| match before {
+            // Holders of a slot go on counting.
             Some(kept) => {
                 kept.resize(number);
                 kept.clone()
             }
-            None => Places::new(of, number, settings.tally()),
+            None => Slots::new(of, number, settings.tally()),
         };
         let connections = before.map(|before| &before.connections);
         let requests = before.map(|before| &before.requests);
         let handshakes = before.map(|before| &before.handshakes);
-        let connections = places(Of::Connections, settings.connections(), connections);
-        let requests = places(Of::Requests, settings.requests(), requests);
-        let handshakes = places(Of::Handshakes, settings.handshakes(), handshakes);
+        let connections = slots(Of::Connections, settings.connections(), connections);
+        let requests = slots(Of::Requests, settings.requests(), requests);
+        let handshakes = slots(Of::Handshakes, settings.handshakes(), handshakes);
         Self { settings, backends: Arc::new(backends), connections, requests, handshakes }
     }
 
     /// A place for one request of this peer among those that are at servers behind; none if none becomes free in time.
-    pub(crate) async fn place(
-        &self,
-        peer: Option<Peer>,
-        activity: &Arc<Activity>,
-    ) -> Option<Place> {
-        let place = self.requests.enter_in_turn(peer, activity, Duration::ZERO);
-        timeout(self.settings.connecting.timeout, place).await.ok()
+    pub(crate) async fn slot(&self, peer: Option<Peer>, activity: &Arc<Activity>) -> Option<Slot> {
+        let slot = self.requests.enter_in_turn(peer, activity, Duration::ZERO);
+        timeout(self.settings.connecting.timeout, slot).await.ok()
     }
 
     /// Whether what a proxy at this address says of clients is believed.
@@ -217,7 +213,7 @@ impl Finish {
 pub(crate) struct Front {
     pub(crate) route: Arc<Route>,
     pub(crate) finish: watch::Receiver<Finish>,
-    /// Who is directly at the other end.
+    /// The peer of the connection itself.
     pub(crate) direct: Option<SocketAddr>,
     /// The client, as far as that is known.
     pub(crate) peer: Option<SocketAddr>,

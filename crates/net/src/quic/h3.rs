@@ -127,7 +127,7 @@ fn open_send<B: Buf>(
     Poll::Ready(stream.map(SendStream::new).map_err(on_stream))
 }
 
-/// The sending half of a stream, as QUIC has it.
+/// The sending half of a QUIC stream.
 pub(super) trait Outgoing {
     /// Takes as much as there is room for.
     fn poll_send(
@@ -171,7 +171,7 @@ impl Outgoing for stream::SendStream {
     }
 }
 
-/// The receiving half of a stream, as QUIC has it.
+/// The receiving half of a QUIC stream.
 pub(super) trait Incoming {
     /// What comes next; none if that was all.
     fn poll_receive(

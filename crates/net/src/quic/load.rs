@@ -22,14 +22,14 @@ use crate::activity::Activity;
 use crate::metrics::{Action, Limit, Tally};
 use crate::observed::Counts;
 use crate::peer::Peer;
-use crate::places::{Number, Of, Place, Places};
+use crate::slots::{Number, Of, Slot, Slots};
 
 /// Handshakes and connections of a listener.
 pub(super) struct Load {
     handshakes: AtomicUsize,
     by_peer: Mutex<HashMap<Peer, usize>>,
     max_handshakes: Number,
-    places: Arc<Places>,
+    slots: Arc<Slots>,
     tally: Tally,
 }
 
@@ -40,7 +40,7 @@ impl Load {
             handshakes: AtomicUsize::new(0),
             by_peer: Mutex::default(),
             max_handshakes: Number::of_handshakes(settings.max_handshakes, number),
-            places: Places::new(Of::Connections, number, tally.clone()),
+            slots: Slots::new(Of::Connections, number, tally.clone()),
             tally,
         }
     }
@@ -55,12 +55,12 @@ impl Load {
 
     /// Whether there would be a place among the connections.
     pub(super) fn has_room(&self, peer: SocketAddr) -> Result<(), Limit> {
-        self.places.has_room(Peer::of(peer.ip()))
+        self.slots.has_room(Peer::of(peer.ip()))
     }
 
     /// A place among the connections, if there is one.
-    pub(super) fn place(&self, peer: SocketAddr) -> Result<Place, Limit> {
-        self.places.enter(Some(Peer::of(peer.ip())), &Arc::new(Activity::new()))
+    pub(super) fn slot(&self, peer: SocketAddr) -> Result<Slot, Limit> {
+        self.slots.enter(Some(Peer::of(peer.ip())), &Arc::new(Activity::new()))
     }
 
     /// Handshakes of a peer.

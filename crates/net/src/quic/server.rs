@@ -95,10 +95,10 @@ async fn told(stopped: &mut watch::Receiver<Stop>, stop: Stop) {
 
 /// What goes wrong with a whole connection is `h3`'s to tell the client, and worth a line of the log at most.
 async fn serve(server: Arc<Server>, accepted: Accepted, mut stopped: watch::Receiver<Stop>) {
-    let Accepted { connection, peer, negotiated, watch, mut place } = accepted;
+    let Accepted { connection, peer, negotiated, watch, mut slot } = accepted;
     tracing::debug!(%peer, ?negotiated, "a connection was accepted over QUIC");
     let handle = connection.handle();
-    let activity = place.activity().clone();
+    let activity = slot.activity().clone();
     let connection_of_requests =
         Arc::new(Connection::new(server, &negotiated, peer, activity, watch));
     let serving = requests(connection_of_requests.clone(), connection, peer, stopped.clone());
@@ -111,14 +111,14 @@ async fn serve(server: Arc<Server>, accepted: Accepted, mut stopped: watch::Rece
         () = connection_of_requests.activity().idle(limits::REQUEST_HEAD) => {
             tracing::debug!(%peer, "an idle connection over QUIC was closed");
         }
-        () = place.evicted() => {
+        () = slot.evicted() => {
             tracing::debug!(%peer, "a connection over QUIC made room for another one");
         }
         // After the grace period what is left is cut off.
         () = told(&mut stopped, Stop::Now) => {}
     }
     handle.close(code(Code::H3_NO_ERROR));
-    drop(place);
+    drop(slot);
 }
 
 async fn requests(

@@ -26,17 +26,17 @@ use s2n_quic_core::transport;
 use super::keys::{OneRttKeys, PacketKeys, Suite, TAG_LEN, named};
 use super::load::{Going, Load};
 use crate::door::{Current, Door, Handshaking};
-use crate::places::Place;
+use crate::slots::Slot;
 use crate::watch::Watch;
 use crate::{Negotiated, client_auth, door};
 
 /// What a handshake leaves for whoever accepts the connection.
-pub(super) struct Welcome {
+pub(super) struct Greeting {
     /// Reports the end of a connection that nobody accepts, too.
     pub(super) watch: Watch,
     pub(super) peer: SocketAddr,
     pub(super) negotiated: Negotiated,
-    pub(super) place: Place,
+    pub(super) slot: Slot,
 }
 
 /// Makes the endpoint.
@@ -442,7 +442,7 @@ impl Session {
         let negotiated = decided.negotiated();
         if let Some(mut handshaking) = decided.handshaking.take() {
             // Not earlier: until now the client's address may have been another's.
-            let place = self.load.place(self.peer).map_err(|_| {
+            let slot = self.load.slot(self.peer).map_err(|_| {
                 handshaking.end(Outcome::Failed(TOO_MANY.into()));
                 transport::Error::CONNECTION_REFUSED
             })?;
@@ -452,7 +452,7 @@ impl Session {
             done.map_err(|_| alert(INTERNAL_ERROR))?;
             let peer = self.peer;
             let watch = handshaking.watch(Arc::default());
-            context.on_tls_context(Box::new(Welcome { watch, peer, negotiated, place }));
+            context.on_tls_context(Box::new(Greeting { watch, peer, negotiated, slot }));
         }
         context.on_handshake_complete()?;
         context.on_tls_exporter_ready(self)

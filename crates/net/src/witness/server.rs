@@ -33,8 +33,8 @@ use tokio::time::timeout;
 use crate::limits;
 use crate::metrics::Tally;
 use crate::peer::Peer;
-use crate::places::{Number, Of, Places};
 use crate::server::{Activity, Clock, discard};
+use crate::slots::{Number, Of, Slots};
 
 /// Bytes of a checkpoint that the log shows: text and several signatures of ML-DSA-44.
 const MAX_EVIDENCE: usize = 16 * 1024;
@@ -66,7 +66,7 @@ impl WitnessServer {
         let graceful = GracefulShutdown::new();
         let (stopping, stopped) = tokio::sync::watch::channel(false);
         let number = Number::of(limits::MAX_WITNESS_CONNECTIONS, None);
-        let places = Places::new(Of::Connections, number, Tally::default());
+        let slots = Slots::new(Of::Connections, number, Tally::default());
         tokio::pin!(stop);
         loop {
             let accepted = tokio::select! {
@@ -77,7 +77,7 @@ impl WitnessServer {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
-                    places.make_room();
+                    slots.make_room();
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
                 }
@@ -85,13 +85,13 @@ impl WitnessServer {
             let activity = Arc::new(Activity::new());
             // All are busy: this one is not served.
             let of = Some(Peer::of(peer.ip()));
-            let Ok(mut place) = places.enter(of, &activity) else { continue };
+            let Ok(mut slot) = slots.enter(of, &activity) else { continue };
             let (server, watcher) = (self.clone(), graceful.watcher());
             let mut stopped = stopped.clone();
             tokio::spawn(async move {
                 tokio::select! {
                     () = server.connection(stream, peer, watcher, activity) => {}
-                    () = place.evicted() => {}
+                    () = slot.evicted() => {}
                     _ = stopped.wait_for(|stopped| *stopped) => {}
                 }
             });
@@ -165,7 +165,7 @@ impl WitnessServer {
             Ok(Err(_)) => return text(StatusCode::BAD_REQUEST, "the request was cut off"),
             Err(_) => return text(StatusCode::REQUEST_TIMEOUT, "the request took too long"),
         };
-        // Not before all of it is there: who sends slowly must not lock out who does not.
+        // Not before all of it is there: a slow sender must not lock out others.
         let _busy = activity.begin();
         match AddCheckpoint::parse(&body) {
             Ok(request) => self.judge(&request).await,

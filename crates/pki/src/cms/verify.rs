@@ -17,6 +17,7 @@ use super::{
     AlgorithmProtection, CMS_ALGORITHM_PROTECTION, CONTENT_TYPE, ID_SIGNED_DATA, MAX_MESSAGE_LEN,
     MESSAGE_DIGEST, SIGNING_TIME,
 };
+use crate::PkiError;
 use crate::certificate::Certificate;
 use crate::path::{PathError, verify_code_signing};
 use crate::pem;
@@ -38,7 +39,7 @@ pub enum VerifyError {
     /// A CMS message of another type.
     #[error("the CMS message is not SignedData (its type is {0})")]
     NotSignedData(ObjectIdentifier),
-    /// SignedData without a signer, or with more than are looked at.
+    /// SignedData without a signer, or with more than are verified.
     #[error("the message has {0} signers, and 1 to {MAX_SIGNERS} are accepted")]
     Signers(usize),
     /// A signer without signed attributes.
@@ -127,7 +128,10 @@ impl SignedMessage {
         if bytes.len() > MAX_MESSAGE_LEN {
             return Err(VerifyError::NotCms(format!("it is longer than {MAX_MESSAGE_LEN} bytes")));
         }
-        let ber = pem::read_cms(bytes).map_err(|error| VerifyError::NotCms(error.to_string()))?;
+        let ber = pem::read_cms(bytes).map_err(|error| match error {
+            PkiError::Malformed { reason, .. } => VerifyError::NotCms(reason),
+            other => VerifyError::NotCms(other.to_string()),
+        })?;
         match Self::parse_der(&ber) {
             Err(VerifyError::NotCms(reason)) => match der_from_ber(&ber) {
                 Some(der) => Self::parse_der(&der),

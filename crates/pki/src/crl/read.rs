@@ -151,8 +151,8 @@ impl Crl {
         if self.extensions.len() > MAX_EXTENSIONS {
             return Err(Tag::Sequence.length_error().into());
         }
-        for (place, extension) in self.extensions.iter().enumerate() {
-            if self.extensions.iter().take(place).any(|other| other.extn_id == extension.extn_id) {
+        for (index, extension) in self.extensions.iter().enumerate() {
+            if self.extensions.iter().take(index).any(|other| other.extn_id == extension.extn_id) {
                 return Err(Tag::Sequence.value_error().into());
             }
             if let Some((_, name, section)) =
@@ -175,7 +175,7 @@ impl Crl {
                     }
                     self.distribution_point = Some(point);
                 }
-                // Both are looked into, so that a broken one is found now and not when it is asked for.
+                // Parses both now, so that a broken one is found here and not at its first use.
                 ID_CE_CRL_NUMBER => {
                     CrlNumber::from_der(extension.extn_value.as_bytes())?;
                 }

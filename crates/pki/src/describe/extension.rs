@@ -22,7 +22,7 @@ use super::{general_name, hex_text};
 pub struct Described {
     /// `subject alternative name`; the OID, if it has no name here.
     pub name: String,
-    /// Whether who does not know it must refuse.
+    /// Whether a reader that does not know it must refuse (critical).
     pub critical: bool,
     /// What it says; hexadecimal where that has no words.
     pub values: Vec<String>,

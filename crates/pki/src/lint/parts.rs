@@ -63,7 +63,7 @@ pub(super) struct Parts<'a> {
     pub names: Option<Vec<GeneralName>>,
 }
 
-/// Extensions that are looked at, at most.
+/// Extensions examined, at most.
 const MAX_EXTENSIONS: usize = 200;
 
 impl<'a> Parts<'a> {

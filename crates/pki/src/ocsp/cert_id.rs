@@ -19,7 +19,7 @@ pub fn hashes() -> impl Iterator<Item = &'static Digest> {
     [Some(&SHA1_FOR_IDENTIFIERS), Digest::by_name("sha256")].into_iter().flatten()
 }
 
-/// The hash of an issuer's name, as DER has it.
+/// The hash of an issuer's name in DER.
 pub fn issuer_name_hash(hash: &Digest, issuer: &Name) -> Result<Vec<u8>, PkiError> {
     Ok(hash.digest(&issuer.to_der().map_err(malformed)?))
 }

@@ -20,7 +20,7 @@ use crate::validate::names;
 /// How far a responder's clock may be ahead, in seconds.
 pub const CLOCK_SKEW_SECONDS: i64 = 300;
 
-/// Most certificates in a response that are looked at.
+/// Certificates of a response that are examined, at most.
 const MAX_CERTIFICATES: usize = 8;
 
 /// Why a response says nothing about a certificate.

@@ -42,7 +42,7 @@ pub struct Search<'p, 'a> {
     status: Status,
     /// The only trust anchor that will do, if there is one.
     anchor: Option<usize>,
-    /// CRL signers whose own path is being looked for.
+    /// CRL signers whose own path is being built.
     busy: &'p [usize],
     best: Option<(Rank, Refusal)>,
 }

@@ -20,7 +20,7 @@ pub struct Holds {
 }
 
 /// Finds out about the certificate at a place of a path whether it is revoked, which is refused; gives the reason if that
-/// cannot be known and need not be. The last argument are CRL signers whose own path is being looked for.
+/// cannot be known and need not be. The last argument holds the CRL signers whose own path is being built.
 pub type Status =
     fn(&Pool<'_>, &Options<'_>, &[usize], usize, &[usize]) -> Result<Option<String>, Rule>;
 

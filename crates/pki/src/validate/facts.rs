@@ -66,7 +66,7 @@ impl Facts {
         if extensions.len() > MAX_EXTENSIONS {
             return Err(format!("it has more than {MAX_EXTENSIONS} extensions"));
         }
-        for (place, extension) in extensions.iter().enumerate() {
+        for (index, extension) in extensions.iter().enumerate() {
             let oid = extension.extn_id;
             if let Some((_, section)) = NEVER_CRITICAL.iter().find(|(id, _)| *id == oid)
                 && extension.critical
@@ -74,7 +74,7 @@ impl Facts {
                 return Err(format!("extension {oid}: it is critical, which {section} forbids"));
             }
             // RFC 5280, section 4.2.
-            if extensions.iter().take(place).any(|other| other.extn_id == oid) {
+            if extensions.iter().take(index).any(|other| other.extn_id == oid) {
                 return Err(format!("the extension {oid} is there twice"));
             }
             if !facts.take(extension).map_err(|reason| format!("extension {oid}: {reason}"))?
@@ -150,8 +150,8 @@ impl Facts {
         }
         let policies: Vec<_> = list.iter().map(|policy| policy.policy_identifier).collect();
         // RFC 5280, section 4.2.1.4.
-        for (place, policy) in policies.iter().enumerate() {
-            if policies.iter().take(place).any(|other| other == policy) {
+        for (index, policy) in policies.iter().enumerate() {
+            if policies.iter().take(index).any(|other| other == policy) {
                 return Err(format!("the policy {policy} is there twice"));
             }
         }

@@ -20,16 +20,16 @@ use crate::ocsp::{OcspError, Status};
 /// How many CRL signers may stand behind each other.
 const MAX_SIGNER_DEPTH: usize = 2;
 
-/// Checks the certificate at `place` of `path` (leaf first, trust anchor last). Gives the reason if its status is not
+/// Checks the certificate at `index` of `path` (leaf first, trust anchor last). Gives the reason if its status is not
 /// known and need not be.
 pub fn check(
     pool: &Pool<'_>,
     options: &Options<'_>,
     path: &[usize],
-    place: usize,
+    index: usize,
     busy: &[usize],
 ) -> Result<Option<String>, Rule> {
-    let (Some(index), Some(issuer)) = (path.get(place), path.get(place + 1)) else {
+    let (Some(index), Some(issuer)) = (path.get(index), path.get(index + 1)) else {
         return Ok(None);
     };
     let target = Target { pool, options, path, index: *index, issuer: *issuer, busy };
@@ -86,14 +86,14 @@ impl Target<'_, '_> {
     fn crls(&self, facts: &Facts, why: &mut String) -> Result<bool, Rule> {
         let certificate = self.pool.certificates[self.index];
         let mut covered = 0;
-        for (place, crl) in self.pool.material.crls.iter().enumerate() {
+        for (index, crl) in self.pool.material.crls.iter().enumerate() {
             if !names::same(crl.issuer(), certificate.issuer()) {
                 continue;
             }
             match self.usable(crl, facts) {
                 Err(reason) => *why = reason,
                 Ok(reasons) => {
-                    if let Some(reason) = self.not_signed(place, crl)? {
+                    if let Some(reason) = self.not_signed(index, crl)? {
                         *why = reason;
                         continue;
                     }
@@ -131,7 +131,7 @@ impl Target<'_, '_> {
 
     /// RFC 5280, section 6.3.3 (f), (g): the CRL is signed by the CA or by a signer of the same name that has a
     /// valid path of its own. Else this says what is wrong.
-    fn not_signed(&self, place: usize, crl: &Crl) -> Result<Option<String>, Rule> {
+    fn not_signed(&self, index: usize, crl: &Crl) -> Result<Option<String>, Rule> {
         let pool = self.pool;
         let name = Comparable::new(crl.issuer());
         let mut signers: Vec<_> = (1..pool.certificates.len())
@@ -145,7 +145,7 @@ impl Target<'_, '_> {
         let mut why = "its CRL is not signed by a valid CRL signer";
         for signer in signers {
             let Ok(facts) = pool.facts(signer) else { continue };
-            if !self.signature(place, crl, signer)? {
+            if !self.signature(index, crl, signer)? {
                 continue;
             }
             if facts.key_usage.as_ref().is_some_and(|usage| !usage.crl_sign()) {
@@ -163,18 +163,18 @@ impl Target<'_, '_> {
 
     /// The issuer of the certificate and all above it.
     fn above(&self) -> &[usize] {
-        let place = self.path.iter().position(|index| *index == self.issuer);
-        place.and_then(|place| self.path.get(place..)).unwrap_or_default()
+        let index = self.path.iter().position(|index| *index == self.issuer);
+        index.and_then(|index| self.path.get(index..)).unwrap_or_default()
     }
 
-    fn signature(&self, place: usize, crl: &Crl, signer: usize) -> Result<bool, Rule> {
-        let known = self.pool.crl_signatures.borrow().get(&(place, signer)).copied();
+    fn signature(&self, index: usize, crl: &Crl, signer: usize) -> Result<bool, Rule> {
+        let known = self.pool.crl_signatures.borrow().get(&(index, signer)).copied();
         if let Some(known) = known {
             return Ok(known);
         }
         self.pool.spend_signatures(1)?;
         let valid = crl.signed_with(&self.pool.facts(signer)?.public_key);
-        self.pool.crl_signatures.borrow_mut().insert((place, signer), valid);
+        self.pool.crl_signatures.borrow_mut().insert((index, signer), valid);
         Ok(valid)
     }
 
@@ -183,7 +183,7 @@ impl Target<'_, '_> {
     /// CA itself, or by the one that certified the CA.
     fn has_own_path(&self, signer: usize) -> Result<bool, Rule> {
         let pool = self.pool;
-        // Of trust anchors only this path's counts, and that was looked at before.
+        // Of trust anchors only this path's counts, and that was checked before.
         if self.busy.contains(&signer)
             || self.busy.len() >= MAX_SIGNER_DEPTH
             || pool.is_root(signer)

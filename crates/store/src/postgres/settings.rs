@@ -29,7 +29,7 @@ impl Settings {
             return Err(unavailable("a database URL begins with postgres://"));
         }
         let (mut mode, mut roots, mut kept) = ("prefer", None, Vec::new());
-        let (place, parameters) = url.split_once('?').unwrap_or((url, ""));
+        let (base, parameters) = url.split_once('?').unwrap_or((url, ""));
         for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
             match parameter.split_once('=') {
                 Some(("sslmode", value)) => mode = value,
@@ -39,7 +39,7 @@ impl Settings {
             }
         }
         let mut config: Config =
-            format!("{place}?{}", kept.join("&")).parse().map_err(|_| malformed())?;
+            format!("{base}?{}", kept.join("&")).parse().map_err(|_| malformed())?;
         if config.get_hosts().is_empty() {
             return Err(unavailable("the database URL names no host"));
         }
@@ -137,7 +137,7 @@ mod tests {
         let file = folder.path().join("root 1.pem");
         let roots = format!("sslrootcert={}", file.display()).replace(' ', "%20");
         std::fs::write(&file, include_str!("../../tests/data/root.pem")).unwrap();
-        let with = |place: &str, mode: &str| outcome(&format!("{place}?{roots}&{mode}"));
+        let with = |base: &str, mode: &str| outcome(&format!("{base}?{roots}&{mode}"));
         for local in
             ["postgres://u@localhost", "postgres://u@127.0.0.1/d", "postgres://u@[::1]:1/d"]
         {

@@ -23,7 +23,7 @@ use super::schema::SCHEMA_VERSION;
 use super::settings::Settings;
 use crate::{StoreError, Transaction, complete};
 
-/// Longest that an open outcome is looked into.
+/// Longest search for the outcome of a commit whose answer was lost.
 const CERTAINTY: Duration = Duration::from_secs(30);
 /// How often a group is tried.
 const ATTEMPTS: usize = 3;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::flights::{AMPLIFICATION, FIRST_WINDOW, Flights, HEADERS, INITIAL, MSS};
-use super::show::signed;
+use super::tables::signed;
 use super::{Costs, PAIRS};
-use crate::experiments::show::{interval_words, short};
+use crate::experiments::tables::{interval_words, short};
 use crate::published::{CLIENT_COST, KMS_ARTICLE, SERVER_COST, TUNING_ARTICLE};
 use crate::result::{ClaimKind, Finding, Table, Verdict};
 use crate::run::Run;
@@ -63,7 +63,7 @@ fn arithmetic(classical: &Flights, hybrid: &Flights) -> Table {
         let near = |published: u64| signed(key + ciphertext, published);
         rows.push(vec![
             format!("{name}: key {key} + ciphertext {ciphertext}").into(),
-            super::show::count(key + ciphertext).into(),
+            super::tables::count(key + ciphertext).into(),
             near(BYTES).into(),
             near(SMALLER_BYTES).into(),
         ]);
@@ -71,7 +71,7 @@ fn arithmetic(classical: &Flights, hybrid: &Flights) -> Table {
     let mut measured = |what: String, bytes: u64| {
         rows.push(vec![
             what.into(),
-            super::show::count(bytes).into(),
+            super::tables::count(bytes).into(),
             signed(bytes, BYTES).into(),
             signed(bytes, SMALLER_BYTES).into(),
         ]);

@@ -22,7 +22,7 @@ const MAX_ANSWER: u64 = 16 << 20;
 /// Authorities' file.
 const MAX_CA: u64 = 1 << 20;
 
-/// Who asks, and for what.
+/// The client, and what it asks for.
 #[derive(Debug, Clone)]
 pub(super) struct Asker {
     /// Where to.

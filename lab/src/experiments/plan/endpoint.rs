@@ -17,10 +17,10 @@ use super::Part;
 use super::client::{self, Asker, Shot};
 use crate::error::LabError;
 use crate::experiments::play::{Spread, milliseconds, share};
-use crate::experiments::show::{interval_words, place_words, short};
+use crate::experiments::tables::{interval_words, place_words, short};
 use crate::link::Link;
 use crate::live::Live;
-use crate::plan::{Endpoint, Place, Plan, live_cost};
+use crate::plan::{Endpoint, Plan, Target, live_cost};
 use crate::result::{Axis, Chart, Control, Marks, Series, Table};
 use crate::run::Run;
 use crate::site;
@@ -68,7 +68,7 @@ pub(super) fn run(
     let request = client::request(&plan.path, &endpoint.server_name);
     let count = plan.live_connections(run.quick());
     match &endpoint.at {
-        Place::Address(address) => {
+        Target::Address(address) => {
             let asker = Asker { address: resolve(address)?, name, request };
             let cost = Duration::from_millis(60) * u32::try_from(asks.len()).unwrap_or(u32::MAX);
             let (rounds, trouble) = rounds(run, address, count, cost, |first, count, stop| {
@@ -78,7 +78,7 @@ pub(super) fn run(
             tell(run, &asks, &rounds, "endpoint", &format!("{address} over the network from here"));
             part = Part { measured: true, trouble };
         }
-        Place::Command { command, port } => {
+        Target::Command { command, port } => {
             for (index, link) in plan.links().into_iter().enumerate() {
                 let asker = Asker {
                     address: SocketAddr::from(([0, 0, 0, 0], *port)),

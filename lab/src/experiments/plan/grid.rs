@@ -2,9 +2,9 @@
 
 use super::Part;
 use crate::error::LabError;
-use crate::experiments::beside::{self, Job};
-use crate::experiments::play::{self, Contender, Place, Seen};
-use crate::experiments::show::{self, interval_words, place_words, short};
+use crate::experiments::play::{self, Contender, GridPoint, Seen};
+use crate::experiments::tables::{self, interval_words, place_words, short};
+use crate::experiments::validation::{self, Job};
 use crate::link::ClockStart;
 use crate::plan::{Plan, PlanEngine};
 use crate::result::{Axis, Chart, Control, Marks, Series};
@@ -93,7 +93,7 @@ fn model(run: &mut Run<'_>, plan: &Plan, seed: u64, group: &Group) -> Result<Vec
     for profile in plan.kernels()? {
         for transfer in plan.transfers() {
             for link in plan.links() {
-                places.push(Place {
+                places.push(GridPoint {
                     part: &part,
                     profile,
                     link,
@@ -120,14 +120,14 @@ fn since(clock: ClockStart) -> &'static str {
 fn tell(run: &mut Run<'_>, plan: &Plan, group: &Group) {
     let words = title(group.kind, group.certificates);
     let suffix = format!("{}-x{}", word(group.kind), group.certificates);
-    run.table(show::table(
+    run.table(tables::table(
         &format!("grid-{suffix}"),
         &format!("Handshakes over your links: {words}"),
         "Differences are to the first row of each link; paired: flow by flow with the same losses; unpaired: against a baseline with \
          losses of its own.",
         &group.seen,
     ));
-    run.table(show::bytes_table(
+    run.table(tables::bytes_table(
         &format!("bytes-{suffix}"),
         &format!("Time to first and last byte: {words}"),
         &format!("Since the SYN, with a request of {} bytes.", plan.request),
@@ -150,16 +150,16 @@ fn tell(run: &mut Run<'_>, plan: &Plan, group: &Group) {
     if plan.loss.len() > 1 {
         let name = format!("fans-{suffix}");
         let title = format!("Handshake time against loss: {words}");
-        run.chart(show::fans(&name, &title, &seen, &names, plan.clock));
+        run.chart(tables::fans(&name, &title, &seen, &names, plan.clock));
     }
     if group.contenders.len() > 1 {
         for &loss in plan.loss.iter().take(HEATS) {
             let name = format!("heat-{suffix}-{}", place_name(loss));
-            run.chart(show::heat(&name, &seen, loss));
+            run.chart(tables::heat(&name, &seen, loss));
         }
         if let Some(point) = lossy(&seen) {
             let name = format!("differences-{suffix}");
-            run.chart(show::difference_ecdf(&name, point, names.get(1..).unwrap_or_default()));
+            run.chart(tables::difference_ecdf(&name, point, names.get(1..).unwrap_or_default()));
         }
         if plan.bodies.len() > 1 {
             run.chart(bodies(&format!("bodies-{suffix}"), &words, group, profile));
@@ -175,7 +175,7 @@ fn tell(run: &mut Run<'_>, plan: &Plan, group: &Group) {
 
 /// A share as part of a file's name.
 fn place_name(loss: f64) -> String {
-    show::hundred(loss).to_string().replace('.', "p")
+    tables::hundred(loss).to_string().replace('.', "p")
 }
 
 /// The point with the most loss at the longest RTT.
@@ -195,8 +195,8 @@ fn bodies(name: &str, words: &str, group: &Group, profile: &str) -> Chart {
             if point.link.loss.to_bits() != group.seen[0].link.loss.to_bits() {
                 continue;
             }
-            let line = format!("{}, {} ms", row.name, show::rtt_ms(&point.link));
-            let at = [f64::from(point.transfer.body), show::above(last, base_last, 50)];
+            let line = format!("{}, {} ms", row.name, tables::rtt_ms(&point.link));
+            let at = [f64::from(point.transfer.body), tables::above(last, base_last, 50)];
             match series.iter_mut().find(|one| one.name == line) {
                 Some(line) => line.points.push(at),
                 None => series.push(Series { name: line, points: vec![at], band: Vec::new() }),
@@ -290,7 +290,7 @@ fn live(
             }
         }
     }
-    let (points, trouble) = beside::measure(run, stack, seed, &jobs)?;
+    let (points, trouble) = validation::measure(run, stack, seed, &jobs)?;
     let contenders: Vec<Contender> = groups
         .iter()
         .flat_map(|group| group.contenders.iter().map(|(_, contender)| contender.clone()))
@@ -298,7 +298,7 @@ fn live(
     if let Some(profile) = plan.kernels()?.first() {
         let drawn = plan.links().last().copied();
         let close = |link: &crate::link::Link| Some(*link) == drawn;
-        beside::tell(run, profile, seed, &points, &contenders, &close);
+        validation::tell(run, profile, seed, &points, &contenders, &close);
     }
     Ok((!points.is_empty(), trouble))
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::grid;
 use crate::error::LabError;
 use crate::experiments::play::Seen;
-use crate::experiments::play::{self, Contender, Place, Played};
-use crate::experiments::show::{self, above, megabits, place_words, rtt_ms, short};
+use crate::experiments::play::{self, Contender, GridPoint, Played};
+use crate::experiments::tables::{self, above, megabits, place_words, rtt_ms, short};
 use crate::link::{Link, Transfer};
 use crate::model::Profile;
 use crate::published;
@@ -36,7 +36,7 @@ pub(super) fn measure(
     let narrow = Link { rate_bps: Some(NARROW_BPS), ..Link::new(NARROW_RTT, 0.0) };
     let mut sizes: Vec<u32> = grid::BODIES.into_iter().chain(PAPER).collect();
     sizes.sort_unstable();
-    places.extend(sizes.into_iter().map(|body| Place {
+    places.extend(sizes.into_iter().map(|body| GridPoint {
         part: "bodies",
         profile,
         link: narrow,
@@ -58,7 +58,7 @@ pub(super) fn measure(
 
 /// Table, chart, sentence and finding.
 pub(super) fn tell(run: &mut Run<'_>, seen: &[Seen]) {
-    run.table(show::bytes_table(
+    run.table(tables::bytes_table(
         "bodies",
         "Time to first and last byte",
         &format!(

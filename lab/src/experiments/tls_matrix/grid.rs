@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::error::LabError;
-use crate::experiments::beside::{self, Job};
-use crate::experiments::play::{self, Place};
+use crate::experiments::play::{self, GridPoint};
+use crate::experiments::validation::{self, Job};
 use crate::link::{Link, Transfer};
 use crate::model::{PROFILES, Profile};
 use crate::subject::{Kind, Subject, authentications, key_exchanges};
@@ -17,7 +17,7 @@ pub(super) const HYBRID: (&str, &str) = ("X25519MLKEM768", "ECDSA P-256");
 pub(super) const HYBRID_44: (&str, &str) = ("X25519MLKEM768", "ML-DSA-44");
 /// The same, larger.
 pub(super) const HYBRID_65: (&str, &str) = ("X25519MLKEM768", "ML-DSA-65");
-/// Pairs that are looked at from every side.
+/// Pairs that are compared at every point.
 pub(super) const CHOSEN: [(&str, &str); 4] = [CLASSICAL, HYBRID, HYBRID_44, HYBRID_65];
 
 /// Chain lengths of the server, the root not counted, unless they are what is varied: a leaf and an intermediate.
@@ -26,7 +26,7 @@ pub(super) const CERTIFICATES: u8 = 2;
 /// Where only the handshake matters.
 pub(super) const HANDSHAKE: Transfer = Transfer { request: 0, body: 0 };
 
-/// The point whose times are looked at one by one.
+/// The point whose times are shown one by one.
 pub(super) const CLOSE_RTT_US: u64 = 30_000;
 /// Its loss.
 pub(super) const CLOSE_LOSS: f64 = 0.05;
@@ -115,8 +115,8 @@ pub(super) fn places<'a>(
     shape: &Shape,
     profile: &'static Profile,
     transfer: Transfer,
-) -> Vec<Place<'a>> {
-    let place = |rtt_us: u64, loss: f64| Place {
+) -> Vec<GridPoint<'a>> {
+    let place = |rtt_us: u64, loss: f64| GridPoint {
         part,
         profile,
         link: Link::new(Duration::from_micros(rtt_us), loss),
@@ -234,5 +234,5 @@ pub(super) fn estimate(quick: bool) -> Duration {
         add(&bodies(quick), CHOSEN.len(), body, 0);
     }
     add(&study(quick), 10, 1, 0);
-    total + live(quick).map_or(Duration::ZERO, |jobs| jobs.iter().map(beside::cost).sum())
+    total + live(quick).map_or(Duration::ZERO, |jobs| jobs.iter().map(validation::cost).sum())
 }

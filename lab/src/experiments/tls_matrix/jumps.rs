@@ -1,7 +1,7 @@
 //! Sorted handshake times jump where a packet was lost: the jumps, and the timer behind each.
 
 use crate::experiments::play::share;
-use crate::experiments::show::short;
+use crate::experiments::tables::short;
 use crate::result::{Axis, Chart, ClaimKind, Finding, Marks, Rule, Series, Table, Verdict};
 
 /// A step of the sorted times: handshakes that took about the same.

@@ -4,7 +4,7 @@ use super::grid;
 use crate::error::LabError;
 use crate::experiments::play::Seen;
 use crate::experiments::play::{self, Contender, Row, percent};
-use crate::experiments::show::{self, hundred, interval_words, place_words, rtt_ms, short};
+use crate::experiments::tables::{self, hundred, interval_words, place_words, rtt_ms, short};
 use crate::link::ClockStart;
 use crate::model::Profile;
 use crate::result::Table;
@@ -32,7 +32,7 @@ pub(super) fn measure(
 
 /// Tables, charts and sentences.
 pub(super) fn tell(run: &mut Run<'_>, seen: &[Seen], contenders: &[(Subject, Contender)]) {
-    run.table(show::table(
+    run.table(tables::table(
         "pairs",
         "Handshakes of every pair over every link",
         "Chain of two certificates, full handshake. Differences are to the first row of each link; paired: flow by flow, both \
@@ -42,13 +42,17 @@ pub(super) fn tell(run: &mut Run<'_>, seen: &[Seen], contenders: &[(Subject, Con
     ));
     let names: Vec<String> = grid::CHOSEN.map(grid::name).to_vec();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    run.chart(show::fans("fans", "Handshake time against loss", seen, &names, ClockStart::Syn));
+    run.chart(tables::fans("fans", "Handshake time against loss", seen, &names, ClockStart::Syn));
     for loss in [0.0, grid::CLOSE_LOSS] {
         let name = format!("heat-{}", hundred(loss));
-        run.chart(show::heat(&name, seen, loss));
+        run.chart(tables::heat(&name, seen, loss));
     }
     if let Some(point) = close_point(seen) {
-        run.chart(show::difference_ecdf("differences", point, names.get(1..).unwrap_or_default()));
+        run.chart(tables::difference_ecdf(
+            "differences",
+            point,
+            names.get(1..).unwrap_or_default(),
+        ));
     }
     run.table(mean_against_count(seen));
     if let Some(sentence) = packets(contenders) {
@@ -59,7 +63,7 @@ pub(super) fn tell(run: &mut Run<'_>, seen: &[Seen], contenders: &[(Subject, Con
     }
 }
 
-/// The point that is looked at closely.
+/// The point that is examined closely.
 pub(super) fn close_point(seen: &[Seen]) -> Option<&Seen> {
     at(seen, grid::CLOSE_RTT_US, grid::CLOSE_LOSS)
 }
@@ -207,7 +211,7 @@ fn mean_against_count(seen: &[Seen]) -> Table {
 /// The smallest loss from which on the cost of a pair is more than it is without loss, by its interval; for each RTT.
 pub(super) fn thresholds(run: &mut Run<'_>, seen: &[Seen]) {
     let mut rows = Vec::new();
-    for rtt in show::distinct(seen, |point| point.link.rtt_us) {
+    for rtt in tables::distinct(seen, |point| point.link.rtt_us) {
         for pair in [grid::HYBRID, grid::HYBRID_44, grid::HYBRID_65] {
             let name = grid::name(pair);
             let points: Vec<(&Seen, &Row)> = seen

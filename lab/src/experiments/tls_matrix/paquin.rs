@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::grid;
 use super::sizes::packets;
 use crate::error::LabError;
-use crate::experiments::play::{self, Contender, Place, Seen};
-use crate::experiments::show::{hundred, rtt_ms, short};
+use crate::experiments::play::{self, Contender, GridPoint, Seen};
+use crate::experiments::tables::{hundred, rtt_ms, short};
 use crate::link::Link;
 use crate::model::Profile;
 use crate::model::validation::{against_paquin_with, paquin_trace};
@@ -35,7 +35,7 @@ pub(super) fn run(run: &mut Run<'_>) -> Result<(), LabError> {
         .iter()
         .filter(|point| point.algorithm == FEW && wanted(run.quick(), point))
         .collect();
-    let places: Vec<Place<'_>> = few.iter().map(|point| place(point, profile)).collect();
+    let places: Vec<GridPoint<'_>> = few.iter().map(|point| place(point, profile)).collect();
     let seen = play::over(run, &places, &contenders)?;
     let rows: Vec<Beside> = few
         .iter()
@@ -71,9 +71,9 @@ fn wanted(quick: bool, point: &PaquinPoint) -> bool {
         && point.loss_percent <= 12.0
 }
 
-fn place(point: &PaquinPoint, profile: &'static Profile) -> Place<'static> {
+fn place(point: &PaquinPoint, profile: &'static Profile) -> GridPoint<'static> {
     let rtt = Duration::from_secs_f64(point.rtt_ms / 1e3);
-    Place {
+    GridPoint {
         part: "paquin",
         profile,
         link: Link::new(rtt, point.loss_percent / 100.0),

@@ -10,7 +10,7 @@ use super::sizes::{self, KEMS, SIGNATURES, compose};
 use crate::error::LabError;
 use crate::experiments::play::Seen;
 use crate::experiments::play::{self, Contender};
-use crate::experiments::show::{self, interval_words, place_words, rtt_ms, short};
+use crate::experiments::tables::{self, interval_words, place_words, rtt_ms, short};
 use crate::link::ClockStart;
 use crate::model::Profile;
 use crate::published;
@@ -156,7 +156,7 @@ fn curve<'a>(curves: &'a [Curve], kem: &str, signature: &str, rtt_us: u64) -> Op
 
 /// Tables, charts, findings.
 pub(super) fn tell(run: &mut Run<'_>, study: &Study) {
-    run.table(show::table(
+    run.table(tables::table(
         "study",
         "The 2022 study's grid",
         "Chain root, intermediate, leaf; 6000 handshakes of each at each point, as the study's article says (its files have 1000 to \
@@ -220,7 +220,7 @@ fn beside(study: &Study) -> Table {
             let spread = row.handshake(CLOCK);
             rows.push(vec![
                 rtt_ms(&point.link).into(),
-                show::hundred(point.link.loss).into(),
+                tables::hundred(point.link.loss).into(),
                 signature.name.into(),
                 short(median).into(),
                 short(spread.at(50)).into(),

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{grid, named, pairs};
-use crate::experiments::play::{Contender, Place, Played, Seen, apart, interval, measure};
-use crate::experiments::show;
+use crate::experiments::play::{Contender, GridPoint, Played, Seen, apart, interval, measure};
+use crate::experiments::tables;
 use crate::link::{ClockStart, Link};
 use crate::result::Marks;
 use crate::trace::{Side, Step, Trace};
@@ -17,8 +17,8 @@ fn contender(name: &str, hello: u32, flight: u32) -> Contender {
     Contender { name: name.to_owned(), trace }
 }
 
-fn place(rtt_ms: u64, loss: f64) -> Place<'static> {
-    Place {
+fn place(rtt_ms: u64, loss: f64) -> GridPoint<'static> {
+    GridPoint {
         part: "test",
         profile: grid::kernel().unwrap(),
         link: Link::new(Duration::from_millis(rtt_ms), loss),
@@ -83,20 +83,20 @@ fn tables_and_charts_have_everybody() {
             played: played(rtt_ms, loss, 7),
         })
         .collect();
-    let table = show::table("a", "b", "c", &seen);
+    let table = tables::table("a", "b", "c", &seen);
     assert_eq!(table.rows.len(), 4 * 3);
     assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));
-    let fans = show::fans("a", "b", &seen, &["small", "large"], ClockStart::Syn);
+    let fans = tables::fans("a", "b", &seen, &["small", "large"], ClockStart::Syn);
     let Marks::Fans { panels } = fans.marks else { panic!("no fans") };
     assert_eq!(panels.len(), 2);
     assert_eq!((panels[0].x.len(), panels[0].values.len()), (2, 2));
     assert!(panels[0].values.iter().flatten().all(|list| list.is_sorted()));
-    let Marks::Heat { rows, columns, values } = show::heat("a", &seen, 0.05).marks else {
+    let Marks::Heat { rows, columns, values } = tables::heat("a", &seen, 0.05).marks else {
         panic!("no heat map")
     };
     assert_eq!((rows.len(), columns.len(), values.len()), (2, 2, 2));
     assert!(pairs::close_point(&seen).is_some());
-    let ecdf = show::difference_ecdf("a", &seen[3], &["large"]);
+    let ecdf = tables::difference_ecdf("a", &seen[3], &["large"]);
     let Marks::Steps { series } = ecdf.marks else { panic!("no steps") };
     assert!(series[0].points.is_sorted_by(|one, other| one[0] <= other[0]));
 }

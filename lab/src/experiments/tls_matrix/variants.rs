@@ -5,7 +5,7 @@ use super::pairs::at;
 use crate::error::LabError;
 use crate::experiments::play;
 use crate::experiments::play::Seen;
-use crate::experiments::show::{self, short};
+use crate::experiments::tables::{self, short};
 use crate::model::Profile;
 use crate::result::{Axis, Chart, Marks};
 use crate::run::Run;
@@ -55,7 +55,7 @@ fn word(kind: Kind) -> &'static str {
 /// The table, and bars of the medians at a round-trip time.
 pub(super) fn tell(run: &mut Run<'_>, variants: &[Variant]) {
     let all: Vec<Seen> = variants.iter().flat_map(|variant| variant.seen.clone()).collect();
-    run.table(show::table(
+    run.table(tables::table(
         "variants",
         "Chain lengths and kinds of handshakes",
         "x2 is a chain of two certificates, the root not counted. Differences are to the classical pair of the same kind and \

@@ -135,7 +135,7 @@ fn pair_fits(spec: &DataKeyPairSpec, private: &[u8], public: &[u8]) -> Outcome {
                 .verify(b"m", signature.as_ref())?;
             equal(secret.public_key().as_der()?.as_ref(), public, "public key")?;
         }
-        // aws-lc-rs reads no seeds, so only the forms are looked at.
+        // aws-lc-rs reads no seeds, so only the forms are checked.
         _ => {
             equal(private.len(), 86, "length of the private key as a seed")?;
             equal(public.len(), SPKI_HEADER + ML_KEM_PUBLIC, "length of the public key")?;

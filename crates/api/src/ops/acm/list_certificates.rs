@@ -11,7 +11,7 @@ pub use crate::aws::acm::{
 };
 use crate::call::{Call, Run};
 use crate::model::acm_certificate::CertificateSummary;
-use crate::model::acm_search::{has_purpose, has_usage, place_text, read_place};
+use crate::model::acm_search::{has_purpose, has_usage, position_text, read_position};
 use crate::model::marker;
 use crate::wire::{ApiError, validate};
 
@@ -26,7 +26,7 @@ impl Run for ListCertificates {
         let after = marker::unwrap(input.next_token.as_deref(), "ValidationException")?;
         let after = after.map(|text| {
             let wrong = || ApiError::validation("The NextToken is not one that this service gave.");
-            read_place(&text).ok_or_else(wrong)
+            read_position(&text).ok_or_else(wrong)
         });
         let allowed =
             call.authorize(action::acm::ListCertificates, &call.scope.arn("acm", "certificate/*"))?;
@@ -48,7 +48,7 @@ impl Run for ListCertificates {
         )?;
         let summary = |found| CertificateSummary::new(found, now_ms);
         Ok(Output {
-            next_token: found.next.as_ref().map(|place| marker::wrap(&place_text(place))),
+            next_token: found.next.as_ref().map(|position| marker::wrap(&position_text(position))),
             certificate_summary_list: found.items.iter().map(summary).collect(),
         })
     }

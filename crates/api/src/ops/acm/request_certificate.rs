@@ -41,7 +41,7 @@ impl Run for RequestCertificate {
         if let Some(algorithm) = &input.key_algorithm {
             call.notes.parameter("keyAlgorithm", algorithm.as_str());
         }
-        // Whether it is there is said only to who may request.
+        // Only an authorized caller learns whether it exists.
         let found = ca::find(&mut call.work, &call.scope, authority);
         conditions(call, &input, options, found.as_ref());
         request_tags(&mut call.conditions, &tags);

@@ -14,7 +14,7 @@ use crate::call::{Call, Run};
 use crate::model::acm::enabled;
 use crate::model::acm_certificate::eligibility;
 use crate::model::acm_search::{
-    CertificateFilterStatement, ORDERS, X509Attributes, place_text, read_place,
+    CertificateFilterStatement, ORDERS, X509Attributes, position_text, read_position,
 };
 use crate::model::marker;
 use crate::wire::{ApiError, Timestamp, validate};
@@ -40,7 +40,7 @@ impl Run for SearchCertificates {
         let after = marker::unwrap(input.next_token.as_deref(), "ValidationException")?;
         let after = after.map(|text| {
             let wrong = || ApiError::validation("The NextToken is not one that this service gave.");
-            read_place(&text).ok_or_else(wrong)
+            read_position(&text).ok_or_else(wrong)
         });
         let allowed = call
             .authorize(action::acm::SearchCertificates, &call.scope.arn("acm", "certificate/*"))?;
@@ -72,7 +72,7 @@ impl Run for SearchCertificates {
                 },
             });
         }
-        let next_token = found.next.as_ref().map(|place| marker::wrap(&place_text(place)));
+        let next_token = found.next.as_ref().map(|position| marker::wrap(&position_text(position)));
         Ok(Output { results, next_token })
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct Arguments {
 
 /// Clears the alarm; that it was cleared is an event of its own.
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let data = Data::open_beside(&arguments.store.place()?, &arguments.store.provider()?)?;
+    let data = Data::open_beside(&arguments.store.location()?, &arguments.store.provider()?)?;
     let mut work = data.service.work(system_clock());
     let Some(reason) = alarm::clear(&mut work)? else {
         output.result("there is no alarm", &json!({ "cleared": null }));

@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let begin = arguments.from.unwrap_or(1).saturating_sub(1);
     let (written, unsigned) = write(&data, path, begin, arguments.to)?;
     let mut text = format!(
-        "wrote {} events to {}\nverify it: outlast audit verify --file {} --policy FILE (from: outlast audit policy)",
+        "wrote {} events to {}\nverify it: outlast audit verify --file {} --policy-file FILE (from: outlast audit policy)",
         written.end - written.begin,
         path.display(),
         path.display()

@@ -54,7 +54,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     })?;
     let head = signed.checkpoint();
     let shown = format!(
-        "proved event {} of {} in {}\nverify it: outlast audit verify --proof {} --policy FILE (from: outlast audit policy)",
+        "proved event {} of {} in {}\nverify it: outlast audit verify --proof {} --policy-file FILE (from: outlast audit policy)",
         index + 1,
         head.size(),
         path.display(),

@@ -30,8 +30,8 @@ pub(super) struct Arguments {
 
 /// Exports, reads the export back, and deletes.
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let place = arguments.store.place()?;
-    let data = Data::open_beside(&place, &arguments.store.provider()?)?;
+    let location = arguments.store.location()?;
+    let data = Data::open_beside(&location, &arguments.store.provider()?)?;
     let before_ms = system_clock() - i64::from(arguments.older_than) * DAY_MS;
     let pruned = export_and_prune(&data, before_ms, |_, _| arguments.out.clone())?;
     let Some(Pruned { first, last, file }) = pruned else {

@@ -34,7 +34,7 @@ pub(super) struct Arguments {
     #[arg(long, requires = "policy", conflicts_with_all = ["checkpoint", "from", "to"])]
     proof: Option<PathBuf>,
     /// Policy that says which log and which witnesses to believe (C2SP tlog-policy), as outlast audit policy prints it.
-    #[arg(long)]
+    #[arg(long = "policy-file", alias = "policy", value_name = "FILE")]
     policy: Option<PathBuf>,
     /// A head of the log that you have kept, as a file; again for several. Verifies that the store, and each later one of
     /// them, continues it.
@@ -143,7 +143,7 @@ fn export(path: &Path, policy: Option<&Policy>, output: Output) -> Result<(), Fa
         None => {
             found.head.verify_log(&found.keys).map_err(|error| refused(&error))?;
             output::warning(
-                "the export's own keys were believed; give the log's policy with --policy (from: outlast audit policy)",
+                "the export's own keys were believed; give the log's policy with --policy-file (from: outlast audit policy)",
             );
             None
         }
@@ -221,7 +221,7 @@ fn describe(report: &TrailReport, origin: &str) -> String {
         report.events, report.size, report.unsigned, report.pruned, report.root
     );
     for problem in report.problems.iter().take(MAX_SHOWN) {
-        text.push_str(&format!("\nproblem: {}: {}", problem.place, problem.what));
+        text.push_str(&format!("\nproblem: {}: {}", problem.record_key, problem.what));
     }
     text
 }

@@ -23,9 +23,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::commands::server::start_log;
 use crate::data::{self, store_failure};
 use crate::failure::Failure;
-use crate::listeners;
 use crate::output::{self, Output};
 use crate::root_key::Provider;
+use crate::{listeners, values};
 
 /// Arguments of `audit witness`.
 #[derive(clap::Args)]
@@ -88,7 +88,7 @@ struct Serve {
     #[arg(long)]
     data: PathBuf,
     /// Address and port; port 0 takes a free one.
-    #[arg(long, default_value = "127.0.0.1:8446")]
+    #[arg(long, default_value = "127.0.0.1:8446", value_parser = values::address)]
     listen: SocketAddr,
     /// Path that requests begin with, such as /witness.
     #[arg(long, default_value = "", value_parser = prefix)]

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::failure::Failure;
 use crate::files;
+use crate::objects;
 use crate::output::{self, Output};
 use crate::root_key::Source;
 
@@ -45,10 +46,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     force: bool,
     /// Where the passphrase of an encrypted key is: env:NAME, file:PATH, or "" to be asked.
-    #[arg(long, value_parser = super::source, value_name = "SOURCE")]
+    #[arg(long, value_parser = objects::source, value_name = "SOURCE")]
     passphrase: Option<Source>,
     /// Encrypt private keys with the passphrase that is there: env:NAME, file:PATH, or "" to be asked.
-    #[arg(long, value_parser = super::source, value_name = "SOURCE")]
+    #[arg(long, value_parser = objects::source, value_name = "SOURCE")]
     new_passphrase: Option<Source>,
 }
 
@@ -56,8 +57,8 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let path = &arguments.file;
     let mut converted = Vec::new();
-    for object in super::objects(path)? {
-        let object = super::opened(object, arguments.passphrase.as_ref())?;
+    for object in objects::read(path)? {
+        let object = objects::opened(object, arguments.passphrase.as_ref())?;
         converted.push(convert(object, arguments).map_err(|failure| named(path, failure))?);
     }
     let holds_key = converted.iter().any(|object| object.kind.is_bare_private_key());

@@ -7,9 +7,10 @@ use outlast_pki::certificate::Certificate;
 use outlast_pki::lint::{self, Finding, RULES, Severity};
 use serde_json::{Value, json};
 
-use super::show::table;
 use crate::failure::Failure;
+use crate::objects;
 use crate::output::Output;
+use crate::tables::{plural, table};
 
 /// How bad a finding must be to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -54,16 +55,16 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     }
     let least = arguments.severity.severity();
     let (mut text, mut list) = (String::new(), Vec::new());
-    let (mut count, mut certificates) = (0, 0);
+    let (mut count, mut certificates) = (0_u64, 0_u64);
     for path in &arguments.files {
-        for der in super::certificates(path)? {
+        for der in objects::certificates(path)? {
             let findings = lint::certificate(&der).map_err(|error| Failure::file(path, &error))?;
             let findings: Vec<_> =
                 findings.into_iter().filter(|found| found.rule.severity >= least).collect();
             let subject = Certificate::parse(&der)
                 .map_or_else(|_| "unreadable".to_owned(), |found| found.subject().to_string());
             certificates += 1;
-            count += findings.len();
+            count += findings.len() as u64;
             let result = if findings.is_empty() { "no finding" } else { "findings:" };
             text.push_str(&format!("{}: \"{subject}\": {result}\n", path.display()));
             for found in &findings {
@@ -77,7 +78,11 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     output.result(&text, &list);
     match count {
         0 => Ok(()),
-        count => Err(Failure::new(format!("{count} findings in {certificates} certificates"))),
+        count => Err(Failure::finding(format!(
+            "{} in {}",
+            plural(count, "finding", "findings"),
+            plural(certificates, "certificate", "certificates")
+        ))),
     }
 }
 
@@ -103,5 +108,5 @@ fn list_rules(output: Output) {
             json!({ "rule": rule.name, "severity": rule.severity.name(), "source": rule.source })
         })
         .collect();
-    output.result(&table(&["rule", "severity", "source"], &rows), &value);
+    output.result(&table(&["rule", "severity", "source"], rows), &value);
 }

@@ -1,4 +1,4 @@
-//! `outlast cert verify`: validates a certificate as RFC 5280 has it, and prints the path and what was checked.
+//! `outlast cert verify`: validates a certificate by RFC 5280, and prints the path and what was checked.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -18,12 +18,10 @@ use outlast_pki::validate::{
     Identity, MAX_INTERMEDIATES, Material, Options, Revocation, Rule, Validated, validate,
 };
 use serde_json::json;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use crate::failure::{Failure, REFUSED};
 use crate::output::{self, Output};
-use crate::trust;
+use crate::{objects, trust, values};
 
 /// id-kp-emailProtection
 const EMAIL: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.4");
@@ -112,8 +110,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Time of the check, such as 2026-11-21T12:00:00Z [default: now].
-    #[arg(long, value_name = "TIME")]
-    at: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    at: Option<i64>,
     /// CAs between the certificate and the root at most, from 0 to 10.
     #[arg(long, value_name = "N", default_value_t = MAX_INTERMEDIATES as u64,
           value_parser = clap::value_parser!(u64).range(..=MAX_INTERMEDIATES as u64))]
@@ -137,8 +135,8 @@ struct Evidence {
 /// Validates; prints the path and what was checked.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let now = system_clock().div_euclid(1000);
-    let at = arguments.at.as_deref().map_or(Ok(now), time_of)?;
-    let ders = super::certificates(&arguments.file)?;
+    let at = arguments.at.unwrap_or(now);
+    let ders = objects::certificates(&arguments.file)?;
     let parse = |der: &Vec<u8>| Certificate::parse(der);
     let mut offered = ders.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
     let leaf = offered.remove(0);
@@ -301,7 +299,7 @@ impl Checked<'_> {
 impl Evidence {
     fn read(&mut self, arguments: &Arguments) -> Result<(), Failure> {
         for path in arguments.crl.iter().chain(&arguments.ocsp) {
-            for object in super::objects(path)? {
+            for object in objects::read(path)? {
                 let taken = self.take(object.kind, object.der.expose());
                 taken.map_err(|failure| failure.prefixed(&path.display().to_string()))?;
             }
@@ -431,12 +429,4 @@ fn identity(text: &str) -> Identity<'_> {
         Err(_) if text.contains('@') => Identity::Email(text),
         Err(_) => Identity::Dns(text),
     }
-}
-
-fn time_of(text: &str) -> Result<i64, Failure> {
-    OffsetDateTime::parse(text, &Rfc3339).map(OffsetDateTime::unix_timestamp).map_err(|_| {
-        Failure::new(format!("{text} is not a time"))
-            .hint("use a time such as 2026-11-21T12:00:00Z")
-            .code(2)
-    })
 }

@@ -14,9 +14,10 @@ use outlast_pki::whatif::headers::{ENCODINGS, LIMITS};
 use outlast_pki::whatif::{self, MAX_LEN};
 use serde_json::{Value, json};
 
-use super::show::table;
 use crate::failure::Failure;
+use crate::objects;
 use crate::output::Output;
+use crate::tables::table;
 
 /// Chains that every other one is set beside.
 const CLASSICAL: &[&str] = &["ECC_NIST_P256", "RSA_2048"];
@@ -56,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let now = system_clock().div_euclid(1000);
     let costs = match &arguments.file {
         Some(path) => {
-            let read = super::certificates(path)?;
+            let read = objects::certificates(path)?;
             let chain = whatif::ordered(&read)?;
             Costs::of(chain).map_err(|failure| failure.prefixed(&path.display().to_string()))?
         }
@@ -271,7 +272,7 @@ fn text(value: &Value) -> String {
             &other["handshakes"],
         ));
     }
-    out.push_str(&table(&head, &rows));
+    out.push_str(&table(&head, rows));
     let first = &value["handshakes"][0];
     let _ = writeln!(
         out,
@@ -294,7 +295,7 @@ fn text(value: &Value) -> String {
             if refused.is_empty() { "-".to_owned() } else { refused.join(", ") },
         ]);
     }
-    out.push_str(&table(&["written by", "bytes", "too long for the defaults of"], &rows));
+    out.push_str(&table(&["written by", "bytes", "too long for the defaults of"], rows));
     out
 }
 
@@ -325,5 +326,5 @@ fn table_of(head: &[&str], rows: Option<&Vec<Value>>, members: &[&str]) -> Strin
     };
     let line = |row: &Value| members.iter().map(|name| cell(&row[*name])).collect();
     let rows: Vec<Vec<String>> = rows.into_iter().flatten().map(line).collect();
-    table(head, &rows)
+    table(head, rows)
 }

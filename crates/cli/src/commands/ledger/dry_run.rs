@@ -3,11 +3,11 @@
 use outlast_ledger::dry_run::{self, ClientChange, DryRun, Future};
 
 use super::summary::networks;
-use super::text::{Table, plural};
-use super::{EMPTY, FOUND, Source};
+use super::{EMPTY, Source};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::tls;
+use crate::tables::{Table, plural};
+use crate::{tls, values};
 
 /// Arguments of `dry-run`.
 #[derive(clap::Args)]
@@ -15,14 +15,14 @@ pub(super) struct Arguments {
     #[command(flatten)]
     source: Source,
     /// The policy to replay under: see `outlast policy list`.
-    #[arg(long)]
+    #[arg(long, value_name = "NAME", value_parser = values::tls_policies(), hide_possible_values = true)]
     policy: Option<String>,
     /// How its post-quantum groups are applied: require, prefer, allow or off [default: prefer].
-    #[arg(long)]
+    #[arg(long, value_parser = values::modes(), hide_possible_values = true)]
     mode: Option<String>,
     /// Kinds of certificates to replay with, the preferred first, such as ml-dsa-87,ecdsa-p256 [default: those that
     /// were shown].
-    #[arg(long, value_delimiter = ',', value_name = "KINDS")]
+    #[arg(long, value_delimiter = ',', value_name = "KINDS", value_parser = kind)]
     certificates: Vec<String>,
     /// Rows of the table at most; JSON has all of them.
     #[arg(long, default_value_t = 40)]
@@ -31,14 +31,8 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let rules = tls::rules(arguments.policy.as_deref(), arguments.mode.as_deref())?;
-    let kind = |name: &String| {
-        dry_run::certificate(name).ok_or_else(|| {
-            let known: Vec<_> = dry_run::certificate_kinds().collect();
-            Failure::new(format!("{name} is not a kind of TLS certificate"))
-                .hint(format!("known are {}", known.join(", ")))
-        })
-    };
-    let certificates = arguments.certificates.iter().map(kind).collect::<Result<Vec<_>, _>>()?;
+    let kinds = arguments.certificates.iter();
+    let certificates: Vec<_> = kinds.filter_map(|name| dry_run::certificate(name)).collect();
     let (tally, _) = arguments.source.tally()?;
     let outcome = dry_run::dry_run(&tally, &rules, &certificates);
     let empty = tally.total.connections == 0;
@@ -48,23 +42,28 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         return Ok(());
     }
     if outcome.breaks == 0 {
-        return Err(Failure::new(format!(
+        return Err(Failure::finding(format!(
             "nobody is known to break, but {} not replayed: there are more clients than a report holds, or an offer is missing",
             plural(outcome.unknown, "connection was", "connections were"),
         ))
-        .hint("choose fewer connections with --since, --until or --listener")
-        .code(FOUND));
+        .hint("choose fewer connections with --since, --until or --listener"));
     }
     let clients = outcome.clients.iter().filter(|client| client.breaks > 0).count() as u64;
-    Err(Failure::new(format!(
+    Err(Failure::finding(format!(
         "{} would break under {} in mode {}: {} of {}",
         plural(clients, "client", "clients"),
         outcome.policy,
         outcome.mode,
         outcome.breaks,
         plural(outcome.recorded.connections, "connection", "connections"),
-    ))
-    .code(FOUND))
+    )))
+}
+
+fn kind(name: &str) -> Result<String, String> {
+    let known: Vec<_> = dry_run::certificate_kinds().collect();
+    dry_run::certificate(name)
+        .map(|_| name.to_owned())
+        .ok_or_else(|| format!("not a kind of TLS certificate: known are {}", known.join(", ")))
 }
 
 fn render(outcome: &DryRun, rows: usize) -> String {

@@ -4,11 +4,13 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use outlast_ledger::export::{Exporter, FIELDS, csv};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::Source;
 use crate::failure::Failure;
-use crate::{files, output};
+use crate::files;
+use crate::output::{self, Output};
+use crate::tables::plural;
 
 /// Arguments of `export`.
 #[derive(clap::Args)]
@@ -42,37 +44,44 @@ impl Format {
     }
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let heading = (arguments.format == Format::Csv).then(|| FIELDS.join(","));
     let Some(path) = &arguments.out else {
-        return each(arguments, heading, |line| Ok(output::try_line(line)));
+        return each(arguments, heading, |line| Ok(output::try_line(line))).map(|_| ());
     };
-    files::write_new(path, |file| {
+    let records = files::write_new(path, |file| {
         let mut file = std::io::BufWriter::new(file);
         let failed = |error: std::io::Error| files::io_failure(path, &error);
-        each(arguments, heading, |line| writeln!(file, "{line}").map(|()| true).map_err(failed))?;
-        file.flush().map_err(failed)
-    })
+        let write = |line: &str| writeln!(file, "{line}").map(|()| true).map_err(failed);
+        let records = each(arguments, heading, write)?;
+        file.flush().map_err(failed)?;
+        Ok(records)
+    })?;
+    let text = format!("wrote {} to {}", plural(records, "record", "records"), path.display());
+    output.result(&text, &json!({ "file": path, "records": records }));
+    Ok(())
 }
 
-/// Gives each line to `write`, until nobody reads any more.
+/// Gives each line to `write`, until nobody reads any more. Returns how many records that were.
 fn each(
     arguments: &Arguments,
     heading: Option<String>,
     mut write: impl FnMut(&str) -> Result<bool, Failure>,
-) -> Result<(), Failure> {
-    let filter = arguments.source.filter()?;
+) -> Result<u64, Failure> {
+    let filter = arguments.source.filter();
     let mut exporter = Exporter::new(filter.clone());
-    let mut open = true;
+    let (mut open, mut written) = (true, 0);
     if let Some(heading) = heading {
         open = write(&heading)?;
     }
     let mut give = |records: Vec<Map<String, Value>>| {
         for record in records {
             open = open && write(&arguments.format.line(&record)?)?;
+            written += u64::from(open);
         }
         Ok::<_, Failure>(())
     };
     arguments.source.read(&filter, |line| give(exporter.add(line)))?;
-    give(exporter.finish())
+    give(exporter.finish())?;
+    Ok(written)
 }

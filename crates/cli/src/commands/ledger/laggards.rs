@@ -3,10 +3,10 @@
 use outlast_ledger::report::{self, Laggard};
 
 use super::summary::networks;
-use super::text::{Table, moment, plural};
-use super::{EMPTY, FOUND, Source};
+use super::{EMPTY, Source};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::tables::{Table, moment, plural};
 
 /// Arguments of `laggards`.
 #[derive(clap::Args)]
@@ -25,12 +25,11 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         return Ok(());
     }
     if laggards.is_empty() {
-        return Err(Failure::new(format!(
+        return Err(Failure::finding(format!(
             "{} of clients beyond those that a report holds: what they offer is not looked at",
             plural(beyond, "connection is", "connections are"),
         ))
-        .hint("choose fewer connections with --since, --until or --listener")
-        .code(FOUND));
+        .hint("choose fewer connections with --since, --until or --listener"));
     }
     let count = laggards.len() as u64;
     let what = plural(
@@ -38,7 +37,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         "client never offers a post-quantum group",
         "clients never offer a post-quantum group",
     );
-    Err(Failure::new(what).code(FOUND))
+    Err(Failure::finding(what))
 }
 
 fn render(laggards: &[Laggard]) -> String {

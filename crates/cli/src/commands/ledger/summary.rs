@@ -9,11 +9,11 @@ use outlast_ledger::tally::Counts;
 use outlast_ledger::verdict::Verdict;
 use serde::Serialize;
 
-use super::text::{Table, bytes, moment, percent, plural};
-use super::{EMPTY, FOUND, Source};
+use super::{EMPTY, Source};
 use crate::failure::Failure;
 use crate::files;
 use crate::output::Output;
+use crate::tables::{Table, bytes, moment, percent, plural};
 
 /// Arguments of `summary`.
 #[derive(clap::Args)]
@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             "connection advertised post-quantum but got classical",
             "connections advertised post-quantum but got classical",
         );
-        return Err(Failure::new(what).hint(causes(&summary)).code(FOUND));
+        return Err(Failure::finding(what).hint(causes(&summary)));
     }
     Ok(())
 }

@@ -3,21 +3,21 @@
 use outlast_domain::quotas::{self, QUOTAS, Quota, Quotas, Used};
 use serde_json::{Value, json};
 
-use crate::commands::ledger::text::Table;
 use crate::data::StoreArguments;
 use crate::failure::Failure;
 use crate::limits_options;
 use crate::output::Output;
+use crate::tables::Table;
 
 /// Characters of the ARN of a private CA at most, which is shown whole.
 const MAX_ARN: usize = 128;
 
 /// Shows them.
 pub(super) fn run(arguments: &StoreArguments, output: Output) -> Result<(), Failure> {
-    let place = arguments.place()?;
-    place.require_initialised()?;
+    let location = arguments.location()?;
+    location.require_initialised()?;
     let limits = limits_options::choose(&arguments.settings()?.limits)?;
-    let store = place.open_read_only()?;
+    let store = location.open_read_only()?;
     let used = quotas::used(store.as_ref()).map_err(crate::data::store_failure)?;
     let all: Vec<Value> = QUOTAS.iter().map(|quota| shown(quota, &limits, &used)).collect();
     output.result(&describe(&limits, &used), &json!({ "limits": all }));

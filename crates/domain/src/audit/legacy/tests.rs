@@ -110,12 +110,12 @@ fn an_old_chain_becomes_the_first_entries() {
 fn a_chain_that_was_changed_is_not_adopted() {
     let checkpoint = |number: u64| format!("{CHECKPOINTS}{number:020}");
     let changed = |old: &Old, number: u64, change: fn(&mut Checkpoint)| {
-        let place = checkpoint(number);
-        let stored = old.store.read(&place).unwrap().unwrap();
+        let record_key = checkpoint(number);
+        let stored = old.store.read(&record_key).unwrap().unwrap();
         let mut found: Checkpoint =
             serde_json::from_slice(crate::seal::json(&stored.value)).unwrap();
         change(&mut found);
-        old.put(&place, &found);
+        old.put(&record_key, &found);
     };
     type Attack<'a> = (&'static str, &'a dyn Fn(&Old));
     let attacks: [Attack<'_>; 7] = [

@@ -39,12 +39,12 @@ pub fn made(work: &mut Work<'_>, name: &str) -> Result<Option<Made>, Fault> {
     if ids::uuid_bytes(name).is_none() {
         return Ok(None);
     }
-    work.get(&made_place(name))
+    work.get(&made_record_key(name))
 }
 
 /// The CRL itself in DER. `None` if it was made anew meanwhile.
 pub fn der(work: &Work<'_>, name: &str, made: &Made) -> Result<Option<Vec<u8>>, Fault> {
-    let record = work.store().read_fresh(&der_place(name))?;
+    let record = work.store().read_fresh(&der_record_key(name))?;
     Ok(record.map(|record| record.value).filter(|der| hex::encode(sha256(der)) == made.digest))
 }
 
@@ -61,11 +61,11 @@ impl Made {
     }
 }
 
-pub(super) fn made_place(name: &str) -> String {
+pub(super) fn made_record_key(name: &str) -> String {
     format!("ca/crl/{name}")
 }
 
-pub(super) fn der_place(name: &str) -> String {
+pub(super) fn der_record_key(name: &str) -> String {
     format!("{DER}{name}")
 }
 

@@ -35,18 +35,18 @@ impl Pointer {
 
 /// How many grants a key has. It is read and written by whatever makes or takes back one.
 pub(super) fn count(work: &mut Work<'_>, key: &Key) -> Result<usize, Fault> {
-    Ok(work.get(&count_place(key.scope(), key.id()))?.unwrap_or(0))
+    Ok(work.get(&count_record_key(key.scope(), key.id()))?.unwrap_or(0))
 }
 
 /// Writes a new grant with all that points at it.
 pub(super) fn write(work: &mut Work<'_>, key: &Key, grant: &Grant) -> Result<(), Fault> {
     let count = count(work, key)?;
-    work.put(&count_place(key.scope(), key.id()), &(count + 1))?;
-    work.create(&place(key.scope(), key.id(), &grant.id), grant)?;
+    work.put(&count_record_key(key.scope(), key.id()), &(count + 1))?;
+    work.create(&record_key(key.scope(), key.id(), &grant.id), grant)?;
     for pointer in pointers(key.scope(), grant) {
         work.create(&pointer, &Pointer::of(grant))?;
     }
-    if let Some(named) = named_place(key.scope(), key.id(), &NewGrant::like(grant)) {
+    if let Some(named) = named_record_key(key.scope(), key.id(), &NewGrant::like(grant)) {
         work.put(&named, &Pointer::of(grant))?;
     }
     Ok(())
@@ -54,17 +54,17 @@ pub(super) fn write(work: &mut Work<'_>, key: &Key, grant: &Grant) -> Result<(),
 
 /// Erases a grant with all that points at it.
 pub(super) fn erase(work: &mut Work<'_>, scope: &Scope, grant: &Grant) -> Result<(), Fault> {
-    let counted = count_place(scope, &grant.key_id);
+    let counted = count_record_key(scope, &grant.key_id);
     let count = work.get::<usize>(&counted)?.unwrap_or(0);
     match count.saturating_sub(1) {
         0 => work.delete(&counted),
         left => work.put(&counted, &left)?,
     }
-    work.delete(&place(scope, &grant.key_id, &grant.id));
-    for pointer in pointers(scope, grant).into_iter().chain(usable::old_place(scope, grant)) {
+    work.delete(&record_key(scope, &grant.key_id, &grant.id));
+    for pointer in pointers(scope, grant).into_iter().chain(usable::old_record_key(scope, grant)) {
         work.delete(&pointer);
     }
-    if let Some(named) = named_place(scope, &grant.key_id, &NewGrant::like(grant)) {
+    if let Some(named) = named_record_key(scope, &grant.key_id, &NewGrant::like(grant)) {
         // A later one for others of the same names has its place.
         let pointer = work.get::<Pointer>(&named)?;
         if pointer.is_some_and(|pointer| pointer.grant_id == grant.id) {
@@ -76,9 +76,9 @@ pub(super) fn erase(work: &mut Work<'_>, scope: &Scope, grant: &Grant) -> Result
 
 /// The grant that the same request has made before, if it had a name.
 pub(super) fn same(work: &mut Work<'_>, key: &Key, new: &NewGrant) -> Result<Option<Grant>, Fault> {
-    let Some(named) = named_place(key.scope(), key.id(), new) else { return Ok(None) };
+    let Some(named) = named_record_key(key.scope(), key.id(), new) else { return Ok(None) };
     match work.get::<Pointer>(&named)? {
-        Some(pointer) => work.get(&place(key.scope(), key.id(), &pointer.grant_id)),
+        Some(pointer) => work.get(&record_key(key.scope(), key.id(), &pointer.grant_id)),
         None => Ok(None),
     }
 }
@@ -90,7 +90,7 @@ pub(super) fn page(
     marker: Option<&str>,
     limit: usize,
 ) -> Result<Page<Grant>, Fault> {
-    work.page(&place(key.scope(), key.id(), ""), marker, limit)
+    work.page(&record_key(key.scope(), key.id(), ""), marker, limit)
 }
 
 /// A page of the grants that `retiring` may retire, on keys of any account in the region of `scope`.
@@ -105,7 +105,7 @@ pub(super) fn retirable(
     let mut items = Vec::with_capacity(page.items.len());
     for pointer in page.items {
         let of = Scope { account: pointer.account, region: scope.region.clone() };
-        items.extend(work.get::<Grant>(&place(&of, &pointer.key_id, &pointer.grant_id))?);
+        items.extend(work.get::<Grant>(&record_key(&of, &pointer.key_id, &pointer.grant_id))?);
     }
     Ok(Page { items, next: page.next })
 }
@@ -125,27 +125,27 @@ pub(super) fn erase_all(work: &mut Work<'_>, key: &Key) -> Result<(), Fault> {
             break;
         }
     }
-    work.delete(&count_place(key.scope(), key.id()));
+    work.delete(&count_record_key(key.scope(), key.id()));
     Ok(())
 }
 
 /// What points at a grant.
 fn pointers(scope: &Scope, grant: &Grant) -> Vec<String> {
     let retiring = [&grant.retiring, &grant.retiring_service].into_iter().flatten();
-    let retiring = retiring.map(|name| retire_place(scope, name, grant));
-    retiring.chain(usable::places(scope, grant)).collect()
+    let retiring = retiring.map(|name| retire_record_key(scope, name, grant));
+    retiring.chain(usable::record_keys(scope, grant)).collect()
 }
 
-pub(super) fn place(scope: &Scope, key_id: &str, grant_id: &str) -> String {
+pub(super) fn record_key(scope: &Scope, key_id: &str, grant_id: &str) -> String {
     format!("kms/grant/{}/{}/{key_id}/{grant_id}", scope.account, scope.region)
 }
 
-fn count_place(scope: &Scope, key_id: &str) -> String {
+fn count_record_key(scope: &Scope, key_id: &str) -> String {
     format!("kms/grant-count/{}/{}/{key_id}", scope.account, scope.region)
 }
 
 /// Names a grant by all that a request says of it.
-fn named_place(scope: &Scope, key_id: &str, new: &NewGrant) -> Option<String> {
+fn named_record_key(scope: &Scope, key_id: &str, new: &NewGrant) -> Option<String> {
     new.name.as_ref()?;
     let request = serde_json::to_vec(new).unwrap_or_default();
     let digest = hex::encode(digests::sha256(&request));
@@ -158,7 +158,7 @@ fn retire_prefix(scope: &Scope, retiring: &str) -> String {
 }
 
 /// It is found from the account of the one who retires, whatever account the key is of.
-fn retire_place(scope: &Scope, retiring: &str, grant: &Grant) -> String {
+fn retire_record_key(scope: &Scope, retiring: &str, grant: &Grant) -> String {
     let arn = Arn::parse(retiring);
     let account = arn.map_or_else(|| scope.account.clone(), |arn| arn.account().to_owned());
     let of = Scope { account, region: scope.region.clone() };

@@ -34,7 +34,7 @@ struct Wire {
     sent: [Vec<u8>; 3],
     has_handshake_keys: bool,
     has_application_keys: bool,
-    welcome: Option<Box<dyn Any + Send>>,
+    greeting: Option<Box<dyn Any + Send>>,
     is_complete: bool,
     was_woken: bool,
 }
@@ -91,7 +91,7 @@ impl Context<Session> for Wire {
         Ok(())
     }
     fn on_tls_context(&mut self, context: Box<dyn Any + Send>) {
-        self.welcome = Some(context);
+        self.greeting = Some(context);
     }
     fn on_tls_exporter_ready(&mut self, _: &impl TlsSession) -> Result<(), transport::Error> {
         Ok(())
@@ -247,9 +247,9 @@ fn finish(world: &mut World, groups: &[&str], piece: usize) -> (Negotiated, bool
             match poll(&mut session, &mut wire) {
                 Poll::Ready(outcome) => {
                     outcome.unwrap();
-                    let welcome = wire.welcome.take().unwrap().downcast::<Welcome>().unwrap();
+                    let greeting = wire.greeting.take().unwrap().downcast::<Greeting>().unwrap();
                     assert!(wire.is_complete);
-                    return (welcome.negotiated, !wire.sent[2].is_empty());
+                    return (greeting.negotiated, !wire.sent[2].is_empty());
                 }
                 Poll::Pending => assert!(!wire.is_complete),
             }

@@ -2,7 +2,7 @@
 
 use super::{Curve, Study, curve};
 use crate::experiments::play::Seen;
-use crate::experiments::show::{self, interval_words, short};
+use crate::experiments::tables::{self, interval_words, short};
 use crate::experiments::tls_matrix::grid;
 use crate::experiments::tls_matrix::sizes::{self, KEMS, SIGNATURES};
 use crate::result::{Axis, Chart, Marks, Series};
@@ -18,7 +18,7 @@ pub(super) fn ours(shapes: &[Seen], rtt_us: u64) -> Vec<(f64, Estimate)> {
             // The first of the two is what the other is paired with.
             let Estimate { value, low, high } = point.played.row(&falcon)?.paired;
             let less = Estimate { value: -value, low: -high, high: -low };
-            Some((show::hundred(point.link.loss), less))
+            Some((tables::hundred(point.link.loss), less))
         })
         .collect()
 }
@@ -35,7 +35,7 @@ pub(super) fn theirs(published: &[Curve], kem: &str, rtt_us: u64, column: usize)
         .iter()
         .zip(&falcon.rows)
         .filter_map(|(one, other)| {
-            Some([show::hundred(one[0]), one.get(column)? - other.get(column)?])
+            Some([tables::hundred(one[0]), one.get(column)? - other.get(column)?])
         })
         .collect()
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use outlast_crypto::digests;
 
-use super::{Grant, Pointer, place};
+use super::{Grant, Pointer, record_key};
 use crate::arn::{self, Scope};
 use crate::kms::EncryptionContext;
 use crate::kms::asker::Access;
@@ -37,9 +37,9 @@ fn refile(work: &mut Work<'_>, old: &str, _: &mut Swept) -> Result<(), Fault> {
     let Some(pointer) = work.get::<Pointer>(old)? else { return Ok(()) };
     let region = old.split('/').nth(3).ok_or_else(|| Fault::Damaged(old.to_owned()))?;
     let scope = Scope { account: pointer.account.clone(), region: region.to_owned() };
-    let found = work.get::<Grant>(&place(&scope, &pointer.key_id, &pointer.grant_id))?;
+    let found = work.get::<Grant>(&record_key(&scope, &pointer.key_id, &pointer.grant_id))?;
     if let Some(grant) = found {
-        for new in places(&scope, &grant) {
+        for new in record_keys(&scope, &grant) {
             work.create(&new, &pointer)?;
         }
     }
@@ -48,9 +48,9 @@ fn refile(work: &mut Work<'_>, old: &str, _: &mut Swept) -> Result<(), Fault> {
 }
 
 /// Where a grant is pointed at.
-pub(super) fn places(scope: &Scope, grant: &Grant) -> Vec<String> {
+pub(super) fn record_keys(scope: &Scope, grant: &Grant) -> Vec<String> {
     let Some(grantee) = &grant.grantee else { return Vec::new() };
-    let place = |operation: &String| {
+    let record_key = |operation: &String| {
         let bucket = Bucket {
             grantee_id: grant.grantee_id.as_deref(),
             shape: shape_of(grant, operation),
@@ -59,11 +59,11 @@ pub(super) fn places(scope: &Scope, grant: &Grant) -> Vec<String> {
         let prefix = prefix(scope, &grant.key_id, grantee, operation);
         format!("{prefix}{}/{}", bucket.name(), grant.id)
     };
-    grant.operations.iter().map(place).collect()
+    grant.operations.iter().map(record_key).collect()
 }
 
 /// Where an earlier version pointed at it.
-pub(super) fn old_place(scope: &Scope, grant: &Grant) -> Option<String> {
+pub(super) fn old_record_key(scope: &Scope, grant: &Grant) -> Option<String> {
     let grantee = grant.grantee.as_deref()?;
     Some(format!("{}{}", old_prefix(scope, &grant.key_id, grantee), grant.id))
 }
@@ -118,7 +118,7 @@ fn first(
         let page = work.scan::<Pointer>(prefix, &after, limit)?;
         let last = page.last().map(|(last, _)| last.clone()).filter(|_| page.len() == limit);
         for (_, pointer) in page {
-            let grant = work.get::<Grant>(&place(key.scope(), key.id(), &pointer.grant_id))?;
+            let grant = work.get::<Grant>(&record_key(key.scope(), key.id(), &pointer.grant_id))?;
             if let Some(found) = grant.filter(fits) {
                 return Ok(Some(found));
             }

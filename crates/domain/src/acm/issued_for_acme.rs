@@ -7,7 +7,7 @@ use outlast_pki::name::Name;
 use serde::{Deserialize, Serialize};
 
 use super::certificate::{
-    Acme, Certificate, Origin, REASONS, Record, Text, at, ended_place, erase, file, revoke,
+    Acme, Certificate, Origin, REASONS, Record, Text, at, ended_record_key, erase, file, revoke,
 };
 use super::details::Details;
 use super::tags::check_tags;
@@ -44,7 +44,7 @@ pub struct AcmeOrder<'a> {
 
 /// A certificate that ACME hands out.
 #[derive(Debug, Clone)]
-pub struct Handed {
+pub struct AcmeIssued {
     /// The certificate as kept.
     pub certificate: Certificate,
     /// Its text and chain.
@@ -58,7 +58,7 @@ pub fn issue_for_acme(
     scope: &Scope,
     order: AcmeOrder<'_>,
     permit: &Permit<action::acm_pca::IssueCertificate>,
-) -> Result<Handed, AcmError> {
+) -> Result<AcmeIssued, AcmError> {
     check_tags(&order.tags)?;
     let authority = order.authority;
     let end = leaf::end(work, authority, order.not_after);
@@ -94,10 +94,10 @@ pub fn issue_for_acme(
         tags: order.tags,
     };
     let ended = Ended { at_ms: record.details.not_after * 1000 + limits::KEEP_ENDED_ACME_MS };
-    work.put(&ended_place(scope, &record.id), &ended)?;
+    work.put(&ended_record_key(scope, &record.id), &ended)?;
     let certificate = Certificate { scope: scope.clone(), record };
     file(work, &certificate, &text)?;
-    Ok(Handed { certificate, text })
+    Ok(AcmeIssued { certificate, text })
 }
 
 /// Revokes a certificate that ACME has handed out. `reason` is in Private CA's spelling.
@@ -125,17 +125,17 @@ pub const FORGET_ENDED: Sweep = Sweep {
     find: |work, after, limit| {
         work.due("acm/ended/", after, limit, |ended: &Ended, now_ms| ended.at_ms <= now_ms)
     },
-    handle: |work, place, swept| {
+    handle: |work, record_key, swept| {
         let now_ms = work.now_ms();
-        if work.get::<Ended>(place)?.is_none_or(|ended| ended.at_ms > now_ms) {
+        if work.get::<Ended>(record_key)?.is_none_or(|ended| ended.at_ms > now_ms) {
             return Ok(());
         }
-        match at(work, place, "acm/ended/")? {
+        match at(work, record_key, "acm/ended/")? {
             Some(certificate) => {
                 erase(work, &certificate);
                 swept.done(&certificate.scope, certificate.arn(), "DeleteCertificate");
             }
-            None => work.delete(place),
+            None => work.delete(record_key),
         }
         Ok(())
     },

@@ -7,36 +7,36 @@ use time::macros::format_description;
 const MAX_CELL: usize = 72;
 
 /// A table: its columns are aligned, numbers to the right.
-pub(in crate::commands) struct Table {
+pub(crate) struct Table {
     rows: Vec<Vec<String>>,
-    right: &'static [usize],
+    right: Vec<usize>,
     longest: usize,
 }
 
 impl Table {
     /// With these headings; the columns with these numbers are aligned to the right.
-    pub(in crate::commands) fn new(headings: &[&str], right: &'static [usize]) -> Self {
+    pub(crate) fn new(headings: &[&str], right: &[usize]) -> Self {
         Self {
             rows: vec![headings.iter().map(|text| (*text).to_owned()).collect()],
-            right,
+            right: right.to_vec(),
             longest: MAX_CELL,
         }
     }
 
     /// With cells of this many characters at most.
-    pub(in crate::commands) fn longest(self, longest: usize) -> Self {
+    pub(crate) fn longest(self, longest: usize) -> Self {
         Self { longest, ..self }
     }
 
-    pub(in crate::commands) fn row(&mut self, cells: Vec<String>) {
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells.iter().map(|cell| shown(cell, self.longest)).collect());
     }
 
-    pub(in crate::commands) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.rows.len() == 1
     }
 
-    pub(in crate::commands) fn render(&self, indent: usize) -> String {
+    pub(crate) fn render(&self, indent: usize) -> String {
         let columns = self.rows.first().map_or(0, Vec::len);
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
@@ -63,6 +63,19 @@ impl Table {
     }
 }
 
+/// Rows in columns: a column of numbers to the right, but for the first.
+pub(crate) fn table(headings: &[&str], rows: Vec<Vec<String>>) -> String {
+    let is_number = |cell: &String| cell.chars().all(|c| c.is_ascii_digit() || "-,.x".contains(c));
+    let right: Vec<_> = (1..headings.len())
+        .filter(|column| rows.iter().filter_map(|row| row.get(*column)).all(is_number))
+        .collect();
+    let mut table = Table::new(headings, &right).longest(usize::MAX - 1);
+    for row in rows {
+        table.row(row);
+    }
+    table.render(0)
+}
+
 /// Text as a terminal may have it: clients choose some of it.
 fn shown(text: &str, longest: usize) -> String {
     let plain = text.chars().map(|c| if is_unseen(c) { '\u{fffd}' } else { c });
@@ -82,7 +95,7 @@ fn is_unseen(c: char) -> bool {
 }
 
 /// A time to the second, UTC.
-pub(super) fn moment(time_ms: Option<i64>) -> String {
+pub(crate) fn moment(time_ms: Option<i64>) -> String {
     let format = format_description!("[year]-[month]-[day] [hour]:[minute]:[second]");
     time_ms
         .and_then(|time_ms| OffsetDateTime::from_unix_timestamp(time_ms.div_euclid(1000)).ok())
@@ -91,12 +104,12 @@ pub(super) fn moment(time_ms: Option<i64>) -> String {
 }
 
 /// A share of a hundred.
-pub(super) fn percent(share: Option<f64>) -> String {
+pub(crate) fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".into(), |share| format!("{share:.1} %"))
 }
 
 /// Bytes in the unit that reads best.
-pub(super) fn bytes(count: u64) -> String {
+pub(crate) fn bytes(count: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     #[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
     let mut value = count as f64;
@@ -109,13 +122,22 @@ pub(super) fn bytes(count: u64) -> String {
 }
 
 /// A count and what is counted.
-pub(super) fn plural(count: u64, one: &str, many: &str) -> String {
+pub(crate) fn plural(count: u64, one: &str, many: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::shown;
+    use super::{shown, table};
+
+    #[test]
+    fn numbers_stand_to_the_right() {
+        let rows = vec![vec!["a".into(), "5".into()], vec!["longer".into(), "1,234".into()]];
+        assert_eq!(
+            table(&["name", "bytes"], rows),
+            "name    bytes\na           5\nlonger  1,234\n"
+        );
+    }
 
     #[test]
     fn what_is_not_seen_is_shown() {

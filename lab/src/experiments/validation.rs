@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::experiments::play::{self, Contender, milliseconds, share};
-use crate::experiments::show::{place_words, short};
+use crate::experiments::tables::{place_words, short};
 use crate::link::{ClockStart, Link, Outcome, Transfer};
 use crate::live::{self, Live, Proof};
 use crate::model::{self, Profile};
@@ -36,7 +36,7 @@ pub struct Job {
     pub link: Link,
     /// What is asked and answered.
     pub transfer: Transfer,
-    /// Who.
+    /// What is measured, interleaved.
     pub subjects: Vec<Subject>,
     /// Connections of each.
     pub count: u64,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 /// Indented lines; nothing for what is absent or empty.
-pub(super) fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     let mut out = String::new();
     print(value, 0, &mut out);
     out
@@ -68,34 +68,6 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// Rows in columns, the first to the left and numbers to the right; a rule under the head.
-pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-        cells.chain(head.get(column).map(|cell| cell.chars().count())).max().unwrap_or(0)
-    };
-    let is_number = |column: usize| {
-        let is = |cell: &String| cell.chars().all(|c| c.is_ascii_digit() || "-,.x".contains(c));
-        column > 0 && rows.iter().filter_map(|row| row.get(column)).all(is)
-    };
-    let line = |cells: Vec<&str>| {
-        let mut out = String::new();
-        for (column, cell) in cells.iter().enumerate() {
-            let pad = width(column).saturating_sub(cell.chars().count());
-            let (before, after) = if is_number(column) { (pad, 0) } else { (0, pad) };
-            let gap = if column == 0 { "" } else { "  " };
-            let _ = write!(out, "{gap}{}{cell}{}", " ".repeat(before), " ".repeat(after));
-        }
-        out.trim_end().to_owned()
-    };
-    let mut out = format!("{}\n", line(head.to_vec()));
-    for row in rows {
-        out.push_str(&line(row.iter().map(String::as_str).collect()));
-        out.push('\n');
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -115,14 +87,5 @@ mod tests {
         let expected = "type: certificate\npublic key:\n  type: ML-DSA-65\n  post quantum: yes\n\
                         extensions:\n  key usage (critical): a, b\nentries 1:\n  serial: 01\n";
         assert_eq!(text(&value), expected);
-    }
-
-    #[test]
-    fn numbers_stand_to_the_right() {
-        let rows = vec![vec!["a".into(), "5".into()], vec!["longer".into(), "1,234".into()]];
-        assert_eq!(
-            table(&["name", "bytes"], &rows),
-            "name    bytes\na           5\nlonger  1,234\n"
-        );
     }
 }

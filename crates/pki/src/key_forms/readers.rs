@@ -26,7 +26,7 @@ impl Answer {
 
 /// Some software that reads private keys. What no rule names, it does not read.
 #[derive(Debug)]
-pub struct Taker {
+pub struct KeyReader {
     /// Name and version.
     pub name: &'static str,
     /// Where this is known from.
@@ -54,8 +54,8 @@ const ALL_FORMS: &[&str] = &["seed", "expanded", "both"];
 const SEED: &[&str] = &["seed"];
 
 /// Every software of the table.
-pub static TAKERS: &[Taker] = &[
-    Taker {
+pub static KEY_READERS: &[KeyReader] = &[
+    KeyReader {
         name: "OpenSSL 3.5",
         source: "EVP_PKEY-ML-DSA(7) and EVP_PKEY-ML-KEM(7), input formats; tried with 3.5.7",
         rules: &[
@@ -66,7 +66,7 @@ pub static TAKERS: &[Taker] = &[
             (RSA, RSA_FORMS, Answer::Yes),
         ],
     },
-    Taker {
+    KeyReader {
         name: "Go 1.27",
         source: "crypto/x509, ParsePKCS8PrivateKey and its kin; tried with 1.27.4",
         rules: &[
@@ -76,7 +76,7 @@ pub static TAKERS: &[Taker] = &[
             (RSA, RSA_FORMS, Answer::Yes),
         ],
     },
-    Taker {
+    KeyReader {
         name: "BoringSSL",
         source: "crypto/evp/p_mldsa.cc and p_mlkem.cc, DecodePrivate: seeds only, on purpose",
         rules: &[
@@ -86,7 +86,7 @@ pub static TAKERS: &[Taker] = &[
             (RSA, RSA_FORMS, Answer::Yes),
         ],
     },
-    Taker {
+    KeyReader {
         name: "BouncyCastle 1.86",
         source: "PEMParser and BouncyCastleProvider.getPrivateKey; tried with 1.86",
         rules: &[
@@ -98,7 +98,7 @@ pub static TAKERS: &[Taker] = &[
             (RSA, RSA_FORMS, Answer::Yes),
         ],
     },
-    Taker {
+    KeyReader {
         name: "rustls with aws-lc-rs 1.19",
         source: "aws_lc_rs::signature::PqdsaKeyPair::from_pkcs8; rustls any_supported_type",
         rules: &[
@@ -108,7 +108,7 @@ pub static TAKERS: &[Taker] = &[
             (RSA, RSA_FORMS, Answer::Yes),
         ],
     },
-    Taker {
+    KeyReader {
         name: "AWS KMS import",
         // The developer guide's "Requirements for imported key material" has PKCS #8 for asymmetric keys; which form
         // of an ML-DSA key is not said there.
@@ -120,7 +120,7 @@ pub static TAKERS: &[Taker] = &[
             (RSA, PKCS8, Answer::Yes),
         ],
     },
-    Taker {
+    KeyReader {
         name: "AWS Roles Anywhere helper",
         source: "aws_signing_helper, ReadPrivateKeyData: ML-DSA keys as both only",
         rules: &[
@@ -129,14 +129,14 @@ pub static TAKERS: &[Taker] = &[
             (RSA, RSA_FORMS, Answer::Yes),
         ],
     },
-    Taker {
+    KeyReader {
         name: "Outlast, KMS import",
         source: "the key types' import functions, which the tests hold to every form",
         rules: &[(ML, ALL_FORMS, Answer::Yes), (&[""], PKCS8, Answer::Yes)],
     },
 ];
 
-impl Taker {
+impl KeyReader {
     /// Whether it reads this key.
     pub fn takes(&self, key: &PrivateKey) -> Answer {
         self.answer(key.spec.name, key.form_name())
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn every_rule_is_about_a_key_type_that_exists() {
-        for taker in TAKERS {
+        for taker in KEY_READERS {
             for (names, _, _) in taker.rules {
                 for begin in *names {
                     assert!(
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn the_known_differences() {
         let takes = |taker: &str, name: &str, form: &str| {
-            let row = TAKERS.iter().find(|row| row.name.starts_with(taker)).unwrap();
+            let row = KEY_READERS.iter().find(|row| row.name.starts_with(taker)).unwrap();
             row.answer(name, form).name()
         };
         assert_eq!(takes("OpenSSL", "ML_DSA_65", "expanded"), "yes");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::flights::{AMPLIFICATION, FIRST_WINDOW, Flights, INITIAL, MSS};
 use super::{Costs, PAIRS};
-use crate::experiments::show::{interval_words, short};
+use crate::experiments::tables::{interval_words, short};
 use crate::result::{Axis, Chart, Marks, Rule, Table, Value};
 use crate::run::Run;
 use crate::subject::{Kind, Subject};

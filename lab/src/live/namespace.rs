@@ -12,11 +12,11 @@ use crate::error::LabError;
 
 /// A network namespace.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Namespace {
     namespace: File,
 }
 
-impl Place {
+impl Namespace {
     /// A new one, and what `setup` makes in it.
     pub fn make<T: Send>(
         setup: impl FnOnce() -> Result<T, LabError> + Send,

@@ -64,7 +64,7 @@ impl Of {
 }
 
 /// The places of a listener.
-pub(crate) struct Places {
+pub(crate) struct Slots {
     of: Of,
     all: AtomicUsize,
     by_peer: AtomicUsize,
@@ -78,7 +78,7 @@ struct Taken {
     next: u64,
     entries: HashMap<u64, Entry>,
     peers: HashMap<Peer, Vec<u64>>,
-    /// When all were looked at and none could make room.
+    /// Time of the last search in vain for one that can be closed.
     in_vain: Option<Instant>,
 }
 
@@ -136,7 +136,7 @@ impl Taken {
     }
 }
 
-impl Places {
+impl Slots {
     /// All of them free.
     pub(crate) fn new(of: Of, number: Number, tally: Tally) -> Arc<Self> {
         Arc::new(Self {
@@ -162,7 +162,7 @@ impl Places {
         self: &Arc<Self>,
         peer: Option<Peer>,
         activity: &Arc<Activity>,
-    ) -> Result<Place, Limit> {
+    ) -> Result<Slot, Limit> {
         let entered = self.try_enter(peer, activity, Duration::ZERO);
         if let Err(limit) = entered {
             self.tally.count(limit, Action::Refused);
@@ -176,15 +176,15 @@ impl Places {
         peer: Option<Peer>,
         activity: &Arc<Activity>,
         spared: Duration,
-    ) -> Place {
-        let mut waiting = Waiting { places: self, limit: None };
+    ) -> Slot {
+        let mut waiting = Waiting { slots: self, limit: None };
         loop {
             let mut freed = std::pin::pin!(self.freed.notified());
             freed.as_mut().enable();
             match self.try_enter(peer, activity, spared) {
-                Ok(place) => {
+                Ok(slot) => {
                     waiting.limit = None;
-                    return place;
+                    return slot;
                 }
                 Err(limit) => waiting.limit = Some(limit),
             }
@@ -220,7 +220,7 @@ impl Places {
         peer: Option<Peer>,
         activity: &Arc<Activity>,
         spared: Duration,
-    ) -> Result<Place, Limit> {
+    ) -> Result<Slot, Limit> {
         let mut taken = self.taken();
         if let Some((id, limit)) = self.check(&mut taken, peer, spared)? {
             self.evict(&mut taken, id, limit);
@@ -232,7 +232,7 @@ impl Places {
         if let Some(peer) = peer {
             taken.peers.entry(peer).or_default().push(id);
         }
-        Ok(Place { places: self.clone(), id, closed, activity: activity.clone() })
+        Ok(Slot { slots: self.clone(), id, closed, activity: activity.clone() })
     }
 
     /// Which one must make room for one more of this peer, and because of which limit.
@@ -271,14 +271,14 @@ impl Places {
 }
 
 /// A place that is taken, until this is dropped.
-pub struct Place {
-    places: Arc<Places>,
+pub struct Slot {
+    slots: Arc<Slots>,
     id: u64,
     closed: oneshot::Receiver<()>,
     activity: Arc<Activity>,
 }
 
-impl Place {
+impl Slot {
     /// Ends when the connection must make room for another one. Its place is given away then.
     pub(crate) async fn evicted(&mut self) {
         if (&mut self.closed).await.is_err() {
@@ -294,12 +294,12 @@ impl Place {
     /// The peer is known now. If it has too many, its connection that has been of no use for longest makes room: this
     /// one, if all others are served.
     pub(crate) fn belongs_to(&self, peer: Peer) {
-        let places = &self.places;
-        let mut taken = places.taken();
-        if taken.count(peer) >= places.by_peer.load(Ordering::Relaxed) {
-            let found = taken.candidate(places.of, Some(peer), Duration::ZERO);
+        let slots = &self.slots;
+        let mut taken = slots.taken();
+        if taken.count(peer) >= slots.by_peer.load(Ordering::Relaxed) {
+            let found = taken.candidate(slots.of, Some(peer), Duration::ZERO);
             let found = found.unwrap_or(self.id);
-            places.evict(&mut taken, found, places.of.limit(true));
+            slots.evict(&mut taken, found, slots.of.limit(true));
         }
         let Some(entry) = taken.entries.get_mut(&self.id) else { return };
         if entry.peer.is_none() {
@@ -309,25 +309,25 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
-        let removed = self.places.taken().remove(self.id);
+        let removed = self.slots.taken().remove(self.id);
         if removed.is_some() {
-            self.places.freed.notify_one();
+            self.slots.freed.notify_one();
         }
     }
 }
 
 /// Somebody waits for a place. It is counted if that was in vain.
 struct Waiting<'a> {
-    places: &'a Places,
+    slots: &'a Slots,
     limit: Option<Limit>,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if let Some(limit) = self.limit {
-            self.places.tally.count(limit, Action::Refused);
+            self.slots.tally.count(limit, Action::Refused);
         }
     }
 }
@@ -340,89 +340,89 @@ mod tests {
         Some(Peer::of([192, 0, 2, number].into()))
     }
 
-    fn places(of: Of, all: usize, by_peer: usize) -> Arc<Places> {
-        Places::new(of, Number { all, by_peer }, Tally::default())
+    fn slots(of: Of, all: usize, by_peer: usize) -> Arc<Slots> {
+        Slots::new(of, Number { all, by_peer }, Tally::default())
     }
 
-    fn enter(places: &Arc<Places>, number: u8) -> Result<Place, Limit> {
-        places.enter(peer(number), &Arc::new(Activity::new()))
+    fn enter(slots: &Arc<Slots>, number: u8) -> Result<Slot, Limit> {
+        slots.enter(peer(number), &Arc::new(Activity::new()))
     }
 
-    fn is_evicted(place: &mut Place) -> bool {
-        place.closed.try_recv().is_ok()
+    fn is_evicted(slot: &mut Slot) -> bool {
+        slot.closed.try_recv().is_ok()
     }
 
     #[test]
     fn a_peer_with_too_many_makes_room_itself() {
-        let places = places(Of::Connections, 4, 2);
-        let mut other = enter(&places, 2).unwrap();
-        let mut mine: Vec<_> = (0..5).map(|_| enter(&places, 1).unwrap()).collect();
+        let slots = slots(Of::Connections, 4, 2);
+        let mut other = enter(&slots, 2).unwrap();
+        let mut mine: Vec<_> = (0..5).map(|_| enter(&slots, 1).unwrap()).collect();
         let evicted: Vec<_> = mine.iter_mut().map(is_evicted).collect();
         assert_eq!(evicted, [true, true, true, false, false]);
         assert!(!is_evicted(&mut other));
-        assert_eq!(places.len(), 3);
+        assert_eq!(slots.len(), 3);
         drop((mine, other));
-        assert_eq!(places.len(), 0);
-        assert!(places.taken().peers.is_empty());
+        assert_eq!(slots.len(), 0);
+        assert!(slots.taken().peers.is_empty());
     }
 
     #[test]
     fn who_is_served_keeps_the_place_and_health_checks_count_for_nothing() {
-        let places = places(Of::Connections, 3, 3);
-        let mut served = enter(&places, 1).unwrap();
+        let slots = slots(Of::Connections, 3, 3);
+        let mut served = enter(&slots, 1).unwrap();
         let _busy = served.activity().begin();
-        let mut asks = enter(&places, 2).unwrap();
-        let mut useful = enter(&places, 3).unwrap();
+        let mut asks = enter(&slots, 2).unwrap();
+        let mut useful = enter(&slots, 3).unwrap();
         drop(useful.activity().begin());
         // Later than the other one, and for nothing.
         drop(asks.activity().attend());
         let _asking = asks.activity().attend();
-        let _new = enter(&places, 4).unwrap();
+        let _new = enter(&slots, 4).unwrap();
         assert_eq!([&mut served, &mut asks, &mut useful].map(is_evicted), [false, true, false]);
         assert!(asks.activity().idle_since().is_none());
     }
 
     #[test]
     fn where_all_are_served_the_next_is_refused() {
-        let places = places(Of::Connections, 2, 1);
-        let one = enter(&places, 1).unwrap();
+        let slots = slots(Of::Connections, 2, 1);
+        let one = enter(&slots, 1).unwrap();
         let busy = one.activity().begin();
-        assert!(matches!(enter(&places, 1), Err(Limit::ConnectionsByPeer)));
-        let other = enter(&places, 2).unwrap();
+        assert!(matches!(enter(&slots, 1), Err(Limit::ConnectionsByPeer)));
+        let other = enter(&slots, 2).unwrap();
         let _busy = other.activity().begin();
-        assert!(matches!(enter(&places, 3), Err(Limit::Connections)));
+        assert!(matches!(enter(&slots, 3), Err(Limit::Connections)));
         drop(busy);
-        // Not all are looked at again at once.
+        // They are not all examined again at once.
         std::thread::sleep(limits::PLACES_IN_VAIN);
-        assert!(enter(&places, 3).is_ok());
+        assert!(enter(&slots, 3).is_ok());
     }
 
     #[test]
     fn of_handshakes_the_peer_with_most_makes_room() {
-        let places = places(Of::Handshakes, 4, 3);
-        let mut small = enter(&places, 1).unwrap();
-        let mut large: Vec<_> = (0..3).map(|_| enter(&places, 2).unwrap()).collect();
-        let _next = enter(&places, 3).unwrap();
+        let slots = slots(Of::Handshakes, 4, 3);
+        let mut small = enter(&slots, 1).unwrap();
+        let mut large: Vec<_> = (0..3).map(|_| enter(&slots, 2).unwrap()).collect();
+        let _next = enter(&slots, 3).unwrap();
         assert!(!is_evicted(&mut small), "it is the oldest, and alone");
         assert!(is_evicted(&mut large[0]));
     }
 
     #[test]
     fn a_peer_that_becomes_known_counts_from_then_on() {
-        let places = places(Of::Handshakes, 9, 2);
+        let slots = slots(Of::Handshakes, 9, 2);
         let mut all: Vec<_> =
-            (0..3).map(|_| places.enter(None, &Arc::new(Activity::new())).unwrap()).collect();
-        all.iter().for_each(|place| place.belongs_to(Peer::of([192, 0, 2, 1].into())));
+            (0..3).map(|_| slots.enter(None, &Arc::new(Activity::new())).unwrap()).collect();
+        all.iter().for_each(|slot| slot.belongs_to(Peer::of([192, 0, 2, 1].into())));
         let evicted: Vec<_> = all.iter_mut().map(is_evicted).collect();
         assert_eq!(evicted, [true, false, false]);
     }
 
     #[tokio::test]
     async fn who_waits_gets_the_place_that_becomes_free() {
-        let places = places(Of::Connections, 1, 1);
-        let first = enter(&places, 1).unwrap();
+        let slots = slots(Of::Connections, 1, 1);
+        let first = enter(&slots, 1).unwrap();
         let activity = Arc::new(Activity::new());
-        let waiting = places.enter_in_turn(peer(2), &activity, outlast_testing::PATIENCE * 2);
+        let waiting = slots.enter_in_turn(peer(2), &activity, outlast_testing::PATIENCE * 2);
         let mut waiting = std::pin::pin!(waiting);
         let early = tokio::time::timeout(Duration::from_millis(50), waiting.as_mut()).await;
         assert!(early.is_err());

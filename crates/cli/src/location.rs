@@ -13,14 +13,14 @@ use crate::files;
 
 /// The place of a store. There is no `Debug`: a URL may hold a password.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct StoreLocation {
     /// Data folder.
     pub(crate) folder: PathBuf,
     /// URL of a PostgreSQL database; absent for `store.db` in the folder.
     pub(crate) database: Option<String>,
 }
 
-impl Place {
+impl StoreLocation {
     /// As `store` says.
     pub(crate) fn choose(folder: &Path, store: Option<&str>) -> Result<Self, Failure> {
         let database = match store {
@@ -96,7 +96,7 @@ impl Place {
     /// Opens the store beside the server that may serve it.
     pub(crate) fn open_beside(&self) -> Result<Arc<dyn Store>, Failure> {
         if !self.is_shared() && self.lock().is_err() {
-            // The schema is looked at first: it is not changed below a server.
+            // Checks the schema first: it must not change below a running server.
             SqliteStore::open_read_only(&self.file()).map_err(store_failure)?;
         }
         self.open()

@@ -1,0 +1,54 @@
+//! `outlast cert request`: a certificate request for a KMS key, which signs it. The key stays in the service.
+
+use std::path::PathBuf;
+
+use outlast_net::policy::Policy;
+use outlast_pki::name::{self, Name};
+use outlast_pki::pem;
+use serde_json::json;
+
+use crate::endpoint::Endpoint;
+use crate::failure::Failure;
+use crate::output::{self, Output};
+use crate::profile::Connection;
+use crate::{files, signing};
+
+/// Arguments of `cert request`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// KMS key that can sign: alias/NAME, key id or ARN.
+    #[arg(long)]
+    key: String,
+    /// Subject by RFC 4514, such as "CN=Release,O=Example".
+    #[arg(long, value_parser = subject)]
+    subject: Name,
+    /// Write the request to this file [default: stdout].
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+fn subject(text: &str) -> Result<Name, String> {
+    name::parse(text).map_err(|error| error.to_string())
+}
+
+/// Asks the service and writes PEM.
+pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Runtime::new()
+        .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
+    let der = runtime.block_on(async {
+        let mut endpoint = Endpoint::new(arguments.connection.settings()?, &Policy::default())?;
+        let subject = arguments.subject.clone();
+        signing::certificate_request(&mut endpoint, &arguments.key, subject).await
+    })?;
+    let text = pem::certificate_request(&der);
+    let Some(path) = &arguments.out else {
+        output::line(text.trim_end());
+        return Ok(());
+    };
+    files::write(path, text.as_bytes(), 0o644)?;
+    let said = format!("wrote a request for {} to {}", arguments.subject, path.display());
+    output.result(&said, &json!({ "file": path, "subject": arguments.subject.to_string() }));
+    Ok(())
+}

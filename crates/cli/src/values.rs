@@ -1,0 +1,103 @@
+//! Values of options that several commands take. `clap` names the option that a refused one was given for, and exits
+//! with 2.
+
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::str::FromStr;
+
+use clap::builder::PossibleValuesParser;
+use outlast_domain::arn::is_account_id;
+use outlast_domain::identity::is_access_key_id;
+use outlast_negotiate::Mode;
+use outlast_negotiate::catalogue::POLICIES;
+use serde::Deserialize;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// An address to listen at, given as `127.0.0.1:8443`, or with a host's name as `localhost:8443`: then the first address
+/// that the name has, of IPv4 if there is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct ListenAddress(pub(crate) SocketAddr);
+
+impl FromStr for ListenAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(address) = text.parse() {
+            return Ok(Self(address));
+        }
+        let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
+        if host.is_empty() || host.contains(':') || port.parse::<u16>().is_err() {
+            return Err(format!("{text:?} is not an address with a port, such as 127.0.0.1:8443"));
+        }
+        let found = text.to_socket_addrs();
+        let mut found: Vec<_> =
+            found.map_err(|error| format!("{host} has no address: {error}"))?.collect();
+        found.sort_by_key(|address| !address.is_ipv4());
+        found.first().copied().map(Self).ok_or_else(|| format!("{host} has no address"))
+    }
+}
+
+impl TryFrom<String> for ListenAddress {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Names of modes.
+pub(crate) fn modes() -> PossibleValuesParser {
+    PossibleValuesParser::new(Mode::ALL.map(Mode::name))
+}
+
+/// Names of the policies that a TLS listener can have.
+pub(crate) fn tls_policies() -> PossibleValuesParser {
+    PossibleValuesParser::new(POLICIES.iter().filter(|row| row.has_tls()).map(|row| row.name))
+}
+
+/// An address with a port, or a host's name with one.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map(|ListenAddress(address)| address)
+}
+
+/// Twelve digits.
+pub(crate) fn account(text: &str) -> Result<String, String> {
+    let known = is_account_id(text).then(|| text.to_owned());
+    known.ok_or_else(|| "an account id has 12 digits".to_owned())
+}
+
+/// An access key id, AWS's or one of the caller's own choice.
+pub(crate) fn access_key_id(text: &str) -> Result<String, String> {
+    let known = is_access_key_id(text).then(|| text.to_owned());
+    known.ok_or_else(|| "an access key id has 3 to 128 letters, digits and underscores".to_owned())
+}
+
+/// A time in UTC, seconds since 1970.
+pub(crate) fn time(text: &str) -> Result<i64, String> {
+    OffsetDateTime::parse(text, &Rfc3339)
+        .map(OffsetDateTime::unix_timestamp)
+        .map_err(|_| "not a time such as 2026-11-21T12:00:00Z".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::address;
+
+    #[test]
+    fn an_address_may_have_a_hosts_name() {
+        let found = address("localhost:22010").unwrap();
+        assert!(found.ip().is_loopback() && found.port() == 22010, "{found}");
+        assert_eq!(address("[::1]:1").unwrap().to_string(), "[::1]:1");
+        for wrong in ["localhost", "localhost:x", "localhost:65536", ":1", "", "::1:1:1", "a b:1"] {
+            assert!(address(wrong).is_err(), "{wrong}");
+        }
+    }
+}

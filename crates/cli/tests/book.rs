@@ -1,0 +1,233 @@
+//! The book builds, its words are spelled right, its commands run, and so do the examples.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use outlast_testing::{checkout, peer};
+
+use crate::common::acme::free_port;
+use crate::common::dns::Dns;
+use crate::common::peers::java;
+use crate::common::{Folder, Server, run, stderr, stdout, succeed};
+
+/// Pages with commands, each run from an empty folder.
+const PAGES: &[&str] = &[
+    "README.md",
+    "docs/guide/server.md",
+    "docs/guide/endpoints.md",
+    "docs/guide/pki.md",
+    "docs/guide/signing.md",
+    "docs/guide/operations.md",
+];
+
+/// What an example prints when its last step has succeeded.
+const VALID: &str = "a signature of 3309 bytes, valid: true";
+
+/// A shell in which `outlast`, `aws` and OpenSSL 3.5 are found, and nothing of AWS or Outlast is set.
+fn shell(book: &Path, openssl: &Path) -> Command {
+    let mut command = outlast_testing::program::command("bash");
+    let own = Path::new(env!("CARGO_BIN_EXE_outlast")).parent().unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    let folders = [own.to_path_buf(), book.join("bin"), openssl.join("bin")];
+    let all = folders.into_iter().chain(std::env::split_paths(&path));
+    command.env("PATH", std::env::join_paths(all).unwrap());
+    command
+}
+
+/// The blocks that are marked as runnable, as one script. `<!-- run: server -->` marks one that serves until
+/// `<!-- run: stop -->` or the end.
+fn script(text: &str) -> Option<String> {
+    let mut out =
+        String::from("set -euo pipefail\ntrap 'kill ${server:-} 2>/dev/null || true; wait' EXIT\n");
+    let mut lines = text.lines();
+    let mut blocks = 0;
+    while let Some(line) = lines.next() {
+        let Some(mark) = line.strip_prefix("<!-- run") else { continue };
+        let mark = mark.trim_end_matches(" -->").trim_start_matches(": ");
+        if mark == "stop" {
+            out.push_str("kill $server; wait $server || true; server=\n");
+            continue;
+        }
+        assert_eq!(lines.next(), Some("```sh"), "a block follows the mark");
+        let block: Vec<_> = lines.by_ref().take_while(|line| *line != "```").collect();
+        let block = block.join("\n");
+        blocks += 1;
+        match mark {
+            "" => out.push_str(&format!("{block}\n")),
+            "server" => out.push_str(&format!(
+                "{block} >server.log 2>&1 &\nserver=$!\n\
+                 until grep -q 'listening on' server.log; do\n\
+                 kill -0 $server || {{ cat server.log; exit 1; }}\nsleep 0.1\ndone\n"
+            )),
+            other => panic!("{other} is no way to run a block"),
+        }
+    }
+    (blocks > 0).then_some(out)
+}
+
+#[test]
+fn the_commands_of_every_page_run() {
+    let (Some(book), Some(openssl)) = (peer("book"), peer("openssl")) else { return };
+    for page in PAGES {
+        let text = std::fs::read_to_string(checkout().join(page)).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let script = script(&text).unwrap_or_else(|| panic!("{page} has no command that runs"));
+        // A page speaks of places that belong to nobody here.
+        let script = script.replace("/srv/", &format!("{}/srv/", folder.path().display()));
+        let mut command = shell(&book, &openssl);
+        command.current_dir(folder.path()).env("OUTLAST_LISTEN", "127.0.0.1:0");
+        let output = run(command.arg("-c").arg(format!("mkdir srv\n{script}")));
+        let said = || format!("{page}: {}\n{}", stdout(&output), stderr(&output));
+        assert!(output.status.success(), "{}", said());
+    }
+}
+
+/// A page whose commands nobody runs would not be noticed otherwise.
+#[test]
+fn pages_with_marked_commands_are_all_listed() {
+    let guides = std::fs::read_dir(checkout().join("docs/guide")).unwrap();
+    for guide in guides.map(|entry| entry.unwrap().path()) {
+        let text = std::fs::read_to_string(&guide).unwrap();
+        let listed = PAGES.iter().any(|page| checkout().join(page) == guide);
+        assert_eq!(script(&text).is_some(), listed, "{}", guide.display());
+    }
+}
+
+#[test]
+fn the_book_builds_and_no_link_is_dead() {
+    let Some(book) = peer("book") else { return };
+    let site = tempfile::tempdir().unwrap();
+    let mut build = Command::new(book.join("bin/mkdocs"));
+    build.args(["build", "--strict", "--quiet", "--site-dir"]).arg(site.path());
+    succeed(build.current_dir(checkout()));
+    assert!(site.path().join("guide/server.html").exists());
+}
+
+#[test]
+fn words_are_spelled_right() {
+    let Some(book) = peer("book") else { return };
+    let mut check = Command::new(book.join("bin/codespell"));
+    check.args(["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]);
+    check.args(["docs", "examples", "--skip", "*.json,*.sum,*.lock"]);
+    // One of the mistakes that are tried.
+    check.args(["--ignore-words-list", "polcy"]);
+    succeed(check.current_dir(checkout()));
+}
+
+fn example(name: &str, more: &[(&str, String)], lego: Option<&Path>) {
+    let (Some(book), Some(openssl)) = (peer("book"), peer("openssl")) else { return };
+    let mut command = shell(&book, &openssl);
+    if let Some(lego) = lego {
+        let path = command.get_envs().find(|(name, _)| *name == "PATH").unwrap().1.unwrap();
+        let folders: Vec<PathBuf> = std::env::split_paths(path).chain([lego.join("bin")]).collect();
+        command.env("PATH", std::env::join_paths(folders).unwrap());
+    }
+    command.envs(more.iter().map(|(name, value)| (*name, value.as_str())));
+    let output = run(command.arg(checkout().join("examples").join(name)));
+    let text = format!("{}\n{}", stdout(&output), stderr(&output));
+    assert!(output.status.success(), "{name}: {text}");
+    println!("{text}");
+}
+
+#[test]
+fn example_private_pki() {
+    example("private-pki.sh", &[], None);
+}
+
+#[test]
+fn example_code_signing() {
+    example("code-signing.sh", &[], None);
+}
+
+#[test]
+fn example_mutual_tls() {
+    example("mutual-tls.sh", &[], None);
+}
+
+#[test]
+fn example_acme() {
+    let Some(lego) = peer("lego") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let dns = Dns::start(folder.path().join("dns"));
+    let more = [
+        ("OUTLAST_ACME_DNS", dns.address.to_string()),
+        ("OUTLAST_ACME_HTTP_PORT", free_port().to_string()),
+        ("OUTLAST_ACME_NETWORKS", "127.0.0.0/8".to_owned()),
+    ];
+    example("acme.sh", &more, Some(&lego));
+}
+
+/// Runs a program as a user of an SDK would, with the profile that `init` made.
+fn sdk(
+    language: &str,
+    command: &mut Command,
+    variables: fn(&Folder) -> BTreeMap<&'static str, PathBuf>,
+) {
+    let folder = Folder::new();
+    let mut server = Server::start(&folder.data, &[]);
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("AWS_") {
+            command.env_remove(name);
+        }
+    }
+    command.env("AWS_PROFILE", "outlast");
+    command.env("AWS_CONFIG_FILE", folder.data.join("client/config"));
+    command.env("AWS_SHARED_CREDENTIALS_FILE", folder.data.join("client/credentials"));
+    let output =
+        run(command.envs(variables(&folder)).env("OUTLAST_CA", folder.data.join("client/ca.pem")));
+    let text = stdout(&output);
+    assert!(text.contains(VALID), "{language}: {text}{}", stderr(&output));
+    assert_eq!(server.terminate(), Some(0));
+}
+
+fn none(_: &Folder) -> BTreeMap<&'static str, PathBuf> {
+    BTreeMap::new()
+}
+
+#[test]
+fn sdk_python() {
+    let Some(peer) = peer("python") else { return };
+    let mut command = Command::new(peer.join("bin/python"));
+    sdk("Python", command.arg(checkout().join("examples/sdk/python/sign.py")), none);
+}
+
+#[test]
+fn sdk_javascript() {
+    let Some(peer) = peer("javascript") else { return };
+    // Node searches for packages beside the program.
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("sign.mjs");
+    std::fs::copy(checkout().join("examples/sdk/javascript/sign.mjs"), &program).unwrap();
+    std::os::unix::fs::symlink(peer.join("node_modules"), folder.path().join("node_modules"))
+        .unwrap();
+    let mut command = Command::new(peer.join("bin/node"));
+    sdk("JavaScript", command.arg(&program), |folder| {
+        [("NODE_EXTRA_CA_CERTS", folder.data.join("client/ca.pem"))].into()
+    });
+}
+
+#[test]
+fn sdk_go() {
+    let Some(peer) = peer("go") else { return };
+    sdk("Go", &mut Command::new(peer.join("bin/sign")), none);
+}
+
+#[test]
+fn sdk_java() {
+    let Some(peer) = peer("java") else { return };
+    let source = checkout().join("examples/sdk/java/Sign.java");
+    let started = java(&peer, source.to_str().unwrap(), &[]);
+    // The CRT client trusts the system's CA file only; the script shows it one of its own.
+    let mut command = Command::new("sh");
+    let script = checkout().join("tests/interop/java/run-with-ca.sh");
+    command.args(["-c", "exec \"$0\" \"$OUTLAST_CA\" \"$@\""]).arg(script);
+    command.arg(started.get_program()).args(started.get_args());
+    sdk("Java", &mut command, none);
+}
+
+#[test]
+fn sdk_rust() {
+    let Some(peer) = peer("rust") else { return };
+    sdk("Rust", &mut Command::new(peer.join("bin/sign")), none);
+}

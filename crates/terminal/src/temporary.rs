@@ -1,0 +1,116 @@
+//! Temporary files and folders that an interrupted command leaves nothing of: `tempfile` removes what it made when a
+//! value is dropped, and a signal drops nothing.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::{fs, thread};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level;
+
+static PENDING: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// Attempts to remove a folder into which another thread still writes.
+const ATTEMPTS: usize = 20;
+
+/// A temporary file or folder, which [`remove_when_interrupted`] removes while this lives.
+#[must_use]
+pub struct Pending(PathBuf);
+
+impl Pending {
+    /// Notes a file or folder that was just made.
+    pub fn new(path: &Path) -> Self {
+        // Absolute: the working folder may be another one by then.
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        PENDING.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
+        Self(path)
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        PENDING.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+    }
+}
+
+/// From now on SIGINT and SIGTERM remove what is [`Pending`] before they end the program, as they do by default.
+///
+/// Not for commands that handle these signals themselves, such as servers.
+pub fn remove_when_interrupted() {
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
+    thread::spawn(move || {
+        for signal in signals.forever() {
+            // Held until the end, so that nothing is noted any more and nothing that is complete is removed.
+            let pending = PENDING.lock().unwrap_or_else(PoisonError::into_inner);
+            pending.iter().for_each(|path| remove(path));
+            let _ = low_level::emulate_default_handler(signal);
+        }
+    });
+}
+
+fn remove(path: &Path) {
+    for _ in 0..ATTEMPTS {
+        let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        if removed.is_ok() || !path.exists() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::path::PathBuf;
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+    use std::{env, fs, thread};
+
+    use super::{Pending, remove_when_interrupted};
+    use crate::files;
+
+    const CHILD: &str = "OUTLAST_TEST_INTERRUPTED";
+
+    /// The child: a file that is never complete, and a folder with something in it.
+    fn never_completes(folder: &str) {
+        remove_when_interrupted();
+        let folder = PathBuf::from(folder);
+        let build = tempfile::tempdir_in(&folder).unwrap();
+        let _pending = Pending::new(build.path());
+        fs::write(build.path().join("a"), "a").unwrap();
+        let _ = files::write_new(&folder.join("out"), |_| -> Result<(), _> {
+            loop {
+                thread::sleep(Duration::from_secs(1));
+            }
+        });
+    }
+
+    #[test]
+    fn an_interrupted_program_leaves_no_temporary_file() {
+        if let Ok(folder) = env::var(CHILD) {
+            return never_completes(&folder);
+        }
+        for (name, number) in [("-INT", 2), ("-TERM", 15)] {
+            let folder = tempfile::tempdir().unwrap();
+            let count = || fs::read_dir(folder.path()).unwrap().count();
+            let mut child = Command::new(env::current_exe().unwrap())
+                .args([
+                    "--exact",
+                    "temporary::tests::an_interrupted_program_leaves_no_temporary_file",
+                ])
+                .env(CHILD, folder.path())
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap();
+            while count() < 2 {
+                assert!(child.try_wait().unwrap().is_none(), "the child ended by itself");
+                thread::sleep(Duration::from_millis(10));
+            }
+            let id = child.id().to_string();
+            assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+            assert_eq!(child.wait().unwrap().signal(), Some(number));
+            assert_eq!(count(), 0, "{name} left something");
+        }
+    }
+}
