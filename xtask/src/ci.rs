@@ -52,6 +52,10 @@ pub fn run(root: &Path, which: Which) -> Result<(), String> {
     step("quickstart");
     quickstart(root, &root.join("target/debug/outlast"))?;
     if which == Which::All {
+        step("documentation, warnings denied");
+        let mut doc = cargo_once(root);
+        doc.args(["doc", "--workspace", "--exclude", "outlast-fuzz", "--no-deps", "--locked"]);
+        command(doc.env("RUSTDOCFLAGS", "--deny=warnings"))?;
         step("quickstart, release build");
         cargo(root, &["build", "--release", "--locked"])?;
         quickstart(root, &root.join("target/release/outlast"))?;

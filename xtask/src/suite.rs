@@ -26,6 +26,7 @@ const LONGEST: &[&str] = &[
     "outlast pki_peers",
     "outlast-lab program",
     "outlast shared",
+    "outlast book",
     "outlast-api members",
     "outlast backup",
     "outlast steady",

@@ -23,7 +23,7 @@ pub(crate) fn grouped(command: Command) -> Command {
         for name in *names {
             let about = command.find_subcommand(name).and_then(Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
-            text.push_str(&format!("  {name:<12}{about}\n"));
+            text.push_str(&format!("  {name:<13}{about}\n"));
         }
         text.push('\n');
     }

@@ -5,12 +5,18 @@ use time::macros::format_description;
 
 /// Longest cell, unless a table takes longer ones.
 const MAX_CELL: usize = 72;
+/// Columns of a terminal that reports fit, unless they are asked for whole.
+pub(crate) const TERMINAL: usize = 100;
+/// Width below which no column is shortened.
+const MIN_CELL: usize = 8;
 
 /// A table: its columns are aligned, numbers to the right.
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
     right: Vec<usize>,
     longest: usize,
+    /// Columns that are shortened so that lines fit a terminal.
+    flexible: Vec<usize>,
 }
 
 impl Table {
@@ -20,12 +26,18 @@ impl Table {
             rows: vec![headings.iter().map(|text| (*text).to_owned()).collect()],
             right: right.to_vec(),
             longest: MAX_CELL,
+            flexible: Vec::new(),
         }
     }
 
     /// With cells of this many characters at most.
     pub(crate) fn longest(self, longest: usize) -> Self {
         Self { longest, ..self }
+    }
+
+    /// Fits [`TERMINAL`] by shortening these columns, the widest first; the others stay whole.
+    pub(crate) fn fitting(self, flexible: &[usize]) -> Self {
+        Self { flexible: flexible.to_vec(), ..self }
     }
 
     pub(crate) fn row(&mut self, cells: Vec<String>) {
@@ -42,7 +54,15 @@ impl Table {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
         };
-        let widths: Vec<_> = (0..columns).map(width).collect();
+        let mut widths: Vec<_> = (0..columns).map(width).collect();
+        let gaps = indent + 2 * columns.saturating_sub(1);
+        while !self.flexible.is_empty() && gaps + widths.iter().sum::<usize>() > TERMINAL {
+            let widest = self.flexible.iter().copied().max_by_key(|column| widths[*column]);
+            match widest {
+                Some(column) if widths[column] > MIN_CELL => widths[column] -= 1,
+                _ => break,
+            }
+        }
         let mut out = String::new();
         for row in &self.rows {
             let mut line = " ".repeat(indent);
@@ -50,6 +70,8 @@ impl Table {
                 if column > 0 {
                     line.push_str("  ");
                 }
+                let width = *width;
+                let cell = shown(cell, width.max(1));
                 if self.right.contains(&column) {
                     line.push_str(&format!("{cell:>width$}"));
                 } else {
@@ -61,6 +83,46 @@ impl Table {
         }
         out
     }
+}
+
+/// Text in lines that fit a terminal, each with an indent; what follows the first has more of it.
+pub(crate) fn wrapped(text: &str, indent: usize) -> String {
+    let (mut out, mut line) = (String::new(), " ".repeat(indent));
+    let mut is_empty = true;
+    for word in text.split(' ') {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > TERMINAL {
+            out.push_str(&line);
+            out.push('\n');
+            line = " ".repeat(indent + 2);
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    out.push_str(&line);
+    out.push('\n');
+    out
+}
+
+/// The text with its long lines [`wrapped`], each at its own indent or mark.
+pub(crate) fn fitted(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        if line.chars().count() <= TERMINAL {
+            out.push_str(line);
+            out.push('\n');
+            continue;
+        }
+        let rest = line.trim_start_matches([' ', '-', '+']);
+        let mark = &line[..line.len() - rest.len()];
+        let lines = wrapped(rest, mark.len());
+        out.push_str(mark);
+        out.push_str(&lines[mark.len()..]);
+    }
+    out
 }
 
 /// Rows in columns: a column of numbers to the right, but for the first.
@@ -81,7 +143,7 @@ fn shown(text: &str, longest: usize) -> String {
     let plain = text.chars().map(|c| if is_unseen(c) { '\u{fffd}' } else { c });
     let mut out: String = plain.take(longest + 1).collect();
     if out.chars().count() > longest {
-        out = out.chars().take(longest - 3).collect();
+        out = out.chars().take(longest.saturating_sub(3)).collect();
         out.push_str("...");
     }
     out
@@ -128,7 +190,23 @@ pub(crate) fn plural(count: u64, one: &str, many: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{shown, table};
+    use super::{TERMINAL, Table, fitted, shown, table, wrapped};
+
+    #[test]
+    fn lines_fit_a_terminal_and_only_flexible_columns_are_shortened() {
+        let mut table = Table::new(&["name", "from", "what"], &[]).fitting(&[0, 2]);
+        table.row(vec!["n".repeat(60), "2001:db8:1:2::/64".into(), "w".repeat(60)]);
+        let text = table.render(2);
+        assert!(text.lines().all(|line| line.chars().count() <= TERMINAL), "{text}");
+        assert!(text.contains("2001:db8:1:2::/64") && text.contains("www..."), "{text}");
+        let text = wrapped(&"word ".repeat(50), 2);
+        assert!(text.lines().all(|line| line.len() <= TERMINAL && line.starts_with("  ")));
+        let text = fitted(&format!("short\n  - {}", "word ".repeat(30)));
+        assert!(
+            text.starts_with("short\n  - word word") && text.contains("\n      word"),
+            "{text}"
+        );
+    }
 
     #[test]
     fn numbers_stand_to_the_right() {

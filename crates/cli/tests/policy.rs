@@ -17,6 +17,11 @@ fn policy(arguments: &[&str]) -> String {
     succeed(outlast().arg("policy").args(arguments))
 }
 
+/// Text with its lines joined: it is wrapped for a terminal.
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn json(arguments: &[&str]) -> Value {
     serde_json::from_str(&policy(&[&["--output", "json"], arguments].concat())).unwrap()
 }
@@ -101,7 +106,7 @@ fn an_offer_is_followed_to_its_outcome() {
     assert_eq!(found["hello_retry"], true);
     assert_eq!(found["post_quantum"], true);
     assert_eq!(found["offer"]["groups"], serde_json::json!([0x001d, 0x11ec]));
-    let text = policy(&[&["explain", "2026-11"], &classical_first[..]].concat());
+    let text = flat(&policy(&[&["explain", "2026-11"], &classical_first[..]].concat()));
     assert!(text.starts_with("2026-11 in the mode prefer: served, post-quantum"), "{text}");
     assert!(text.contains("although the client names others first"), "{text}");
     assert!(text.contains("HelloRetryRequest, which costs a round trip"), "{text}");
@@ -114,6 +119,7 @@ fn an_offer_is_followed_to_its_outcome() {
     assert_eq!(refused["refusal"], "classical");
     assert_eq!(refused["alert"], 40);
     let text = policy(&["explain", "2026-11", "--mode", "require", "--groups", "0x001e,secp256r1"]);
+    let text = flat(&text);
     assert!(text.contains("It offers 0x001e, secp256r1."), "{text}");
     assert!(text.contains("It would be served in the mode prefer or allow or off."), "{text}");
     let old = json(&[

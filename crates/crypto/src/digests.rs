@@ -102,6 +102,13 @@ impl Digest {
     }
 
     /// The digest of a message that is in memory.
+    ///
+    /// ```
+    /// use outlast_crypto::digests::Digest;
+    ///
+    /// let sha512 = Digest::by_name("sha512").unwrap();
+    /// assert_eq!(sha512.digest(b"abc")[..4], [0xdd, 0xaf, 0x35, 0xa1]); // FIPS 180-4's example
+    /// ```
     pub fn digest(&self, message: &[u8]) -> Vec<u8> {
         let mut context = self.start();
         context.update(message);

@@ -395,6 +395,17 @@ pub static KEY_SPECS: &[KeySpec] = &[
 
 impl KeySpec {
     /// The row with this KMS name.
+    ///
+    /// ```
+    /// use outlast_crypto::keys::KeySpec;
+    /// use outlast_crypto::signatures::Message;
+    ///
+    /// let spec = KeySpec::by_name("ML_DSA_65").unwrap();
+    /// let key = spec.load(&spec.generate().unwrap()).unwrap();
+    /// let algorithm = spec.signing[0];
+    /// let signature = key.sign(algorithm, Message::Raw(b"release 1")).unwrap();
+    /// assert_eq!(signature.len(), 3309); // FIPS 204, table 2
+    /// ```
     pub fn by_name(name: &str) -> Option<&'static Self> {
         KEY_SPECS.iter().find(|row| row.name == name)
     }

@@ -6,6 +6,17 @@ use zeroize::Zeroizing;
 ///
 /// There is no `Debug`, no `Display`, no `Clone` and no serialization, so a secret cannot reach a log or
 /// a response by accident: whoever wants the bytes says [`Secret::expose`].
+///
+/// ```
+/// use outlast_crypto::Secret;
+///
+/// let secret = Secret::new(vec![1, 2, 3]);
+/// assert_eq!(secret.expose(), [1, 2, 3]);
+/// ```
+///
+/// ```compile_fail
+/// println!("{:?}", outlast_crypto::Secret::new(vec![1, 2, 3])); // there is no Debug
+/// ```
 pub struct Secret(Zeroizing<Vec<u8>>);
 
 impl Secret {

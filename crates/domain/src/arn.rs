@@ -14,6 +14,13 @@ use crate::partition::{AWS, PARTITIONS, Partition};
 const MAX_LEN: usize = 2048;
 
 /// An account in a region: where a resource lives.
+///
+/// ```
+/// use outlast_domain::arn::Scope;
+///
+/// let scope = Scope { account: "123456789012".into(), region: "eu-central-1".into() };
+/// assert_eq!(scope.arn("kms", "key/1"), "arn:aws:kms:eu-central-1:123456789012:key/1");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Scope {
     /// Twelve digits.
@@ -31,6 +38,14 @@ impl Scope {
 }
 
 /// An ARN that has been read.
+///
+/// ```
+/// use outlast_domain::arn::Arn;
+///
+/// let arn = Arn::parse("arn:aws:kms:eu-central-1:123456789012:key/1").unwrap();
+/// assert_eq!((arn.account(), arn.resource()), ("123456789012", "key/1"));
+/// assert!(Arn::parse("arn:aws-cn:kms:eu-central-1:123456789012:key/1").is_none()); // not China's
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Arn {
     partition: &'static Partition,

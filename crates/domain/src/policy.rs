@@ -94,6 +94,15 @@ pub struct Policy {
 
 impl Policy {
     /// Reads a document that somebody wants to store.
+    ///
+    /// ```
+    /// use outlast_domain::policy::{Kind, Policy};
+    ///
+    /// let text = r#"{ "Version": "2012-10-17", "Statement": [
+    ///     { "Effect": "Allow", "Action": "kms:Encrypt", "Resource": "*" } ] }"#;
+    /// assert!(Policy::parse(text, Kind::Identity).is_ok());
+    /// assert!(Policy::parse(&text.replace("Allow", "Permit"), Kind::Identity).is_err());
+    /// ```
     pub fn parse(text: &str, kind: Kind) -> Result<Self, Malformed> {
         let policy = parse::document(text, kind)?;
         partition::check(&policy).map_err(Malformed)?;

@@ -1,6 +1,6 @@
 //! Limits on what peers and files may make the ledger hold.
 
-/// Bytes of a line at most, without its end: what [`crate::line::encode`] writes is shorter, whatever a client sent.
+/// Bytes of a line at most, without its end: what [`crate::Line::encode`] writes is shorter, whatever a client sent.
 pub const MAX_LINE: usize = 24 * 1024;
 /// Values of one list of an offer in a line; what a client sends beyond that is cut off, and the line says so.
 pub const MAX_VALUES: usize = 256;

@@ -2,7 +2,7 @@
 //! Dilithium of NIST's round 3. It comes with the Python package `pqmagic`.
 //!
 //! Its functions write as many bytes as the algorithm has, and nothing in the library says how many. So sizes are those of
-//! `pqmagic_api.h` of version 1.0.7, every buffer that is written to is longer than that by [`MARGIN`], and an algorithm that reaches
+//! `pqmagic_api.h` of version 1.0.7, every buffer that is written to is longer than that by `MARGIN`, and an algorithm that reaches
 //! into the margin is refused: at its first use, which is a round trip, before anything that came from elsewhere is read.
 
 use std::ffi::c_int;

@@ -130,6 +130,16 @@ pub enum NothingLeft {
 
 impl Rules {
     /// A policy in a mode, or in its own if none is given.
+    ///
+    /// ```
+    /// use outlast_negotiate::{Mode, Rules, SecurityPolicy};
+    ///
+    /// let policy = SecurityPolicy::by_name("2026-11").unwrap();
+    /// let rules = Rules::new(policy, Some(Mode::Require)).unwrap();
+    /// assert_eq!(rules.groups().next().unwrap().name, "X25519MLKEM768");
+    /// let classical = SecurityPolicy::by_name("classical-2026-11").unwrap();
+    /// assert!(Rules::new(classical, Some(Mode::Require)).is_err());
+    /// ```
     pub fn new(policy: &'static SecurityPolicy, mode: Option<Mode>) -> Result<Self, NothingLeft> {
         let rules = Self { policy, mode: mode.unwrap_or(policy.mode) };
         if !policy.has_tls() {

@@ -245,7 +245,7 @@ pub fn ip_address(text: &str) -> Result<GeneralName, PkiError> {
     })
 }
 
-/// EDIPartyName ::= SEQUENCE { nameAssigner [0] DirectoryString OPTIONAL, partyName [1] DirectoryString }
+/// `EDIPartyName ::= SEQUENCE { nameAssigner [0] DirectoryString OPTIONAL, partyName [1] DirectoryString }`
 fn party_name(content: &[u8]) -> der::Result<GeneralName> {
     let mut reader = SliceReader::new(content)?;
     let name_assigner = match Tag::peek(&reader)?.number() {

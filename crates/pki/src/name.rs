@@ -84,7 +84,15 @@ pub fn name(fields: &[(&str, &str)], custom: &[(String, String)]) -> Result<Name
     Name::from_der(&sequence.to_der().map_err(failed)?).map_err(failed)
 }
 
-/// Reads a name as RFC 4514 writes it, such as `CN=Release,O=Example`. At least one attribute is wanted.
+/// Reads a name as RFC 4514 writes it. At least one attribute is wanted.
+///
+/// ```
+/// use outlast_pki::name;
+///
+/// let subject = name::parse("CN=Release,O=Example").unwrap();
+/// assert_eq!(subject.to_string(), "CN=Release,O=Example");
+/// assert!(name::parse("").is_err() && name::parse("Release").is_err());
+/// ```
 pub fn parse(text: &str) -> Result<Name, PkiError> {
     let refused = |reason: String| PkiError::Subject { field: text.to_owned(), reason };
     let name: Name = text.parse().map_err(|_| refused("not a name by RFC 4514".into()))?;

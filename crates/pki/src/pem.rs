@@ -61,6 +61,13 @@ pub fn read_certificates(bytes: &[u8]) -> Result<Vec<Vec<u8>>, PkiError> {
 
 impl Certificate {
     /// Reads exactly one certificate from PEM or DER.
+    ///
+    /// ```
+    /// use outlast_pki::certificate::Certificate;
+    ///
+    /// let error = Certificate::parse_one(b"not a certificate").unwrap_err();
+    /// assert_eq!(error.to_string(), "not a valid certificate: there is no CERTIFICATE block in it");
+    /// ```
     pub fn parse_one(bytes: &[u8]) -> Result<Self, PkiError> {
         match read_certificates(bytes)?.as_slice() {
             [one] => Self::parse(one),

@@ -85,6 +85,21 @@ pub enum Item {
 }
 
 /// A set of changes that happens as a whole or not at all.
+///
+/// ```
+/// use outlast_store::memory::MemoryStore;
+/// use outlast_store::{Store, StoreError, Transaction};
+///
+/// let store = MemoryStore::new();
+/// let new = Transaction {
+///     expectations: vec![("a".into(), None)], // there must be no such record yet
+///     writes: vec![("a".into(), Some(b"1".to_vec()))],
+///     ..Transaction::default()
+/// };
+/// store.commit_and_wait(new.clone()).unwrap();
+/// assert_eq!(store.read("a").unwrap().unwrap().value, b"1");
+/// assert_eq!(store.commit_and_wait(new), Err(StoreError::Conflict));
+/// ```
 #[derive(Debug, Default, Clone)]
 pub struct Transaction {
     /// Versions that must still hold; `None` says that there must be no such record.

@@ -27,6 +27,13 @@ pub fn node(left: &Hash, right: &Hash) -> Hash {
 }
 
 /// The root over `hashes`, as if they were leaves' hashes: of a full tile, the hash that stands for it one level up. `None` of none.
+///
+/// ```
+/// use outlast_tlog::hash::{leaf, node, root};
+///
+/// let leaves = [leaf(b"first"), leaf(b"second"), leaf(b"third")];
+/// assert_eq!(root(&leaves), Some(node(&node(&leaves[0], &leaves[1]), &leaves[2])));
+/// ```
 pub fn root(hashes: &[Hash]) -> Option<Hash> {
     let mut level = hashes.to_vec();
     while level.len() > 1 {

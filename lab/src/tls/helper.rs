@@ -115,7 +115,7 @@ pub(super) fn offer(
     offer.ok_or_else(unexpected)
 }
 
-/// [`super::typical`] in a helper process: OpenSSL may need one.
+/// [`super::typical()`] in a helper process: OpenSSL may need one.
 pub fn typical_trace(
     settings: &Settings,
     stack: &dyn Stack,

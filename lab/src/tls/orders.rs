@@ -13,7 +13,7 @@ pub(super) enum Order {
     Ask { stack: String, subjects: Vec<SubjectNames> },
     /// Rounds of handshakes.
     Rounds(Rounds),
-    /// What [`super::typical`] says.
+    /// What [`super::typical()`] says.
     Typical { stack: String, subject: SubjectNames, rounds: usize },
     /// A handshake for each line that comes in.
     Serve { stack: String, subject: SubjectNames },

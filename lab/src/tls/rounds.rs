@@ -170,7 +170,7 @@ fn typical(mut values: Vec<f64>, varies: bool) -> f64 {
     if varies { undisturbed_mean(&values) } else { tenth(&mut values) }
 }
 
-/// The 10th percentile, as [`quantile`] has it, without sorting all: the bootstrap asks for it a thousand times.
+/// The 10th percentile by the same rule as `quantile`, without sorting all: the bootstrap asks for it a thousand times.
 fn tenth(values: &mut [f64]) -> f64 {
     let Some(last) = values.len().checked_sub(1) else { return 0.0 };
     let below = last / 10;

@@ -8,6 +8,7 @@ mod summary;
 use std::path::PathBuf;
 
 use outlast_ledger::read::{Reader, Skipped};
+use outlast_ledger::report::ClientRow;
 use outlast_ledger::tally::{Filter, Tally};
 use outlast_ledger::{Line, limits};
 use outlast_net::server::system_clock;
@@ -18,6 +19,7 @@ use crate::failure::Failure;
 use crate::ledger_options;
 use crate::output::{self, Output};
 use crate::settings::Settings;
+use crate::tables::Table;
 
 /// What is said where there is nothing to say anything about.
 const EMPTY: &str =
@@ -63,6 +65,89 @@ pub(crate) struct Source {
     /// Handshakes at this listener: api, or the proxy's name for it.
     #[arg(long)]
     listener: Option<String>,
+}
+
+/// How much of a report is shown.
+#[derive(clap::Args)]
+pub(super) struct Columns {
+    /// Show every column, however wide: JA4, whole ARNs, all networks, retries, resumptions and bytes.
+    #[arg(long)]
+    wide: bool,
+}
+
+impl Columns {
+    /// A table with the headings that are shown, of `(heading, is a number, may be shortened, only if wide)`.
+    fn table(&self, columns: &[Column]) -> Table {
+        let shown: Vec<_> = self.shown(columns).collect();
+        let headings: Vec<_> = shown.iter().map(|column| column.heading).collect();
+        let which = |is: fn(&Column) -> bool| -> Vec<usize> {
+            shown.iter().enumerate().filter(|(_, column)| is(column)).map(|(at, _)| at).collect()
+        };
+        let table = Table::new(&headings, &which(|column| column.is_number));
+        if self.wide { table } else { table.fitting(&which(|column| column.is_flexible)) }
+    }
+
+    fn shown<'a>(&self, columns: &'a [Column]) -> impl Iterator<Item = &'a Column> {
+        columns.iter().filter(|column| self.wide || !column.only_wide)
+    }
+
+    /// The cells of a row that are shown.
+    fn cells(&self, columns: &[Column], cells: Vec<String>) -> Vec<String> {
+        let both = columns.iter().zip(cells);
+        both.filter(|(column, _)| self.wide || !column.only_wide).map(|(_, cell)| cell).collect()
+    }
+
+    /// A principal: its ARN or, where there is little room, the part that names it.
+    fn principal(&self, principal: Option<&str>) -> String {
+        match principal {
+            None => "-".to_owned(),
+            Some(arn) if !self.wide && arn.starts_with("arn:") => {
+                arn.rsplit(':').next().unwrap_or(arn).to_owned()
+            }
+            Some(name) => name.to_owned(),
+        }
+    }
+
+    /// The networks that a client comes from; where there is little room, one whole and how many more.
+    fn networks(&self, row: &ClientRow) -> String {
+        let more = if row.more_networks { " ..." } else { "" };
+        match row.networks.as_slice() {
+            [] => "-".to_owned(),
+            [first, rest @ ..] if !self.wide && !rest.is_empty() => {
+                format!("{first} +{}{more}", rest.len())
+            }
+            all => format!("{}{more}", all.join(" ")),
+        }
+    }
+}
+
+/// A column of a report.
+#[derive(Clone, Copy)]
+struct Column {
+    heading: &'static str,
+    is_number: bool,
+    is_flexible: bool,
+    only_wide: bool,
+}
+
+/// Text that may be shortened.
+const fn text(heading: &'static str) -> Column {
+    Column { heading, is_number: false, is_flexible: true, only_wide: false }
+}
+
+/// Text that stays whole.
+const fn whole(heading: &'static str) -> Column {
+    Column { heading, is_number: false, is_flexible: false, only_wide: false }
+}
+
+/// A number.
+const fn number(heading: &'static str) -> Column {
+    Column { heading, is_number: true, is_flexible: false, only_wide: false }
+}
+
+/// A column that is shown with `--wide` only.
+const fn wide(column: Column) -> Column {
+    Column { only_wide: true, ..column }
 }
 
 /// Runs the command.

@@ -21,6 +21,7 @@ use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, USAGE};
 use crate::output::Output;
+use crate::tables::fitted;
 use crate::{files, tls, values};
 
 /// Arguments of `policy`.
@@ -95,7 +96,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         Command::Show { name } => show(named(name)?, output),
         Command::Diff { from, to } => {
             let found = diff(named(from)?, named(to)?);
-            output.result(&diff_text(&found), &found);
+            output.result(&fitted(&diff_text(&found)), &found);
         }
         Command::Explain(arguments) => explained(arguments, output)?,
     }
@@ -238,7 +239,7 @@ fn explained(arguments: &Explain, output: Output) -> Result<(), Failure> {
         let mode = mode.map_err(|error: String| Failure::new(error))?;
         let rules = Rules { policy, mode: mode.unwrap_or(policy.mode) };
         let found = explain(&rules);
-        output.result(&explanation_text(&found), &found);
+        output.result(&fitted(&explanation_text(&found)), &found);
         return Ok(());
     };
     let rules = tls::rules(Some(policy.name), arguments.mode.as_deref())?;
@@ -249,7 +250,7 @@ fn explained(arguments: &Explain, output: Output) -> Result<(), Failure> {
     {
         value.extend(found);
     }
-    output.result(&outcome_text(&rules, &found), &value);
+    output.result(&fitted(&outcome_text(&rules, &found)), &value);
     Ok(())
 }
 

@@ -26,7 +26,7 @@ fn of_one_listener() -> Vec<Id> {
 /// Arguments of `proxy`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Settings file with [[listener]] tables, in the place of the flags of one listener. SIGHUP reads it again.
+    /// Settings file with `[[listener]]` tables, instead of the flags of one listener. SIGHUP reads it again.
     #[arg(long, env = "OUTLAST_CONFIG", conflicts_with_all = of_one_listener())]
     config: Option<PathBuf>,
     #[command(flatten)]

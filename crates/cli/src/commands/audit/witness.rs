@@ -43,7 +43,7 @@ enum Command {
     /// The logs that it watches.
     #[command(subcommand)]
     Log(Log),
-    /// Answer requests for cosignatures, over plain HTTP: POST <prefix>/add-checkpoint.
+    /// Answer requests for cosignatures, over plain HTTP: POST PREFIX/add-checkpoint.
     Serve(Serve),
 }
 

@@ -2,8 +2,7 @@
 
 use outlast_ledger::dry_run::{self, ClientChange, DryRun, Future};
 
-use super::summary::networks;
-use super::{EMPTY, Source};
+use super::{Column, Columns, EMPTY, Source, number, text, whole, wide};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::tables::{Table, plural};
@@ -27,7 +26,19 @@ pub(super) struct Arguments {
     /// Rows of the table at most; JSON has all of them.
     #[arg(long, default_value_t = 40)]
     rows: usize,
+    #[command(flatten)]
+    columns: Columns,
 }
+
+const CLIENTS: &[Column] = &[
+    whole("what"),
+    number("connections"),
+    text("principal"),
+    text("client"),
+    wide(text("before")),
+    text("after"),
+    whole("from"),
+];
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let rules = tls::rules(arguments.policy.as_deref(), arguments.mode.as_deref())?;
@@ -36,7 +47,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let (tally, _) = arguments.source.tally()?;
     let outcome = dry_run::dry_run(&tally, &rules, &certificates);
     let empty = tally.total.connections == 0;
-    let text = if empty { EMPTY.to_owned() } else { render(&outcome, arguments.rows) };
+    let text =
+        if empty { EMPTY.to_owned() } else { render(&outcome, arguments.rows, &arguments.columns) };
     output.result(&text, &outcome);
     if outcome.breaks == 0 && outcome.unknown == 0 {
         return Ok(());
@@ -66,7 +78,7 @@ fn kind(name: &str) -> Result<String, String> {
         .ok_or_else(|| format!("not a kind of TLS certificate: known are {}", known.join(", ")))
 }
 
-fn render(outcome: &DryRun, rows: usize) -> String {
+fn render(outcome: &DryRun, rows: usize, columns: &Columns) -> String {
     let mut out = format!(
         "{} replayed under {} in mode {}\n",
         plural(outcome.recorded.connections - outcome.not_replayed, "connection", "connections"),
@@ -96,12 +108,9 @@ fn render(outcome: &DryRun, rows: usize) -> String {
     }
     out.push('\n');
     out.push_str(&counts.render(2));
-    let mut clients = Table::new(
-        &["what", "connections", "principal", "client", "before", "after", "from"],
-        &[1],
-    );
+    let mut clients = columns.table(CLIENTS);
     for change in outcome.clients.iter().take(rows) {
-        clients.row(cells(change));
+        clients.row(columns.cells(CLIENTS, cells(change, columns)));
     }
     if !clients.is_empty() {
         out.push_str("\nClients\n");
@@ -113,7 +122,7 @@ fn render(outcome: &DryRun, rows: usize) -> String {
     out
 }
 
-fn cells(change: &ClientChange) -> Vec<String> {
+fn cells(change: &ClientChange, columns: &Columns) -> Vec<String> {
     let row = &change.client;
     let what = if change.breaks > 0 {
         "breaks"
@@ -140,10 +149,10 @@ fn cells(change: &ClientChange) -> Vec<String> {
     vec![
         what.to_owned(),
         row.counts.connections.to_string(),
-        row.principal.clone().unwrap_or_else(|| "-".into()),
+        columns.principal(row.principal.as_deref()),
         row.fingerprint.label(),
         if before.is_empty() { "-".into() } else { before.join(", ") },
         after,
-        networks(row),
+        columns.networks(row),
     ]
 }

@@ -2,23 +2,39 @@
 
 use outlast_ledger::report::{self, Laggard};
 
-use super::summary::networks;
-use super::{EMPTY, Source};
+use super::{Column, Columns, EMPTY, Source, number, text, whole, wide};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::tables::{Table, moment, plural};
+use crate::tables::{moment, plural, wrapped};
 
 /// Arguments of `laggards`.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
     source: Source,
+    #[command(flatten)]
+    columns: Columns,
 }
+
+const COLUMNS: &[Column] = &[
+    number("connections"),
+    text("principal"),
+    text("client"),
+    wide(whole("JA4")),
+    text("best"),
+    whole("from"),
+    wide(whole("first seen")),
+    whole("last seen"),
+];
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let (tally, _) = arguments.source.tally()?;
     let laggards = report::laggards(&tally);
-    let text = if tally.total.connections == 0 { EMPTY.to_owned() } else { render(&laggards) };
+    let text = if tally.total.connections == 0 {
+        EMPTY.to_owned()
+    } else {
+        render(&laggards, &arguments.columns)
+    };
     output.result(&text, &laggards);
     let beyond = tally.unseen.beyond_limits;
     if laggards.is_empty() && beyond == 0 {
@@ -40,28 +56,29 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     Err(Failure::finding(what))
 }
 
-fn render(laggards: &[Laggard]) -> String {
+fn render(laggards: &[Laggard], columns: &Columns) -> String {
     if laggards.is_empty() {
         return "every client offers a post-quantum group".into();
     }
-    let mut table = Table::new(
-        &["connections", "principal", "client", "JA4", "best", "from", "first seen", "last seen"],
-        &[0],
-    );
+    let mut table = columns.table(COLUMNS);
     let mut hints: Vec<(&str, Vec<String>)> = Vec::new();
-    for laggard in laggards {
+    // Those with a name first: somebody can be asked about them.
+    let is_named = |laggard: &&Laggard| laggard.client.principal.is_some();
+    let (named, others): (Vec<_>, Vec<_>) = laggards.iter().partition(is_named);
+    for laggard in named.into_iter().chain(others) {
         let row = &laggard.client;
         let best = serde_json::to_value(row.fingerprint.ability).unwrap_or_default();
-        table.row(vec![
+        let cells = vec![
             row.counts.connections.to_string(),
-            row.principal.clone().unwrap_or_else(|| "-".into()),
+            columns.principal(row.principal.as_deref()),
             row.fingerprint.label(),
             row.fingerprint.ja4.clone().unwrap_or_else(|| "-".into()),
             best.as_str().unwrap_or_default().to_owned(),
-            networks(row),
+            columns.networks(row),
             moment(row.counts.first_ms),
             moment(row.counts.last_ms),
-        ]);
+        ];
+        table.row(columns.cells(COLUMNS, cells));
         let label = row.fingerprint.label();
         match hints.iter_mut().find(|(hint, _)| *hint == laggard.hint) {
             Some((_, labels)) if labels.contains(&label) => {}
@@ -72,7 +89,7 @@ fn render(laggards: &[Laggard]) -> String {
     let mut out = table.render(0);
     out.push_str("\nWhat to do\n");
     for (hint, labels) in hints {
-        out.push_str(&format!("  {}: {hint}\n", labels.join(", ")));
+        out.push_str(&wrapped(&format!("{}: {hint}", labels.join(", ")), 2));
     }
     out
 }

@@ -9,7 +9,7 @@ use outlast_ledger::tally::Counts;
 use outlast_ledger::verdict::Verdict;
 use serde::Serialize;
 
-use super::{EMPTY, Source};
+use super::{Column, Columns, EMPTY, Source, number, text, whole, wide};
 use crate::failure::Failure;
 use crate::files;
 use crate::output::Output;
@@ -26,7 +26,36 @@ pub(super) struct Arguments {
     /// Rows of each table at most; JSON has all of them.
     #[arg(long, default_value_t = 40)]
     rows: usize,
+    #[command(flatten)]
+    columns: Columns,
 }
+
+const CLIENTS: &[Column] = &[
+    text("verdict"),
+    number("connections"),
+    number("hybrid"),
+    wide(number("retry")),
+    wide(number("resumed")),
+    number("failed"),
+    text("principal"),
+    text("client"),
+    wide(whole("JA4")),
+    whole("from"),
+    wide(whole("last seen")),
+    wide(number("bytes")),
+];
+
+/// After the name of what is counted.
+const COUNTS: &[Column] = &[
+    number("connections"),
+    number("hybrid"),
+    wide(number("retry")),
+    wide(number("resumed")),
+    number("failed"),
+    whole("first seen"),
+    whole("last seen"),
+    wide(number("bytes")),
+];
 
 #[derive(Serialize)]
 struct Shown<'a> {
@@ -44,7 +73,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     }
     let summary = report::summary(&tally);
     let empty = tally.total.connections == 0;
-    let text = if empty { EMPTY.to_owned() } else { render(&summary, arguments.rows) };
+    let text =
+        if empty { EMPTY.to_owned() } else { render(&summary, arguments.rows, &arguments.columns) };
     output.result(&text, &Shown { summary: &summary, skipped });
     if summary.defects > 0 {
         let what = plural(
@@ -63,15 +93,23 @@ fn causes(summary: &Summary) -> String {
     texts.join("; ")
 }
 
-fn render(summary: &Summary, rows: usize) -> String {
+fn render(summary: &Summary, rows: usize, columns: &Columns) -> String {
     let total = &summary.total;
     let mut out = format!(
-        "{}, {} to {} UTC\n\
-         hybrid {} of those served, by HelloRetryRequest {}, resumed {}, refused {}, failed {}\n",
+        "{} of {} served hybrid; {}\n\
+         {} to {} UTC; by HelloRetryRequest {}, resumed {}, refused {}, failed {}\n",
+        percent(total.hybrid_percent()),
         plural(total.connections, "connection", "connections"),
+        match summary.missed {
+            0 => "nobody who offered post-quantum got less".to_owned(),
+            count => plural(
+                count,
+                "connection offered post-quantum and got classical",
+                "connections offered post-quantum and got classical",
+            ),
+        },
         moment(total.first_ms),
         moment(total.last_ms),
-        percent(total.hybrid_percent()),
         total.hello_retry,
         total.resumed,
         total.refused,
@@ -89,49 +127,29 @@ fn render(summary: &Summary, rows: usize) -> String {
     if summary.missed > 0 {
         out.push_str(&format!("  advertised but classical, by cause: {}\n", causes(summary)));
     }
-    let mut clients = Table::new(
-        &[
-            "verdict",
-            "connections",
-            "hybrid",
-            "retry",
-            "resumed",
-            "failed",
-            "principal",
-            "client",
-            "JA4",
-            "from",
-            "last seen",
-            "bytes",
-        ],
-        &[1, 2, 3, 4, 5, 11],
-    );
-    for row in summary.clients.iter().take(rows) {
-        clients.row(client_cells(row));
+    let mut clients = columns.table(CLIENTS);
+    // Those with a name first: somebody can be asked about them.
+    let is_named = |row: &&ClientRow| row.principal.is_some();
+    let (named, others): (Vec<_>, Vec<_>) = summary.clients.iter().partition(is_named);
+    for row in named.into_iter().chain(others).take(rows) {
+        clients.row(columns.cells(CLIENTS, client_cells(row, columns)));
     }
     section(&mut out, "Clients", &clients, summary.clients.len().saturating_sub(rows));
-    let by = |title: &str, list: &[(String, Counts)]| {
-        let mut table = Table::new(
-            &[
-                title,
-                "connections",
-                "hybrid",
-                "retry",
-                "resumed",
-                "failed",
-                "first seen",
-                "last seen",
-                "bytes",
-            ],
-            &[1, 2, 3, 4, 5, 8],
-        );
+    let by = |title: &'static str, list: &[(String, Counts)]| {
+        let all: Vec<_> = std::iter::once(text(title)).chain(COUNTS.iter().copied()).collect();
+        let mut table = columns.table(&all);
         for (name, counts) in list.iter().take(rows) {
-            table.row(cells(name, counts));
+            table.row(columns.cells(&all, cells(name, counts)));
         }
         table
     };
     let more = |len: usize| len.saturating_sub(rows);
-    let principals = by("principal", &summary.principals);
+    let principals: Vec<_> = summary
+        .principals
+        .iter()
+        .map(|(name, counts)| (columns.principal(Some(name)), counts.clone()))
+        .collect();
+    let principals = by("principal", &principals);
     section(&mut out, "Principals", &principals, more(summary.principals.len()));
     let software: Vec<_> = summary
         .fingerprints
@@ -176,7 +194,7 @@ fn cells(name: &str, counts: &Counts) -> Vec<String> {
     ]
 }
 
-fn client_cells(row: &ClientRow) -> Vec<String> {
+fn client_cells(row: &ClientRow, columns: &Columns) -> Vec<String> {
     let counts = &row.counts;
     vec![
         row.verdict.label().to_owned(),
@@ -185,20 +203,11 @@ fn client_cells(row: &ClientRow) -> Vec<String> {
         counts.hello_retry.to_string(),
         counts.resumed.to_string(),
         (counts.refused + counts.failed).to_string(),
-        row.principal.clone().unwrap_or_else(|| "-".into()),
+        columns.principal(row.principal.as_deref()),
         row.fingerprint.label(),
         row.fingerprint.ja4.clone().unwrap_or_else(|| "-".into()),
-        networks(row),
+        columns.networks(row),
         moment(counts.last_ms),
         bytes(counts.received.saturating_add(counts.sent)),
     ]
-}
-
-/// The networks that a client comes from.
-pub(super) fn networks(row: &ClientRow) -> String {
-    let mut out = row.networks.join(" ");
-    if row.more_networks {
-        out.push_str(" ...");
-    }
-    if out.is_empty() { "-".into() } else { out }
 }
