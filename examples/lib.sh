@@ -20,10 +20,12 @@ note() {
 serve() {
     export OUTLAST_DATA=$folder/data
     [ -d "$OUTLAST_DATA" ] || outlast init >"$folder/init.log"
+    # What an earlier server has said must not be taken for this one's.
+    rm -f "$folder/server.log"
     outlast server --listen 127.0.0.1:0 "$@" >"$folder/server.log" 2>&1 &
     server=$!
     local waited=0
-    until grep -q 'listening on' "$folder/server.log"; do
+    until grep -qs 'listening on' "$folder/server.log"; do
         kill -0 "$server" 2>/dev/null || { cat "$folder/server.log" >&2; exit 1; }
         waited=$((waited + 1))
         [ "$waited" -lt 600 ] || { echo "the server does not start" >&2; exit 1; }

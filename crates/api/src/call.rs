@@ -1,4 +1,4 @@
-//! One call under way, and what carries an operation out.
+//! One call in progress, and the trait that an operation implements.
 
 use std::sync::Arc;
 
@@ -17,19 +17,19 @@ use crate::audit::Notes;
 use crate::aws::Operation;
 use crate::wire::{ApiError, Protocol};
 
-/// An operation that is served: one file below `ops`.
+/// An operation that is served, in a file of its own below `ops`.
 pub trait Run: Operation {
-    /// `readOnly` of its CloudTrail events: whether it changes nothing.
+    /// `readOnly` of its CloudTrail events.
     const READ_ONLY: bool;
-    /// Whether it takes longer than a network thread can wait, whatever is asked. (What making a key or a signature takes is
-    /// said by the algorithm: [`outlast_crypto::pace`].)
+    /// Whether it takes longer than a network thread can wait, whatever is asked. (Algorithms say for themselves whether a key
+    /// or signature takes long: [`outlast_crypto::pace`].)
     const SLOW: bool = false;
 
-    /// Does it. Whatever is written goes into `call.work` and happens only if all of it succeeds.
+    /// Carries it out. What it writes goes into `call.work`, and happens as a whole or not at all.
     fn run(call: &mut Call<'_>, input: Self::Input) -> Result<Self::Output, ApiError>;
 }
 
-/// One call under way.
+/// One call in progress.
 pub struct Call<'a> {
     /// Reads and writes.
     pub work: Work<'a>,
@@ -39,15 +39,15 @@ pub struct Call<'a> {
     pub policies: &'a PolicyCache,
     /// Where this server is reached.
     pub settings: Arc<Settings>,
-    /// Who calls.
+    /// The caller.
     pub caller: Caller,
     /// The caller's account in the region that was asked.
     pub scope: Scope,
-    /// What policies can ask about the request.
+    /// Values of condition keys.
     pub conditions: ConditionKeys,
     /// `GrantTokens`.
     pub tokens: Vec<String>,
-    /// What goes into the audit record.
+    /// Notes for the audit event.
     pub notes: Notes,
     /// Keys that a cryptographic operation has used.
     pub used: Vec<Key>,
@@ -94,7 +94,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Digest of an operation's input, the same in every protocol: recognises a repetition.
+/// Digest of an operation's input, the same in every protocol, by which a repeated request is recognised.
 pub fn input_digest<T: Serialize>(input: &T) -> Result<String, ApiError> {
     Ok(hex::encode(outlast_crypto::digests::sha256(&Protocol::Json11.encode(input)?)))
 }

@@ -49,9 +49,9 @@ use crate::wire::{ApiError, Payload, Protocol};
 
 /// All services on one store.
 pub struct Service {
-    /// With the records that requests read in front of it: each request's commit verifies them.
+    /// The store behind a cache of the records that requests read; each request's commit verifies them.
     store: Arc<dyn Store>,
-    /// The store itself, for what the service does by itself.
+    /// The store without the cache, for housekeeping.
     fresh: Arc<dyn Store>,
     root: RootKey,
     ring: KeyRing,
@@ -115,7 +115,7 @@ pub struct Response {
     pub body: Vec<u8>,
 }
 
-/// What is to be done now.
+/// The next step.
 pub enum Step {
     /// Send this.
     Respond(Response),
@@ -123,24 +123,24 @@ pub enum Step {
     Commit(Box<Prepared>),
     /// Another operation changed the same records meanwhile: prepare again.
     Again,
-    /// It takes long, and was prepared in haste ([`outlast_crypto::pace`]): prepare again where that harms nobody. With the
-    /// ARN of the user or role that has signed it.
+    /// The call takes long, and was prepared in haste ([`outlast_crypto::pace`]): prepare it again in the turn of the user or
+    /// role with this ARN, which signed it.
     TakesLong(String),
 }
 
-/// A call that was carried out but for its commit.
+/// A call that was carried out except for its commit.
 pub struct Prepared {
-    /// What must be durable first.
+    /// Changes and event that must be durable before the response is sent.
     pub transaction: Transaction,
     /// The response.
     pub response: Response,
-    /// ARN of who called; of a session that of its role.
+    /// ARN of the caller; of a session, its role's.
     pub principal: String,
     route: Route,
 }
 
 impl From<Step> for Attempt<Box<Prepared>, Response> {
-    /// For those who can wait for what takes long.
+    /// For callers that can wait for long work.
     fn from(step: Step) -> Self {
         match step {
             Step::Respond(response) => Self::Done(response),
@@ -153,7 +153,7 @@ impl From<Step> for Attempt<Box<Prepared>, Response> {
 }
 
 impl Prepared {
-    /// The answer, once the outcome of the commit is known.
+    /// Returns the answer, given the outcome of the commit.
     pub fn settle(self: Box<Self>, outcome: Result<(), StoreError>) -> Response {
         match outcome {
             Ok(()) => self.response,
@@ -200,13 +200,13 @@ impl Service {
         )
     }
 
-    /// Says how many of everything an account may have. What is said a second time counts for nothing.
+    /// Sets how many of everything an account may have. A second call has no effect.
     pub fn set_quotas(&self, quotas: Quotas) {
-        // Work that was begun goes on with what it was begun with.
+        // Work that has begun keeps the quotas that it began with.
         let _ = self.quotas.set(quotas);
     }
 
-    /// Says where this server is reached.
+    /// Sets where this server is reached.
     pub fn set_settings(&self, settings: Settings) {
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
     }
@@ -253,7 +253,7 @@ impl Service {
         }
     }
 
-    /// Whether a request's head, taken for itself, may be a known caller's: the body counts for nothing here.
+    /// Whether a request's head alone may come from a known caller; the body is not read here.
     pub fn admit(&self, route: Route, request: &Request<'_>) -> Result<(), Response> {
         let attempt = || {
             let mut work = self.request_work(request.now_ms);
@@ -263,7 +263,7 @@ impl Service {
             }
         };
         let mut outcome = attempt();
-        // What was stale is known now.
+        // The stale records are known now.
         if outcome.as_ref().is_err_and(ApiError::is_conflict) {
             outcome = attempt();
         }
@@ -275,7 +275,7 @@ impl Service {
         })
     }
 
-    /// Carries a request out, but for the commit.
+    /// Carries a request out, except for the commit.
     pub fn prepare(&self, route: Route, request: &Request<'_>) -> Step {
         let mut principal = None;
         match self.try_prepare(route, request, &mut principal) {
@@ -396,7 +396,7 @@ impl Service {
                     ),
                 },
             ),
-            // A refused call changes nothing, whatever it had written by then; it is recorded all the same.
+            // A refused call changes nothing, whatever it had written by then; its event is recorded all the same.
             Err(error) => {
                 (call.work.into_refusal(vec![event]), route.refusal(&error, request.request_id))
             }
@@ -405,9 +405,8 @@ impl Service {
     }
 }
 
-/// The answer that is given without a commit, which would verify what was read: so it is verified here. What is
-/// stale makes the request run again; a record that is missing because another call deleted it meanwhile is no
-/// damage.
+/// The answer of a call without a commit. A commit would verify the records that were read, so this verifies them. A stale
+/// record makes the request run again; a record that another call deleted meanwhile is no damage.
 fn refused(work: &Work<'_>, route: Route, error: ApiError) -> ApiError {
     let by_records = matches!(error.fault, None | Some(Fault::Damaged(_) | Fault::Forged(_)));
     match if by_records { work.is_current() } else { Ok(true) } {
@@ -417,7 +416,7 @@ fn refused(work: &Work<'_>, route: Route, error: ApiError) -> ApiError {
     }
 }
 
-/// Who signed the request, and for which region.
+/// The signer of a request, and the Region that it signed for.
 fn authenticate(
     work: &mut Work<'_>,
     policies: &PolicyCache,
@@ -435,7 +434,7 @@ fn authenticate(
     Ok((credential.caller, claim.region))
 }
 
-/// Who the request's head says has signed it; not yet verified.
+/// The signer that the request's head names; not yet verified.
 fn find_caller(
     work: &mut Work<'_>,
     policies: &PolicyCache,

@@ -1,4 +1,4 @@
-//! What callers are told: code, status and text of errors, as AWS has them.
+//! Errors that callers get: code, status and text, compared with AWS's.
 //!
 //! Every constraint of every member of every operation is taken from the models. What no model has is in `causes.rs`.
 #![allow(

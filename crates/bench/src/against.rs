@@ -16,7 +16,7 @@ use crate::Figure;
 use crate::keys::{load, per_second};
 use crate::load::{client, handshakes};
 
-/// Clients that call at a time.
+/// Concurrent clients.
 const CLIENTS: u32 = 16;
 
 type Loading<'a> = Pin<Box<dyn Future<Output = Result<f64, String>> + 'a>>;

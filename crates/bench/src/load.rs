@@ -16,7 +16,7 @@ use rustls::{
     CipherSuite, ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme,
 };
 
-/// So many are on the way at a time, so that the server does not wait for the client.
+/// Calls in flight at once, so that the server does not wait for the client.
 const IN_FLIGHT: usize = 6;
 
 /// A client that offers these groups and TLS_AES_256_GCM_SHA384, so that all servers choose the same, and keeps no

@@ -18,7 +18,7 @@ use crate::process::this_program;
 use crate::statistics::ratio;
 use crate::{Figure, serve};
 
-/// So many connections are on the way at a time where they do not come one after the other.
+/// Concurrent connections, where they are not made one after the other.
 const AT_ONCE: usize = 6;
 
 pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {

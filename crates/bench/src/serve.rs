@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     serve(&given)
 }
 
-/// The door, with the tickets and the counting that it always has, and nobody who is told.
+/// The door with its tickets and counters, and without observers.
 fn door(given: &Given) -> Result<(), String> {
     over_tcp(given.address, made(given)?)
 }

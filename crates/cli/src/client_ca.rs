@@ -1,4 +1,4 @@
-//! Whose client certificates a server believes: the settings for it, and the files that they name.
+//! Client certificates that a server accepts: the settings, and the files that they name.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::{files, settings, trust};
 /// Largest CRL file that is read, in bytes.
 const MAX_CRL: usize = 64 << 20;
 
-/// Where it is written whom to believe.
+/// Files with the CAs and CRLs.
 #[derive(Debug, Clone)]
 pub(crate) struct Clients {
     mode: Mode,
@@ -20,7 +20,7 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// What the settings say; `None` where nobody asks for certificates.
+    /// From the settings; `None` if clients are not asked for certificates.
     pub(crate) fn choose(settings: settings::Clients) -> Result<Option<Self>, Failure> {
         let settings::Clients { client_ca: authorities, client_auth: mode, client_crls } = settings;
         let crls = client_crls.unwrap_or_default();

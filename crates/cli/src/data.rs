@@ -52,7 +52,7 @@ pub(crate) struct Data {
     _lock: Option<FolderLock>,
 }
 
-/// What a store is opened for.
+/// Purpose for which a store is opened.
 #[derive(Clone, Copy)]
 enum Access {
     Serve,
@@ -70,7 +70,7 @@ pub(crate) struct StoreArguments {
     options: StoreOptions,
 }
 
-/// What may be said of a store besides its folder.
+/// Options of a store besides its folder.
 #[derive(clap::Args, Clone)]
 pub(crate) struct StoreOptions {
     /// Settings file [default: outlast.toml in the data folder].
@@ -86,7 +86,7 @@ impl StoreArguments {
         Self { data, options }
     }
 
-    /// What the settings file says.
+    /// The settings file.
     pub(crate) fn settings(&self) -> Result<Settings, Failure> {
         Settings::load(self.options.config.as_deref(), &self.data)
     }
@@ -115,7 +115,7 @@ struct StoreRecord {
     root_key: Option<String>,
 }
 
-/// What a new data folder shall be.
+/// Contents of a new data folder.
 pub(crate) struct NewData {
     /// Account of the administrator.
     pub(crate) account: String,
@@ -270,7 +270,7 @@ fn parent_of(folder: &Path) -> &Path {
     }
 }
 
-/// Writes what the folder holds, and gives what its store shall.
+/// Writes the files of the folder; returns the administrator's key and the first transaction of its store.
 fn fill(
     store: &dyn Store,
     root: &RootKey,
@@ -321,13 +321,13 @@ fn fill(
     Ok((key, work.into_first_transaction()))
 }
 
-/// What an AWS profile says besides its key.
+/// An AWS profile without its key.
 pub(crate) struct Profile<'a> {
     /// Region.
     pub(crate) region: &'a str,
     /// Port of the server.
     pub(crate) port: u16,
-    /// What to trust.
+    /// Root of the TLS chain, PEM.
     pub(crate) root_pem: &'a str,
 }
 
@@ -485,10 +485,10 @@ impl Data {
         Ok(shown)
     }
 
-    /// Gives clients the roots of the certificates that are shown now.
+    /// Writes the roots of the current certificates for clients.
     pub(crate) fn give_roots(&self, roots: &str) -> Result<(), Failure> {
         let path = self.folder.join("client/ca.pem");
-        // Files need not have their root: then it is the operator who tells clients.
+        // Files need not contain their root; then the operator gives it to clients.
         if !roots.is_empty() && std::fs::read(&path).ok().as_deref() != Some(roots.as_bytes()) {
             files::make_private_folder(&self.folder.join("client"))?;
             files::write(&path, roots.as_bytes(), 0o644)?;
@@ -496,7 +496,7 @@ impl Data {
         Ok(())
     }
 
-    /// Gives the keys of session tickets to whom makes them; makes new ones in time.
+    /// Returns the keys of session tickets; makes new ones in time.
     pub(crate) fn refresh_tickets(&self, tickets: &Tickets) -> Result<(), Failure> {
         let keys = self.change(|work| Ok::<_, Fault>((tickets::refresh(work)?, Vec::new())))?;
         tickets.replace(keys);
@@ -520,13 +520,13 @@ impl Data {
     }
 }
 
-/// What a server is to show.
+/// Certificates that a server shows.
 pub(crate) struct Shown {
     /// The preferred certificate first.
     pub(crate) certificates: Vec<ServerCertificate>,
     /// Their roots in PEM, as far as they are known.
     pub(crate) roots: String,
-    /// What is wrong with the validity of one that is in a file.
+    /// A warning about the validity of a certificate in a file.
     pub(crate) untimely: Option<Failure>,
 }
 
@@ -555,7 +555,7 @@ pub(crate) fn unlock(store: &dyn Store, provider: &Provider) -> Result<(RootKey,
     }
 }
 
-/// The audit record of what was done to the store as a whole, which belongs to no account.
+/// The audit event of an act on the whole store, which belongs to no account.
 pub(crate) fn store_event(now_ms: i64, name: &str, parameters: &Value) -> Result<Vec<u8>, Failure> {
     Ok(operator_event(now_ms, &ids::event_id(now_ms)?, "outlast", name, "", parameters))
 }

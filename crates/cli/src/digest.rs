@@ -10,7 +10,7 @@ use outlast_crypto::digests::{Digest, DigestContext};
 
 use crate::failure::Failure;
 
-/// Bytes read at a time: enough that waking the other thread costs nothing.
+/// Bytes of one read: enough that waking the other thread costs nothing.
 const CHUNK: usize = 1 << 20;
 /// Chunks in flight: with the one being hashed, memory stays below five chunks.
 const DEPTH: usize = 3;

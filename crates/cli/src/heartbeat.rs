@@ -1,4 +1,4 @@
-//! A server's signs of life in a database that others share, and who watches for them before doing what no server survives.
+//! Heartbeats of servers that share a database, and the watch for them before a change that no running server survives.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::data::Data;
 use crate::failure::Failure;
 use crate::output;
 
-/// Interval between signs of life.
+/// Interval between heartbeats.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// How long a server that has left a sign is watched before it is held to be dead: six missed signs.
+/// Time without a heartbeat after which a server counts as dead: six missed ones.
 const WATCH: Duration = Duration::from_secs(30);
-/// Pause between two looks meanwhile.
+/// Pause between two reads meanwhile.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Signs after which a server looks whose have stopped, and takes those off the list.
+/// Heartbeats after which a server removes those of servers that have stopped.
 const SIGNS_BETWEEN_LOOKS: u64 = 120;
 
-/// What a running server has of its own signs.
+/// A running server's own heartbeat.
 pub(crate) struct Heart {
     data: Arc<Data>,
     last: Heartbeat,
@@ -31,7 +31,7 @@ pub(crate) struct Heart {
 }
 
 impl Heart {
-    /// Gives the first sign; there is none to give where the folder's lock tells who serves it.
+    /// Writes the first heartbeat; there is none where the folder's lock says who serves it.
     pub(crate) fn start(data: &Arc<Data>) -> Result<Option<Self>, Failure> {
         if !data.service.store().is_remote() {
             return Ok(None);
@@ -49,7 +49,7 @@ impl Heart {
         self.last.id.clone()
     }
 
-    /// Gives signs. Never ends.
+    /// Writes heartbeats. Never ends.
     pub(crate) async fn run(mut self) {
         let mut is_failing = false;
         loop {
@@ -74,7 +74,7 @@ impl Heart {
         Ok(())
     }
 
-    /// Takes servers off the list that have given no sign between two looks.
+    /// Removes servers without a heartbeat between two reads.
     fn take_off_the_dead(&mut self) -> Result<(), Fault> {
         let found = heartbeat::all(&self.data.service.work(system_clock()))?;
         let (dead, alive): (Vec<_>, Vec<_>) = found
@@ -87,14 +87,14 @@ impl Heart {
     }
 }
 
-/// Says that a server stops.
+/// Removes the heartbeat of a server that stops.
 pub(crate) fn stop(data: &Data, id: &str) {
     if let Err(fault) = change(data, |work| heartbeat::remove(work, id)) {
         tracing::warn!(%fault, "this server's last sign of life stays in the store");
     }
 }
 
-/// Fails if a server runs on the database. One that has left a sign is watched for as long as it may take to give another.
+/// Fails if a server runs on the database: watches each that has a heartbeat for as long as the next one may take.
 pub(crate) fn require_stopped(data: &Data) -> Result<(), Failure> {
     let all = || heartbeat::all(&data.service.work(system_clock()));
     let before = all()?;
@@ -135,7 +135,7 @@ fn take_off(data: &Data, dead: &[Heartbeat]) -> Result<(), Fault> {
     change(data, |work| dead.iter().try_for_each(|one| heartbeat::remove(work, &one.id)))
 }
 
-/// Commits a change that no event tells of.
+/// Commits a change that no event records.
 fn change(data: &Data, make: impl Fn(&mut Work<'_>) -> Result<(), Fault>) -> Result<(), Fault> {
     data.change(|work| Ok((make(work)?, Vec::new())))
 }

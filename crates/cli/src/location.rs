@@ -1,4 +1,4 @@
-//! Which store a data folder has: its own file, or a database that several servers share.
+//! The store of a data folder: its own file, or a database that several servers share.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use outlast_store::{Store, StoreError};
 use crate::failure::{Failure, store_failure};
 use crate::files;
 
-/// The place of a store. There is no `Debug`: a URL may hold a password.
+/// Location of a store. There is no `Debug`: a URL may hold a password.
 #[derive(Clone)]
 pub(crate) struct StoreLocation {
     /// Data folder.
@@ -21,7 +21,7 @@ pub(crate) struct StoreLocation {
 }
 
 impl StoreLocation {
-    /// As `store` says.
+    /// Location that `store` gives, or the default.
     pub(crate) fn choose(folder: &Path, store: Option<&str>) -> Result<Self, Failure> {
         let database = match store {
             None | Some("sqlite") => None,
@@ -69,7 +69,7 @@ impl StoreLocation {
         ))
     }
 
-    /// Takes the place of the one server that a folder of its own can have; a database takes any number.
+    /// Locks the folder for the one server that it may have; a database admits any number.
     pub(crate) fn lock(&self) -> Result<Option<FolderLock>, Failure> {
         if self.is_shared() {
             return Ok(None);

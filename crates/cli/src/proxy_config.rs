@@ -1,4 +1,4 @@
-//! Listeners of `outlast proxy`: flags and settings file, which have the same names, and what comes of them.
+//! Listeners of `outlast proxy`, from flags or a settings file, which have the same names.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,17 +68,17 @@ impl File {
 #[serde(deny_unknown_fields, default)]
 #[group(id = "listener")]
 pub(crate) struct Listener {
-    /// What logs, metrics and the ledger call the listener [default: proxy].
+    /// Name of the listener in logs, metrics and the ledger [default: proxy].
     #[arg(long)]
     pub(crate) name: Option<String>,
     /// Address, or host's name, and port; port 0 takes a free one.
     #[arg(long, env = "OUTLAST_LISTEN")]
     pub(crate) listen: Option<ListenAddress>,
-    /// Server behind: tcp://HOST:PORT, http://HOST:PORT or unix:PATH, or with TLS tls://HOST:PORT or https://HOST:PORT;
+    /// Backend: tcp://HOST:PORT, http://HOST:PORT or unix:PATH, or with TLS tls://HOST:PORT or https://HOST:PORT;
     /// may be repeated.
     #[arg(long, env = "OUTLAST_TO", value_delimiter = ',', value_name = "URL")]
     pub(crate) to: Vec<String>,
-    /// What is spoken within TLS: tcp, http or postgres [default: http where --to is, else tcp].
+    /// Protocol within TLS: tcp, http or postgres [default: http if --to is an HTTP URL, else tcp].
     #[arg(long)]
     pub(crate) protocol: Option<String>,
     /// Certificate chain in PEM, the server's own first. Repeated, with its key each time: the preferred certificate
@@ -97,61 +97,61 @@ pub(crate) struct Listener {
     /// ALPN name for the protocol tcp; may be repeated.
     #[arg(long, value_delimiter = ',')]
     pub(crate) alpn: Vec<String>,
-    /// Ask clients for certificates, and believe those below the CAs in this PEM file or folder.
+    /// Ask clients for certificates, and accept those below the CAs in this PEM file or folder.
     #[arg(long, env = "OUTLAST_CLIENT_CA", value_name = "FILE")]
     pub(crate) client_ca: Option<PathBuf>,
     /// Whether a client must have a certificate: require or request [default: require].
     #[arg(long, env = "OUTLAST_CLIENT_AUTH", value_name = "MODE")]
     pub(crate) client_auth: Option<String>,
-    /// CRL to look clients' certificates up in; may be repeated.
+    /// CRL for clients' certificates; may be repeated.
     #[arg(long = "client-crl", value_delimiter = ',', value_name = "FILE")]
     pub(crate) client_crls: Option<Vec<PathBuf>>,
     /// Proxy in front whose connections begin with a PROXY protocol header, v1 or v2; may be repeated.
     #[arg(long, value_delimiter = ',', value_name = "CIDR")]
     pub(crate) proxy_protocol_from: Vec<String>,
-    /// Begin each connection to a server behind with a PROXY protocol header: v1 or v2. v2 tells of TLS, too.
+    /// Begin each connection to a backend with a PROXY protocol header: v1 or v2. v2 describes TLS, too.
     #[arg(long, value_name = "VERSION")]
     pub(crate) send_proxy_protocol: Option<String>,
-    /// Proxy in front whose X-Forwarded-* and Forwarded are believed; may be repeated. From all others they are removed.
+    /// Proxy in front whose X-Forwarded-* and Forwarded headers are trusted; may be repeated. Others' are removed.
     #[arg(long, value_delimiter = ',', value_name = "CIDR")]
     pub(crate) trust_forwarded: Vec<String>,
-    /// Tell the server behind in X-Outlast-Tls-* what was negotiated and which certificate the client has.
+    /// Send X-Outlast-Tls-* headers to the backend: what was negotiated, and the client's certificate.
     #[arg(long)]
     pub(crate) tls_headers: bool,
-    /// Which of several servers is next: round-robin or least-connections [default: round-robin].
+    /// How to choose among several backends: round-robin or least-connections [default: round-robin].
     #[arg(long)]
     pub(crate) balance: Option<String>,
-    /// Ask the servers behind how they are: tcp, or a path that must be answered with 200 to 399.
+    /// Health check of backends: tcp, or a path that must be answered with 200 to 399.
     #[arg(long, value_name = "tcp|PATH")]
     pub(crate) health: Option<String>,
-    /// What Host says then [default: the server's own name].
+    /// Host header of health checks [default: the backend's own name].
     #[arg(long, value_name = "NAME")]
     pub(crate) health_host: Option<String>,
-    /// Seconds from one question to the next [default: 5].
+    /// Seconds between health checks [default: 5].
     #[arg(long, value_name = "SECONDS")]
     pub(crate) health_interval: Option<f64>,
-    /// Seconds that an answer may take [default: 2].
+    /// Timeout of a health check, in seconds [default: 2].
     #[arg(long, value_name = "SECONDS")]
     pub(crate) health_timeout: Option<f64>,
-    /// Good answers in a row after which a server is well again [default: 2].
+    /// Successful checks in a row after which a backend is used again [default: 2].
     #[arg(long, value_name = "NUMBER")]
     pub(crate) health_rise: Option<u32>,
-    /// Bad answers in a row after which it is not [default: 3].
+    /// Failed checks in a row after which it is not used [default: 3].
     #[arg(long, value_name = "NUMBER")]
     pub(crate) health_fall: Option<u32>,
-    /// Seconds that a server behind may take to accept a connection [default: 5].
+    /// Timeout of connecting to a backend, in seconds [default: 5].
     #[arg(long, value_name = "SECONDS")]
     pub(crate) connect_timeout: Option<f64>,
-    /// Seconds that it may take to answer a request over HTTP [default: 60].
+    /// Timeout of its answer to an HTTP request, in seconds [default: 60].
     #[arg(long, value_name = "SECONDS")]
     pub(crate) answer_timeout: Option<f64>,
     /// Seconds that a connection may be open without a byte in either direction [default: 3600].
     #[arg(long, value_name = "SECONDS")]
     pub(crate) idle_timeout: Option<f64>,
-    /// Connections at a time [default: 16384].
+    /// Concurrent connections [default: 16384].
     #[arg(long, value_name = "NUMBER")]
     pub(crate) max_connections: Option<usize>,
-    /// How many of them one peer may have: an IPv4 address, or an IPv6 network of 64 bits. Say more if all clients come from
+    /// Concurrent connections of one peer (an IPv4 address or an IPv6 network of 64 bits). Raise it if all clients come from
     /// one, such as a load balancer without the PROXY protocol [default: an eighth, at least 256].
     #[arg(long, value_name = "NUMBER")]
     pub(crate) connections_per_peer: Option<usize>,
@@ -160,12 +160,12 @@ pub(crate) struct Listener {
     pub(crate) upstream: Upstream,
 }
 
-/// TLS with the servers behind.
+/// TLS with the backends.
 #[derive(clap::Args, Default, Clone, Deserialize)]
 #[serde(default)]
 #[group(id = "upstream")]
 pub(crate) struct Upstream {
-    /// CAs below which the certificates of servers behind must be, PEM [default: those of the system].
+    /// CAs that backends' certificates must be below, PEM [default: those of the system].
     #[arg(long, value_name = "FILE")]
     pub(crate) backend_ca: Option<PathBuf>,
     /// Name in their certificates [default: the host].
@@ -185,7 +185,7 @@ pub(crate) struct Upstream {
     pub(crate) backend_mode: Option<String>,
 }
 
-/// What all listeners have, however often their settings are read.
+/// State that all listeners share, however often their settings are read.
 #[derive(Default)]
 pub(crate) struct Common {
     pub(crate) observer: Option<Arc<dyn Observe>>,
@@ -321,7 +321,7 @@ impl Listener {
     }
 }
 
-/// Where a server is, as a URL.
+/// Address of a backend, as a URL.
 pub(crate) struct Destination {
     pub(crate) address: Address,
     pub(crate) tls: bool,
@@ -329,7 +329,7 @@ pub(crate) struct Destination {
 }
 
 impl Destination {
-    /// Its host, as `Host` says it.
+    /// Its host, as in the `Host` header.
     pub(crate) fn host(&self) -> Option<String> {
         match &self.address {
             Address::Tcp(host, _) if host.contains(':') => Some(format!("[{host}]")),
@@ -371,7 +371,7 @@ impl Destination {
 }
 
 impl Upstream {
-    /// TLS with the server at a place.
+    /// TLS with the backend at this address.
     pub(crate) fn tls(
         &self,
         destination: &Destination,
@@ -449,7 +449,7 @@ fn nets(texts: &[String]) -> Result<Vec<IpNet>, Failure> {
     texts.iter().map(parse).collect()
 }
 
-/// Seconds of settings.
+/// A duration in seconds, from a setting.
 pub(crate) fn duration(seconds: f64) -> Result<Duration, Failure> {
     const MAX: f64 = 30.0 * 86_400.0;
     if (0.001..=MAX).contains(&seconds) {

@@ -1,4 +1,4 @@
-//! A server that runs in this process: its listeners, and what it does from time to time.
+//! A server that runs in this process: its listeners and its background work.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ const CHECKPOINTS: Duration = Duration::from_secs(2);
 /// Interval between checks whether a CRL is due or a file waits for its bucket.
 const REVOCATION: Duration = Duration::from_secs(2);
 
-/// Where plain HTTP listens.
+/// Where plain HTTP (CRLs, OCSP) is served.
 #[derive(Default)]
 pub(crate) enum Listen {
     /// At the same address as the APIs, at the next port.
@@ -44,7 +44,7 @@ pub(crate) enum Listen {
     NextPort,
     /// Nowhere.
     Off,
-    /// There.
+    /// At this address.
     At(SocketAddr),
 }
 
@@ -60,7 +60,7 @@ impl Listen {
         })
     }
 
-    /// The address, if there is to be a listener beside one for the APIs at `api`, which was asked for as `asked`.
+    /// The address to listen at, if at any, beside the APIs at `api`, for which `asked` was configured.
     fn address(&self, asked: SocketAddr, api: SocketAddr) -> Option<SocketAddr> {
         match self {
             Self::Off => None,
@@ -72,7 +72,7 @@ impl Listen {
     }
 }
 
-/// What certificates say of the server, and where it writes.
+/// URLs in certificates, and where CRLs and reports are written.
 pub(crate) struct Revocation {
     pub(crate) listen: Listen,
     pub(crate) url: Option<String>,
@@ -80,7 +80,7 @@ pub(crate) struct Revocation {
     pub(crate) ocsp_validity: i64,
     pub(crate) buckets: Buckets,
     pub(crate) acme: outlast_net::acme::Settings,
-    /// What the token with the root key is certified to, as its operator says.
+    /// Standard that the token with the root key is certified to, by its operator's word.
     pub(crate) key_storage: Option<&'static KeyStorage>,
 }
 
@@ -98,7 +98,7 @@ impl Default for Revocation {
     }
 }
 
-/// Where the APIs are served, and to how many.
+/// Where the APIs are served, and to how many connections.
 pub(crate) struct Network {
     pub(crate) listen: SocketAddr,
     pub(crate) http3: Http3,
@@ -106,7 +106,7 @@ pub(crate) struct Network {
     pub(crate) connections_per_peer: Option<usize>,
 }
 
-/// What the server does by itself for the audit log and for backups.
+/// Background work for the audit log and for backups.
 #[derive(Default)]
 pub(crate) struct Upkeep {
     pub(crate) audit: audit_options::Settings,
@@ -328,8 +328,8 @@ fn announced(service_url: Option<&str>, port: u16) -> Option<u16> {
     (given == port).then_some(port)
 }
 
-/// Signs the head of the audit log as it becomes due, and at once the events that a server before left unsigned; goes
-/// over what was signed before. Never ends.
+/// Signs the head of the audit log when it is due, at once for events that an earlier server left unsigned, and verifies old
+/// events again. Never ends.
 async fn checkpoints(data: Arc<Data>) {
     checkpoint(&data, true);
     loop {
@@ -338,7 +338,7 @@ async fn checkpoints(data: Arc<Data>) {
     }
 }
 
-/// Says in the audit log what was signed for strangers since the last full minute.
+/// Writes the sums of what was signed for strangers since the last full minute to the audit log.
 fn sum_up(data: &Data) {
     tokio::task::block_in_place(|| {
         if let Err(fault) = data.service.sum_up_strangers(system_clock(), true) {
@@ -387,7 +387,7 @@ async fn publishing(
     }
 }
 
-/// What must be done from time to time. Never ends.
+/// Housekeeping. Never ends.
 async fn chores(data: Arc<Data>, server: Arc<Server>, shows: Shows, names: Vec<String>) {
     loop {
         tokio::task::block_in_place(|| {
@@ -396,8 +396,8 @@ async fn chores(data: Arc<Data>, server: Arc<Server>, shows: Shows, names: Vec<S
             }
         });
         tokio::time::sleep(CHORES).await;
-        // Not at start: the server has only just looked at its certificates. Files have whoever renews them. By a wrong
-        // clock it would make some that nobody takes.
+        // Not at the start, when the server has just checked its certificates. Files are renewed by their owner. A wrong clock
+        // would make certificates that no client accepts.
         if !shows.has_files() && data.service.clock_problem().is_none() {
             reload::renew(&data, &server.door, &shows, &names);
         }

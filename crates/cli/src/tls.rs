@@ -1,4 +1,4 @@
-//! How a server shows itself and what it negotiates: what comes of the settings for it.
+//! Certificates and policy of a server, from the settings.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,15 +16,15 @@ use crate::settings;
 /// Largest file with a chain or a key that is read, in bytes.
 const MAX_FILE: usize = 1 << 20;
 
-/// How the server shows itself, what it negotiates, and whom it asks for a certificate.
+/// Certificates, policy, and whether clients are asked for certificates.
 pub(crate) struct Tls {
-    /// What may be negotiated.
+    /// Policy and mode.
     pub(crate) rules: Rules,
     /// The certificates that it shows.
     pub(crate) shows: Shows,
     /// Names in it.
     pub(crate) names: Vec<String>,
-    /// Where it is written which clients to believe; absent where they are not asked.
+    /// Files that say which client certificates to accept; absent if clients are not asked.
     pub(crate) clients: Option<Clients>,
 }
 
@@ -80,7 +80,7 @@ impl Files {
         })
     }
 
-    /// What is wrong with these validity times at `now`, in seconds since 1970.
+    /// The fault of these validity times at `now`, in seconds since 1970.
     pub(crate) fn untimely(&self, own: &Own, now: i64) -> Option<Failure> {
         let wrong = if now > own.not_after {
             "the certificate has expired"
@@ -176,7 +176,7 @@ pub(crate) fn policy(name: &str) -> Result<&'static SecurityPolicy, Failure> {
     })
 }
 
-/// What is to be shown by these settings.
+/// The certificates that these settings ask for.
 pub(crate) fn shows(
     kind: Option<&str>,
     chains: Vec<PathBuf>,

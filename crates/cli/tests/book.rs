@@ -56,8 +56,8 @@ fn script(text: &str) -> Option<String> {
         match mark {
             "" => out.push_str(&format!("{block}\n")),
             "server" => out.push_str(&format!(
-                "{block} >server.log 2>&1 &\nserver=$!\n\
-                 until grep -q 'listening on' server.log; do\n\
+                "rm -f server.log\n{block} >server.log 2>&1 &\nserver=$!\n\
+                 until grep -qs 'listening on' server.log; do\n\
                  kill -0 $server || {{ cat server.log; exit 1; }}\nsleep 0.1\ndone\n"
             )),
             other => panic!("{other} is no way to run a block"),

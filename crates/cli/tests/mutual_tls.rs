@@ -386,15 +386,35 @@ impl Drop for Running {
     }
 }
 
+/// Starts `s_server`, at another port if somebody took the one that was free.
+fn listening(command: &Command) -> (u16, Running) {
+    let begun = Instant::now();
+    loop {
+        let port = free_port();
+        let mut server = Command::new(command.get_program());
+        server.args(command.get_args()).args(["-accept", &port.to_string()]);
+        server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut running = Running(server.spawn().unwrap());
+        while running.0.try_wait().unwrap().is_none() {
+            let answers = TcpStream::connect(("127.0.0.1", port)).is_ok();
+            // It might be another's port, at which this one ends.
+            std::thread::sleep(Duration::from_millis(100));
+            if answers && running.0.try_wait().unwrap().is_none() {
+                return (port, running);
+            }
+            assert!(begun.elapsed() < PATIENCE, "s_server does not listen");
+        }
+        assert!(begun.elapsed() < PATIENCE, "s_server ends by itself");
+    }
+}
+
 #[test]
 fn one_hierarchy_protects_two_services_from_every_client() {
     let walk = Walk::prepare();
     let path = |name: &str| walk.path(name);
     // OpenSSL's server.
     if let Some(peer) = peer("openssl") {
-        let port = free_port();
-        let at = port.to_string();
-        let mut command = openssl(&peer, &["s_server", "-accept", &at, "-www", "-tls1_3"]);
+        let mut command = openssl(&peer, &["s_server", "-www", "-tls1_3"]);
         command.args(["-cert", &path("server.pem"), "-cert_chain", &path("sub.pem")]);
         command.args(["-key", &path("server.key"), "-Verify", "3", "-verify_return_error"]);
         command.args(["-CAfile", &path("root.pem"), "-CRL", &path("clients.crl"), "-crl_check"]);
@@ -403,13 +423,7 @@ fn one_hierarchy_protects_two_services_from_every_client() {
         // classical certificate beside the other for Go. The clients' certificates are ML-DSA for all.
         walk.write_classical();
         command.args(["-dcert", &path("classical.pem"), "-dkey", &path("classical.key")]);
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let _running = Running(child.spawn().unwrap());
-        let begun = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(begun.elapsed() < PATIENCE, "s_server does not listen");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        let (port, _running) = listening(&command);
         try_all(&walk, port, &path("roots.pem"), "s_server");
     }
     // Outlast's own endpoint, with an ML-DSA certificate of its own.

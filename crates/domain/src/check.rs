@@ -79,7 +79,7 @@ pub fn check(
     progress: &mut dyn FnMut(&Report),
 ) -> Result<Report, Fault> {
     let mut look = Look::new(store, root);
-    // What cannot be told is held to be a store of this version.
+    // If that cannot be determined, it counts as a store of this version.
     let state = migration::state(&mut Work::new(store, root, 0)).ok().flatten();
     look.is_plain = state.is_some_and(|state| !state.is_authenticated);
     look.has_register = state.is_some_and(|state| state.is_authenticated);

@@ -202,6 +202,6 @@ pub const CLOCK_LOG_INTERVAL_MS: i64 = 600_000;
 pub const CLOCK_WAIT_SHARE: i64 = 8;
 /// The longest such wait, in milliseconds: a day, by which AWS may be late with the deletion of a key, too.
 pub const MAX_CLOCK_WAIT_MS: i64 = 86_400_000;
-/// Signs of life of servers that are read at a time. Those of servers that were killed stay until somebody sees that they are
+/// Heartbeats of servers in one read. Those of servers that were killed stay until somebody notices that they are
 /// dead.
 pub const MAX_HEARTBEATS: usize = 1000;

@@ -191,7 +191,7 @@ pub fn holds(work: &mut Work<'_>) -> Result<bool, Fault> {
 /// Holds the records against the events.
 #[derive(Default)]
 pub(crate) struct Register {
-    /// Stamps that the records claim, and whether they verify: if not, that is told elsewhere.
+    /// Stamps that the records claim, and whether they verify; others report those that do not.
     stored: BTreeMap<String, (Option<u64>, bool)>,
     /// What the events say last.
     told: BTreeMap<String, Option<u64>>,

@@ -3,7 +3,7 @@
 //! Each record that was read must still have the same version at commit, so that operations behave as if
 //! they ran one after the other. A conflict means: run the operation again.
 //!
-//! What is read was written by the service ([`crate::seal`]), or is refused: [`Fault::Forged`].
+//! A record that the service did not write ([`crate::seal`]) is refused: [`Fault::Forged`].
 
 use std::collections::BTreeMap;
 
@@ -33,36 +33,36 @@ pub struct Page<T> {
 /// Work that a sweep through the whole store finds and does from time to time.
 #[derive(Clone, Copy)]
 pub struct Sweep {
-    /// Finds what is due among up to so many records after a key. Nothing it reads counts as read.
+    /// Finds what is due among up to so many records after a key. Its reads take no part in conflict detection.
     pub find: fn(&Work<'_>, &str, usize) -> Result<Due, Fault>,
-    /// Deals with one of those, if it is still due, and notes what it did.
+    /// Handles one of those, if it is still due, and notes what it did.
     pub handle: fn(&mut Work<'_>, &str, &mut Swept) -> Result<(), Fault>,
 }
 
-/// What a step of a sweep has found.
+/// Result of one step of a sweep.
 #[derive(Debug)]
 pub struct Due {
     /// The keys of the records that are due.
     pub record_keys: Vec<String>,
     /// The keys of the records that cannot be read.
     pub damaged: Vec<String>,
-    /// Where to go on, if there is more.
+    /// Key after which to go on, if there is more.
     pub next: Option<String>,
 }
 
-/// What a sweep did where something was due.
+/// Notes on what a sweep has done.
 #[derive(Debug, Default)]
 pub struct Swept {
-    /// What was done by itself, for the record.
+    /// Items that have an audit event.
     pub done: Vec<Done>,
-    /// Materials that are gone once this is committed. Until then a call could load them again.
+    /// Materials that are gone once this is committed; until then a call could load them again.
     pub erased: Vec<String>,
 }
 
-/// Something that a sweep did.
+/// One item that a sweep handled.
 #[derive(Debug)]
 pub struct Done {
-    /// Where the resource lives or lived.
+    /// Account and Region of the resource.
     pub scope: Scope,
     /// Its ARN.
     pub arn: String,
@@ -77,7 +77,7 @@ impl Swept {
     }
 }
 
-/// What was seen of a record that was read.
+/// Version and stamp of a record that was read.
 #[derive(Clone, Copy)]
 struct Seen {
     version: Option<u64>,
@@ -94,9 +94,9 @@ pub struct Work<'a> {
     writes: BTreeMap<String, Option<Vec<u8>>>,
     prune_events: Option<u64>,
     quotas: Option<&'a Quotas>,
-    /// What is going to be made, and how much of it there may be.
+    /// Quotas of what this work creates.
     admitted: BTreeMap<String, u64>,
-    /// What [`seal::ROOT`] says, once it was needed.
+    /// The record [`seal::ROOT`], once it was needed.
     root_record: Option<Option<RootRecord>>,
 }
 
@@ -122,16 +122,16 @@ impl<'a> Work<'a> {
         self
     }
 
-    /// How many there may be.
+    /// The quotas.
     pub(crate) fn quota(&self, quota: &Quota) -> u64 {
         self.quotas.map_or(quota.default, |quotas| quotas.get(quota))
     }
 
-    /// Whether one more of what the quota limits may be made below these parts of its records' keys. The commit looks once
-    /// more, and meets a conflict if somebody else was quicker.
+    /// Checks that the quota admits one more below these parts of its records' keys. The commit checks again, and conflicts if
+    /// another one was quicker.
     ///
     /// # Errors
-    /// [`Reached`], and what the store has to say.
+    /// [`Reached`], and the store's errors.
     pub(crate) fn admit<E>(&mut self, quota: &Quota, parts: &[&str]) -> Result<(), E>
     where
         E: From<Fault> + From<Reached>,
@@ -172,7 +172,7 @@ impl<'a> Work<'a> {
             None => {
                 let found = self.store.read(key)?;
                 match found.filter(|found| seal::sealed_under(key, &found.value).is_some()) {
-                    // What is sealed is opened by whoever relies on it.
+                    // The caller opens a sealed record if it relies on the content.
                     Some(sealed) => self.note_read(key, Some(&sealed)).map(|()| true),
                     None => Ok(self.read(key)?.is_some()),
                 }
@@ -180,7 +180,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Writes a record. The one before counts as read.
+    /// Writes a record. The record that it replaces counts as read.
     pub fn put<T: Serialize>(&mut self, key: &str, value: &T) -> Result<(), Fault> {
         let stamp = match protection(key) {
             Protection::Sealed | Protection::Ordered => Some(self.next_stamp(key)?),
@@ -194,12 +194,12 @@ impl<'a> Work<'a> {
         self.prune_events = Some(upto);
     }
 
-    /// Writes a record that there is not yet, since its name is random. Nothing is read for it.
+    /// Writes a record under a random name, which cannot exist yet. Reads nothing.
     pub fn create<T: Serialize>(&mut self, key: &str, value: &T) -> Result<(), Fault> {
         self.write(key, &encode(value)?, None)
     }
 
-    /// Writes a record with this stamp, or the time's.
+    /// Writes a record with this stamp, or with one made of the time.
     fn write(&mut self, key: &str, json: &[u8], stamp: Option<u64>) -> Result<(), Fault> {
         if protection(key) == Protection::Plain {
             self.put_bytes(key, json.to_vec());
@@ -240,14 +240,14 @@ impl<'a> Work<'a> {
             .collect()
     }
 
-    /// What a record says that a scan has found.
+    /// The content of a record that a scan has found.
     pub(crate) fn scanned<T: DeserializeOwned>(
         &self,
         key: &str,
         mut record: Record,
     ) -> Result<T, Fault> {
         if let Err(fault) = self.verify(key, &record) {
-            // It may have been changed since.
+            // It may have changed since.
             let fresh = self.store.read_fresh(key)?.ok_or(StoreError::Conflict)?;
             if fresh.version == record.version {
                 return Err(fault);
@@ -258,8 +258,8 @@ impl<'a> Work<'a> {
         decode(key, &record.value)
     }
 
-    /// Those of up to `limit` stored records below `prefix` after `after` that are due at this time. One that
-    /// cannot be read hides no other.
+    /// The records that are due at this time, among up to `limit` stored records below `prefix` after `after`. One that cannot be
+    /// read hides no other.
     pub(crate) fn due<T: DeserializeOwned>(
         &self,
         prefix: &str,
@@ -302,8 +302,8 @@ impl<'a> Work<'a> {
         Ok(Page { items, next: last.filter(|_| more) })
     }
 
-    /// Writes a secret, sealed for its place under the current root key. Which one that is counts as read:
-    /// after a rotation has begun, nothing can be committed that is sealed under the key before.
+    /// Writes a secret, sealed for its record key under the current root key. The record that names that root key counts as
+    /// read: after a rotation has begun, nothing that is sealed under the key before can be committed.
     pub fn put_secret(&mut self, key: &str, secret: &Secret) -> Result<(), Fault> {
         let record = self.root_record()?;
         let sealed = self.root.seal(self.store, record.as_ref(), key, secret)?;
@@ -333,7 +333,7 @@ impl<'a> Work<'a> {
         opened.map(Some)
     }
 
-    /// Says which root keys there are from now on.
+    /// Replaces the record of root keys.
     pub(crate) fn put_root(&mut self, record: &RootRecord) -> Result<(), Fault> {
         let stamp = self.next_stamp(seal::ROOT)?;
         self.write_root(record, stamp)
@@ -347,7 +347,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// The same, whatever the record says now.
+    /// The same, whatever the record is now.
     pub(crate) fn replace_root(&mut self, record: &RootRecord) -> Result<(), Fault> {
         let before = self.store.read(seal::ROOT)?;
         self.note_read(seal::ROOT, before.as_ref())?;
@@ -387,7 +387,7 @@ impl<'a> Work<'a> {
         !self.writes.is_empty()
     }
 
-    /// What records a refusal: nothing is written but the events, if what was read still holds.
+    /// The transaction that records a refusal: it writes nothing but the events, if the records that were read still hold.
     pub fn into_refusal(mut self, events: Vec<Vec<u8>>) -> Transaction {
         self.writes.clear();
         Transaction {
@@ -398,14 +398,13 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The same, but one record that this work has written is kept.
+    /// The same, but keeps one record that this work has written.
     pub fn into_refusal_keeping(mut self, record_key: &str, events: Vec<Vec<u8>>) -> Transaction {
         self.writes.retain(|written, _| written == record_key);
         self.into_transaction(events)
     }
 
-    /// Whether every record that was read is as it was: if not, what does not fit together was read at two
-    /// moments.
+    /// Whether every record that was read is unchanged. If not, a contradiction between them may come from reads at two moments.
     pub fn is_current(&self) -> Result<bool, Fault> {
         for (key, seen) in &self.reads {
             if self.store.read_fresh(key)?.map(|record| record.version) != seen.version {
@@ -415,8 +414,8 @@ impl<'a> Work<'a> {
         Ok(true)
     }
 
-    /// What is to be committed, together with the events that record it. The first says which records change that decide
-    /// something; if there is none, one is added.
+    /// The transaction, with the events that record it. The first event lists the changes of registered records; if there is
+    /// none, one is added.
     pub fn into_transaction(self, mut events: Vec<Vec<u8>>) -> Transaction {
         let change = |(record_key, value): (&String, &Option<Vec<u8>>)| {
             let was = self.reads.get(record_key).and_then(|seen| seen.stamp);
@@ -430,14 +429,14 @@ impl<'a> Work<'a> {
         Transaction { events, ..self.into_first_transaction() }
     }
 
-    /// The stamps of what would be written; none where a record is deleted.
+    /// The stamps of the records to be written; none where a record is deleted.
     pub(crate) fn written_stamps(&self) -> impl Iterator<Item = (&String, Option<u64>)> {
         self.writes
             .iter()
             .map(|(record_key, value)| (record_key, value.as_deref().and_then(stamp_of)))
     }
 
-    /// What a store begins with, of which no event tells.
+    /// The first transaction of a store, which no event records.
     pub fn into_first_transaction(self) -> Transaction {
         Transaction {
             tallies: self.tallies(),
@@ -448,17 +447,17 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Whether a write makes a record that was not there.
+    /// Whether a write creates a record.
     fn makes(&self, record_key: &str, is_there: bool) -> bool {
         is_there && self.reads.get(record_key).is_none_or(|seen| seen.version.is_none())
     }
 
-    /// The numbers that the writes may change, and those that a quota was held against.
+    /// The counts that the writes may change, and those that a quota was compared with.
     fn tallies(&self) -> Vec<Tally> {
         let mut named: BTreeMap<String, Option<u64>> =
             self.admitted.iter().map(|(prefix, most)| (prefix.clone(), Some(*most))).collect();
         for (record_key, value) in &self.writes {
-            // What was there, and still will be, changes none; the commit sees to it that it was.
+            // A record that existed and still will changes no count; the commit verifies that it existed.
             let was = self.reads.get(record_key).map(|seen| seen.version.is_some());
             if was != Some(value.is_some())
                 && let Some(prefix) =
@@ -501,9 +500,9 @@ impl<'a> Work<'a> {
         })?;
         self.note_read(key, record.as_ref())?;
         if let (Err(fault), Some(record)) = (outcome, &record) {
-            // What it claims is not to be relied on.
+            // Its content must not be relied on.
             self.reads.entry(key.to_owned()).and_modify(|seen| seen.stamp = None);
-            // It may have been changed since, or its root key replaced.
+            // It may have changed since, or its root key may have been replaced.
             let version = self.store.read_fresh(key)?.map(|fresh| fresh.version);
             return Err(match version == Some(record.version) {
                 true => fault,
@@ -513,14 +512,14 @@ impl<'a> Work<'a> {
         Ok(record)
     }
 
-    /// Checks that a record is one that the service wrote, and that it has not seen a newer one. Gives its stamp, if it
-    /// is one that grows.
+    /// Checks that the service wrote a record, and that this process has seen no newer one. Returns its stamp, if it is one that
+    /// grows.
     fn verify(&self, key: &str, record: &Record) -> Result<Option<u64>, Fault> {
         let stamp = self.root.verify(self.store, key, &record.value)?;
         let stamp = stamp.filter(|_| protection(key) == Protection::Ordered);
         let stamps = self.root.stamps();
         if is_registered(key) && stamps.is_unheard_of(key) {
-            // Another process may have made it just now; else it was deleted before, and is put back.
+            // Another process may have just made it; otherwise it was deleted before and put back.
             changes::catch_up(self.store, stamps)?;
             if stamps.is_unheard_of(key) {
                 return Err(Fault::Forged(key.to_owned()));
@@ -539,15 +538,15 @@ impl<'a> Work<'a> {
             stamp: record.and_then(|record| stamp_of(&record.value)),
         };
         if self.reads.entry(key.to_owned()).or_insert(seen).version != seen.version {
-            // It changed between two reads of one operation; the commit would fail just so.
+            // It changed between two reads of one operation; the commit would fail all the same.
             return Err(StoreError::Conflict.into());
         }
         Ok(())
     }
 
-    /// The stamp for what is written over the stored record.
+    /// The stamp of a record that replaces the stored one.
     fn next_stamp(&mut self, key: &str) -> Result<u64, Fault> {
-        // One that was only seen to be there is verified now.
+        // A record whose existence alone was checked is verified now.
         let seen = self.reads.get(key);
         if seen.is_none_or(|seen| seen.version.is_some() && seen.stamp.is_none()) {
             self.read(key)?;

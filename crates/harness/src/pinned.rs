@@ -109,7 +109,7 @@ fn spawn(program: &Path, command: &Command, core: usize) -> Result<Child, LabErr
     })
 }
 
-/// What `agent exec` is told.
+/// Argument of `agent exec`.
 #[derive(Serialize, Deserialize)]
 struct Exec {
     parent: u32,

@@ -158,7 +158,7 @@ pub struct Client {
     pub causes: BTreeMap<Cause, u64>,
 }
 
-/// What was lost, or could not be told apart.
+/// What was lost, or could not be assigned to a client.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Unseen {
     /// Events that the ledger says it has lost.

@@ -1,7 +1,7 @@
 //! Bodies of requests: read within limits on their length, their pace, and the memory that all of them, and those of one
-//! peer, take. What they say is not looked at.
+//! peer, take. Their content is not read here.
 //!
-//! Memory is counted as bytes come, never as they are announced: a body that does not come takes none from others.
+//! Memory is counted as bytes arrive, never as they are announced: a body that does not arrive takes none from others.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::limits;
 use crate::metrics::{Action, Limit, Tally};
 use crate::peer::Peer;
 
-/// What requests carry, over any version of HTTP.
+/// A request's body, over any version of HTTP.
 pub(crate) trait Content:
     Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Unpin + Send
 {
@@ -33,9 +33,9 @@ where
 /// Why there is no body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unread {
-    /// It is longer than it may be. What came of the rest was read, within limits.
+    /// It is too long. The rest was read and discarded, within limits.
     TooLong,
-    /// It broke off, came too slowly, or there was no memory for it in time.
+    /// It broke off, arrived too slowly, or found no memory in time.
     Incomplete,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Whole<'a> {
     _share: Option<Share<'a>>,
 }
 
-/// What a body takes of the memory of all, and of its peer's.
+/// Bytes that a body takes of the memory of all, and of its peer's share.
 struct Share<'a> {
     bodies: &'a Bodies,
     peer: Peer,
@@ -64,7 +64,7 @@ struct Share<'a> {
 }
 
 impl Bodies {
-    /// With [`limits::BODY_BUDGET`] bytes, of which a peer with one of so many parts of the connections has the same part.
+    /// A budget of [`limits::BODY_BUDGET`] bytes, of which a peer has the same fraction as of the connections.
     pub(crate) fn new(connections: crate::slots::Number, tally: Tally) -> Self {
         let part = limits::BODY_BUDGET / connections.all.max(1) * connections.by_peer;
         let by_peer = part.clamp(limits::LEAST_BODY_SHARE, limits::BODY_BUDGET);
@@ -143,7 +143,7 @@ impl Share<'_> {
         }
     }
 
-    /// Takes memory as soon as there is some, of the peer's first; gives how long that took.
+    /// Takes memory as soon as there is some, first of the peer's share; returns how long that took.
     async fn take(&mut self, len: usize) -> Result<Duration, Unread> {
         let begun = Instant::now();
         let tally = &self.bodies.tally;
@@ -180,7 +180,7 @@ impl Drop for Share<'_> {
     }
 }
 
-/// Somebody waits for memory. It is counted if that was in vain.
+/// A wait for memory, which is counted if it was in vain.
 struct Waiting<'a>(Option<(&'a Tally, Limit)>);
 
 impl<'a> Waiting<'a> {
@@ -201,12 +201,11 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// How fast a body must come: after [`limits::BODY_GRACE`], never less in all than [`limits::BODY_RATE`] makes of the
-/// time since.
+/// The pace that a body must keep: after [`limits::BODY_GRACE`], [`limits::BODY_RATE`] on average.
 struct Pace {
-    /// When it will be too slow if nothing more comes.
+    /// Time at which it is too slow if nothing more arrives.
     end: Instant,
-    /// Bytes that have come, modulo the rate.
+    /// Bytes that have arrived, modulo the rate.
     rest: u64,
 }
 
@@ -219,7 +218,7 @@ impl Pace {
         self.end
     }
 
-    /// So much came, after which the server was not ready for a while: that is not the client's fault.
+    /// Counts bytes that arrived, and a time in which the server was not ready to read: that is not the client's fault.
     fn moved(&mut self, len: usize, waited: Duration) {
         let bytes = self.rest + len as u64;
         self.rest = bytes % limits::BODY_RATE;
@@ -227,7 +226,7 @@ impl Pace {
     }
 }
 
-/// Reads a body that is not wanted, within limits: a client that is still sending sees no answer.
+/// Reads and discards a body that is refused, within limits: a client that is still sending does not read the answer.
 pub(crate) async fn discard(mut body: impl Content) {
     if body.is_end_stream() {
         return;
@@ -265,7 +264,7 @@ mod tests {
         Bodies::new(Number::of(limits::MAX_CONNECTIONS, None), Tally::default())
     }
 
-    /// A body, and how its bytes come.
+    /// A body, and the times at which its bytes arrive.
     fn slow() -> (mpsc::Sender<usize>, impl Content) {
         let (sender, receiver) = mpsc::channel::<usize>(1000);
         let stream = futures_util::stream::unfold(receiver, |mut receiver| async {

@@ -1,5 +1,5 @@
 //! Requests that clients take back before they are answered, or never send to their end. Over HTTP/2 each that is taken back
-//! gives room for the next at once, so that a limit on streams at a time limits nothing (CVE-2023-44487).
+//! gives room for the next at once, so that a limit on concurrent streams limits nothing (CVE-2023-44487).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -39,22 +39,22 @@ mod shown;
 pub use report::Handshaking;
 pub use shown::ServerCertificate;
 
-/// How a door is set up.
+/// Configuration of a door.
 #[derive(Default)]
 pub struct Settings {
-    /// What the ledger calls the listener: `api`.
+    /// Name of the listener in the ledger: `api`.
     pub listener: String,
-    /// What may be negotiated.
+    /// Policy and mode.
     pub rules: Rules,
     /// ALPN names, the preferred one first.
     pub protocols: Vec<Vec<u8>>,
-    /// The same for QUIC; empty where there is none.
+    /// ALPN names over QUIC; empty without QUIC.
     pub quic_protocols: Vec<Vec<u8>>,
     /// Makes and opens tickets; without it sessions are resumed only within this process.
     pub tickets: Option<Arc<dyn ProducesTickets>>,
-    /// Whom to tell of each connection.
+    /// Observers of each connection: ledger and metrics.
     pub observer: Option<Arc<dyn Observe>>,
-    /// Where it is counted what limits on peers have ended, over QUIC and through the proxy.
+    /// Counters of what limits on peers have ended, over QUIC and through the proxy.
     pub metrics: Option<Arc<Metrics>>,
     /// From accept to the end of the handshake, if not [`limits::HANDSHAKE`].
     pub handshake_limit: Option<Duration>,
@@ -68,7 +68,7 @@ impl Settings {
     }
 }
 
-/// A connection whose handshake is done.
+/// A connection that has completed its handshake.
 pub struct Accepted<S> {
     /// The connection.
     pub stream: TlsStream<Observed<S>>,
@@ -86,12 +86,12 @@ pub struct Door {
     sessions: Arc<dyn StoresServerSessions>,
     tickets: Arc<dyn ProducesTickets>,
     current: RwLock<Arc<Current>>,
-    /// Held from reading `current` to writing it: of two replacements at a time, one would undo the other.
+    /// Held from reading `current` to writing it: of two concurrent replacements, one would undo the other.
     replacing: Mutex<()>,
 }
 
 impl Door {
-    /// A door with these certificates, the preferred one first, which asks clients for theirs if `clients` says how.
+    /// A door with these certificates, the preferred one first. With `clients` it asks clients for certificates.
     pub fn new(
         settings: Settings,
         certificates: Vec<ServerCertificate>,
@@ -115,14 +115,14 @@ impl Door {
         Ok(Self { settings, reporter, sessions, tickets, current, replacing: Mutex::new(()) })
     }
 
-    /// Asks clients for certificates in another way from the next connection on: other roots, newer CRLs.
+    /// Replaces how clients are asked for certificates, from the next connection on: other roots, newer CRLs.
     pub fn replace_clients(&self, clients: &ClientAuth) -> Result<(), Error> {
         let replacing = self.replacing();
         let certificates = self.current().certificates.clone();
         self.replace(&replacing, certificates, Some(clients.clone()))
     }
 
-    /// Uses other certificates from the next connection on.
+    /// Replaces the certificates, from the next connection on.
     pub fn replace_certificates(&self, certificates: Vec<ServerCertificate>) -> Result<(), Error> {
         let replacing = self.replacing();
         let clients = self.current().clients.clone();
@@ -164,12 +164,12 @@ impl Door {
         &self.settings.rules
     }
 
-    /// What is known of the certificates that it has now, the preferred one first.
+    /// Facts about its current certificates, the preferred one first.
     pub fn facts(&self) -> Vec<CertificateFacts> {
         self.current().facts.clone()
     }
 
-    /// Begins a handshake over a transport that is not a stream: the caller says how it went on.
+    /// Begins a handshake over a transport that is not a stream; the caller reports how it goes on.
     pub fn handshaking(&self, peer: Option<SocketAddr>) -> Handshaking {
         Handshaking::new(self.reporter.clone(), peer)
     }
@@ -276,7 +276,7 @@ impl Door {
 
 const TOO_LONG: &str = "took too long";
 
-/// A handshake is done: held against what was decided, and reported.
+/// Completes a handshake: compares it with the decision, and reports it.
 pub(crate) fn done(
     handshaking: &mut Handshaking,
     negotiated: &Negotiated,
@@ -314,7 +314,7 @@ fn served(
     }
 }
 
-/// Guards the whole design: that what was decided is what rustls did. The error says what was not.
+/// Guards the whole design: rustls must have done what was decided. The error names the difference.
 fn as_decided(served: &Served, choice: &Choice) -> Result<(), &'static str> {
     // A session of TLS 1.2 that is resumed has no key exchange.
     let exchanges = !(served.resumed && served.group.is_none());

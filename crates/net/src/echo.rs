@@ -16,7 +16,7 @@ use crate::quic::{Accepted, Listener};
 /// ALPN name of the endpoint.
 pub const PROTOCOL: &str = "echo";
 
-/// Bytes that are read at a time.
+/// Bytes of one read.
 const PIECE: usize = 16 * 1024;
 
 /// Serves TLS over TCP until `stop` is ready.

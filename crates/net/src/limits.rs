@@ -2,50 +2,50 @@
 
 use std::time::Duration;
 
-/// Connections of a listener that have completed their TLS handshake, at most. When there are more, the one that has been of
-/// no use for longest is closed: a peer that sends nothing must not lock out others.
+/// Connections of a listener that have completed their TLS handshake, at most. For a further one the connection that has
+/// been idle for longest is closed: a peer that sends nothing must not lock out others.
 pub const MAX_CONNECTIONS: usize = 4096;
-/// Connections that have not completed a handshake, at most. When there are more, the oldest of the peer that has most of them is closed.
+/// Connections that have not completed a handshake, at most. For a further one the oldest of the peer that has most is closed.
 pub const MAX_HANDSHAKES: usize = 2048;
-/// A peer, which is an IPv4 address or the first 64 bits of an IPv6 address, has one of so many parts of a listener's
-/// connections, and of the memory for bodies, unless the listener is told otherwise.
+/// A peer (an IPv4 address, or the first 64 bits of an IPv6 address) may have this fraction of a listener's connections and
+/// of the memory for bodies, unless the listener is configured otherwise.
 pub const PEER_SHARE: usize = 8;
-/// Handshakes at a time of one peer, for each connection that it may have.
+/// Concurrent handshakes of one peer, for each connection that it may have.
 pub const HANDSHAKES_PER_CONNECTION: usize = 2;
-/// How often somebody who waits for a place looks whether it could be had otherwise than by being left.
-pub const PLACES_AGAIN: Duration = Duration::from_millis(200);
+/// Interval at which a waiting connection checks whether an idle one can be closed for it.
+pub const SLOTS_AGAIN: Duration = Duration::from_millis(200);
 /// Pause between searches for a connection that can be closed, after one in vain.
-pub const PLACES_IN_VAIN: Duration = Duration::from_millis(50);
+pub const SLOTS_IN_VAIN: Duration = Duration::from_millis(50);
 /// From accept to the end of the TLS handshake.
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long a connection may be open without a request on it, and how long a request's head may take.
+/// Longest time of a connection without a request, and of the arrival of a request's head.
 pub const REQUEST_HEAD: Duration = Duration::from_secs(75);
 /// From a request's head to the end of its body.
 pub const REQUEST_BODY: Duration = Duration::from_secs(30);
-/// From a request's head on, how long its body may come at any pace.
+/// Time after a request's head in which its body may arrive at any pace.
 pub const BODY_GRACE: Duration = Duration::from_secs(10);
-/// Bytes a second of a body after that, at least, counted from its first byte on.
+/// Bytes per second of a body after that, at least, counted from its first byte.
 pub const BODY_RATE: u64 = 4 * 1024;
 /// Bytes of a request's head. Roles Anywhere sends ML-DSA certificates in headers: 10 to 20 kB and more.
 pub const MAX_HEAD: usize = 64 * 1024;
 /// Bytes of an oversized body that are read before it is refused.
 pub const MAX_DISCARDED: usize = 16 * 1024 * 1024;
-/// How long that may take.
+/// Longest time of that reading.
 pub const DISCARD: Duration = Duration::from_secs(5);
-/// Streams at a time on one HTTP/2 connection.
+/// Concurrent streams on one HTTP/2 connection.
 pub const MAX_STREAMS: u32 = 32;
-/// Requests on one connection that the client has taken back before they were answered, or not sent to their end, less those that
-/// were answered: with more the connection is closed (CVE-2023-44487).
+/// Requests on one connection that the client cancelled or did not send to their end, less those that were answered. With more
+/// the connection is closed (CVE-2023-44487).
 pub const MAX_CANCELLED: usize = 128;
-/// Streams that an HTTP/2 client has reset and the server has not looked at yet.
+/// Streams that an HTTP/2 client has reset before the server read them.
 pub const MAX_RESET_STREAMS: usize = 20;
 /// Bytes that a client may send on an HTTP/2 connection before they are read.
 pub const HTTP2_WINDOW: u32 = 256 * 1024;
 /// The same on one stream.
 pub const HTTP2_STREAM_WINDOW: u32 = 128 * 1024;
-/// Bytes of request bodies in memory at a time, over all connections, counted as they come; further ones wait.
+/// Bytes of request bodies in memory over all connections, counted as they arrive; further ones wait.
 pub const BODY_BUDGET: usize = 128 * 1024 * 1024;
-/// Bytes of it that a peer may have, however small its part of the connections is: some of the longest bodies.
+/// Bytes of it that a peer may have at least, however small its share of the connections: room for some of the longest bodies.
 pub const LEAST_BODY_SHARE: usize = 8 * 1024 * 1024;
 /// A body longer than this is read only for a caller whose access key exists.
 pub const UNKNOWN_CALLER_BODY: usize = 64 * 1024;
@@ -54,39 +54,39 @@ pub const UNKNOWN_CALLER_BODY: usize = 64 * 1024;
 pub const MAX_READS: usize = 256;
 /// The same of plain HTTP.
 pub const MAX_PLAIN_READS: usize = 128;
-/// Interval between looks whether the server is ready.
+/// Interval between checks whether the server is ready.
 pub const LOOK_INTERVAL: Duration = Duration::from_secs(2);
-/// How old the last look may be before the server is no longer held to be ready.
+/// Age of the last check beyond which the server counts as not ready.
 pub const LOOK_AGE: Duration = Duration::from_secs(30);
-/// How long the first look after the start is waited for.
+/// Longest wait for the first check after the start.
 pub const FIRST_LOOK: Duration = Duration::from_secs(10);
-/// How long open requests may go on after the signal to stop.
+/// Time that open requests have after the signal to stop.
 pub const GRACE: Duration = Duration::from_secs(20);
 /// Sessions of TLS 1.2 that are remembered.
 pub const MAX_SESSIONS: usize = 4096;
-/// Bytes of an answer that the client reads at most.
+/// Bytes of an answer that our client reads, at most.
 pub const MAX_ANSWER: usize = 4 * 1024 * 1024;
-/// How long the client waits for an answer.
+/// Longest wait of our client for an answer.
 pub const ANSWER: Duration = Duration::from_secs(60);
-/// How long the client waits to learn why a connection broke, and the server for a client that it has refused.
+/// Longest wait of our client for the reason why a connection broke, and of the server for a client that it has refused.
 pub const LAST_WORDS: Duration = Duration::from_millis(500);
-/// Bytes of a CRL or OCSP response that is fetched at most.
+/// Bytes of a CRL or OCSP response that is fetched, at most.
 pub const MAX_FETCH: usize = 32 * 1024 * 1024;
-/// How long one fetch may take, from the look-up of the name to the last byte.
+/// Longest time of one fetch, from the DNS look-up to the last byte.
 pub const FETCH: Duration = Duration::from_secs(15);
 /// Redirections that a fetch follows.
 pub const MAX_FETCH_REDIRECTS: usize = 3;
 /// Certificates of a chain that a listener shows: clients take six below the root and the leaf.
 pub const MAX_CHAIN: usize = 8;
-/// Client CAs and CRLs that a server takes at most.
+/// Client CAs and CRLs of a server, at most.
 pub const MAX_CLIENT_CAS: usize = 256;
-/// How long a look at the target of an ACME validation may take, with all its tries and redirects.
+/// Longest time of one ACME validation, with all its attempts and redirects.
 pub const VALIDATION: Duration = Duration::from_secs(20);
-/// How long a step of it may take: a connection, a handshake, an answer.
+/// Longest time of one step of it: a connection, a handshake, an answer.
 pub const VALIDATION_STEP: Duration = Duration::from_secs(10);
-/// Looks at targets of challenges at a time.
+/// Concurrent validations of challenges.
 pub const MAX_VALIDATIONS: usize = 64;
-/// Looks at records of domain validations at a time.
+/// Concurrent domain validations.
 pub const MAX_DOMAIN_VALIDATIONS: usize = 32;
 /// Redirects that are followed (RFC 8555, section 8.3).
 pub const MAX_REDIRECTS: usize = 10;
@@ -94,26 +94,25 @@ pub const MAX_REDIRECTS: usize = 10;
 pub const MAX_VALIDATION_BODY: usize = 64 * 1024;
 /// Addresses of a target that are tried.
 pub const MAX_ADDRESSES: usize = 4;
-/// Connections at a time over plain HTTP; beyond that it is as over TLS.
+/// Connections over plain HTTP, at most; for a further one the same rule applies as over TLS.
 pub const MAX_PLAIN_CONNECTIONS: usize = 2048;
-/// How many of them one peer may have: many who ask whether a certificate is revoked may be behind one address.
+/// Connections of one peer among them: many clients that ask for revocation may be behind one address.
 pub const MAX_PLAIN_BY_PEER: usize = 1024;
-/// How long such a connection may be open without a request on it or progress of an answer, and how long a request may
-/// take to arrive.
+/// Longest time of such a connection without a request or progress of an answer, and of the arrival of a request.
 pub const PLAIN_IDLE: Duration = Duration::from_secs(20);
-/// Bytes of an answer that are handed to such a connection at a time.
+/// Bytes of an answer that are written to such a connection at once.
 pub const PLAIN_PIECE: usize = 64 * 1024;
 /// Bytes of the head of a request over plain HTTP: an OCSP request may be in its path.
 pub const MAX_PLAIN_HEAD: usize = 48 * 1024;
 /// Bytes of an OCSP request.
 pub const MAX_PLAIN_BODY: usize = 16 * 1024;
-/// OCSP answers that are signed at a time: each is a signature and a commit.
+/// OCSP answers that are signed concurrently: each is a signature and a commit.
 pub const MAX_SIGNING: usize = 8;
-/// Questions that wait for their answer to be signed; further ones are told to come later.
+/// Questions that wait for their answer to be signed; further ones get `tryLater`.
 pub const MAX_QUESTIONS: usize = 512;
-/// How long such a question waits for its turn.
+/// Longest wait of such a question for its turn.
 pub const SIGNING_WAIT: Duration = Duration::from_secs(2);
-/// Connections at a time to a witness.
+/// Connections to a witness, at most.
 pub const MAX_WITNESS_CONNECTIONS: usize = 256;
 /// Bytes of the head of a request to a witness.
 pub const MAX_WITNESS_HEAD: usize = 16 * 1024;
@@ -121,28 +120,28 @@ pub const MAX_WITNESS_HEAD: usize = 16 * 1024;
 pub const MAX_WITNESS_BODY: usize = 256 * 1024;
 /// Bytes of a witness's answer.
 pub const MAX_WITNESS_ANSWER: usize = 256 * 1024;
-/// How long a witness may take to answer, from the look-up of its name on.
+/// Longest time of a witness's answer, from the DNS look-up of its name.
 pub const WITNESS_ANSWER: Duration = Duration::from_secs(10);
-/// How often a witness that cannot be reached is asked for one checkpoint.
+/// Attempts at reaching a witness for one checkpoint.
 pub const WITNESS_ATTEMPTS: u32 = 3;
-/// Pause before the second time; each further one is twice as long.
+/// Pause before the second attempt; each further one is twice as long.
 pub const WITNESS_PAUSE: Duration = Duration::from_secs(1);
-/// Calls of one principal that wait for their turn, of those that take long; further ones are told to come later.
+/// Long-running calls of one principal that wait for their turn; further ones get `ThrottlingException`.
 pub const SLOW_WAITING: usize = 64;
-/// How long it may take to write an object to a bucket.
+/// Longest time of writing an object to a bucket.
 pub const OBJECT: Duration = Duration::from_secs(20);
 /// Bytes of a PROXY protocol header; a certificate may be in it.
 pub const MAX_PROXY_HEADER: usize = 16 * 1024;
-/// How long such a header may take to come, before the TLS handshake begins.
+/// Longest time of the arrival of such a header, before the TLS handshake begins.
 pub const PROXY_HEADER: Duration = Duration::from_secs(5);
-/// How long a proxied connection of which no content is known, such as one of PostgreSQL, keeps its place though its client
-/// has sent nothing yet.
+/// Time after which a proxied connection whose protocol the proxy does not understand, such as PostgreSQL's, may be closed
+/// for another one if its client has sent nothing.
 pub const PROXY_SILENT: Duration = Duration::from_secs(5);
-/// Connections that one peer may have through a proxy's listener, however few it has in all.
+/// Connections of one peer through a proxy's listener, at least, however few the listener has in all.
 pub const LEAST_PROXIED_BY_PEER: usize = 256;
-/// Connections at a time through a proxy's listener, unless it is told otherwise.
+/// Connections through a proxy's listener, unless it is configured otherwise.
 pub const MAX_PROXIED: usize = 16_384;
-/// The same, however it is told.
+/// The most that can be configured.
 pub const MOST_CONNECTIONS: usize = 1 << 24;
 /// Bytes that a client may send on an HTTP/2 connection to a proxy before they are passed on.
 pub const PROXY_WINDOW: u32 = 1024 * 1024;
@@ -150,43 +149,43 @@ pub const PROXY_WINDOW: u32 = 1024 * 1024;
 pub const PROXY_STREAM_WINDOW: u32 = 256 * 1024;
 /// Bytes of an answer that are held for one stream of such a connection.
 pub const PROXY_SEND_BUFFER: usize = 64 * 1024;
-/// How long a receiver may leave waiting what it has been sent, bytes being held for it.
+/// Longest time that a receiver may leave unread the bytes that are held for it.
 pub const PROXY_STALLED: Duration = Duration::from_secs(300);
-/// How long a proxied connection may be without a byte in either direction, unless the listener is told otherwise.
+/// Longest time of a proxied connection without a byte in either direction, unless the listener is configured otherwise.
 pub const PROXY_IDLE: Duration = Duration::from_secs(3600);
-/// How long a backend may take to accept a connection, unless the listener is told otherwise.
+/// Longest time of a backend to accept a connection, unless the listener is configured otherwise.
 pub const BACKEND_CONNECT: Duration = Duration::from_secs(5);
-/// How long a backend may take to answer a request over HTTP, unless the listener is told otherwise.
+/// Longest time of a backend to answer an HTTP request, unless the listener is configured otherwise.
 pub const BACKEND_ANSWER: Duration = Duration::from_secs(60);
-/// Bytes that are moved between client and backend at a time, and held only while they move.
+/// Bytes that are copied between client and backend at once, in a buffer that is held only meanwhile.
 pub const PIECE: usize = 128 * 1024;
 /// Such buffers that are kept for later.
 pub const SPARE_PIECES: usize = 64;
 /// Connections to one backend that are kept for the next request over HTTP.
 pub const SPARE_BACKEND_CONNECTIONS: usize = 64;
-/// How long such a connection is kept.
+/// Longest time that such a connection is kept.
 pub const SPARE_BACKEND_IDLE: Duration = Duration::from_secs(30);
-/// Streams at a time on one HTTP/2 connection to a proxy.
+/// Concurrent streams on one HTTP/2 connection to a proxy.
 pub const MAX_PROXY_STREAMS: u32 = 128;
 /// Requests that a PostgreSQL client may make before its session begins: one for GSSAPI, one for TLS.
 pub const MAX_POSTGRES_REQUESTS: usize = 2;
-/// For how long a server behind that did not accept a connection is tried after the others only.
+/// Time for which a backend that did not accept a connection is tried only after the others.
 pub const BACKEND_REST: Duration = Duration::from_secs(10);
 /// Refusals of each cause that are logged in a minute, at each listener.
 pub const REFUSALS_LOGGED: u32 = 5;
-/// Rows of one table of metrics; what would be further ones is counted in one.
+/// Rows of one table of metrics; further label combinations share one row.
 pub const MAX_METRIC_ROWS: usize = 2_000;
 /// Names in labels of metrics that are the operator's, such as those of listeners.
 pub const MAX_METRIC_NAMES: usize = 512;
 /// Bytes of such a name.
 pub const MAX_METRIC_NAME: usize = 128;
-/// Connections at a time to the listener for metrics; for a further one the one that has been idle for longest is closed.
+/// Connections to the listener for metrics; for a further one the connection that has been idle for longest is closed.
 pub const MAX_METRIC_CONNECTIONS: usize = 64;
 /// Bytes of the head of a request for metrics.
 pub const MAX_METRIC_HEAD: usize = 16 * 1024;
-/// How long the last push of metrics may take.
+/// Longest time of the last push of metrics.
 pub const LAST_PUSH: Duration = Duration::from_secs(5);
-/// Handshakes at a time over QUIC above which a client must show first, by Retry, that it is where it says.
+/// Concurrent handshakes over QUIC above which a client must first prove its address, by Retry.
 pub const RETRY_ABOVE: usize = 128;
 /// Bytes that a peer may send on a QUIC connection before they are read.
 pub const QUIC_WINDOW: u64 = 256 * 1024;
@@ -200,16 +199,16 @@ pub const UNIDIRECTIONAL_STREAMS: u64 = 8;
 pub const EMPTY_FRAMES: u32 = 1000;
 /// Streams on one HTTP/3 connection that may end before there is a request on them.
 pub const STREAMS_WITHOUT_REQUEST: usize = 1000;
-/// Heads of requests that are read at a time on one HTTP/3 connection; each may be of [`MAX_HEAD`].
+/// Heads of requests that are read concurrently on one HTTP/3 connection; each may have [`MAX_HEAD`] bytes.
 pub const HEADS_AT_A_TIME: usize = 4;
-/// How long the head of a request over HTTP/3 may take once its stream is open. A connection that has been of no use for as long
+/// Longest time of the head of a request over HTTP/3 once its stream is open. A connection that has been idle for as long
 /// ends with it.
 pub const STREAM_HEAD: Duration = Duration::from_secs(15);
-/// How long the end of a request without a body is waited for after its head.
+/// Longest wait for the end of a request without a body after its head.
 pub const STREAM_END: Duration = Duration::from_secs(10);
 /// Bytes of datagrams that wait to be read, on a QUIC listener's socket.
 pub const QUIC_RECEIVE_BUFFER: usize = 2 * 1024 * 1024;
-/// How long clients may remember that there is HTTP/3.
+/// Time for which clients may remember that HTTP/3 is served (`Alt-Svc: ma`).
 pub const ALT_SVC: Duration = Duration::from_secs(3600);
 /// Interval, while the server stops, between checks whether an HTTP/3 connection has requests left.
 pub const STOPPING: Duration = Duration::from_millis(20);

@@ -42,7 +42,7 @@ struct Retry {
     group: u16,
 }
 
-/// Bytes that are read at a time.
+/// Bytes of one read.
 const PIECE: usize = 4096;
 
 impl<S> Observed<S> {

@@ -1,7 +1,7 @@
 //! Plain HTTP, for what is signed already and meant for everybody: CRLs, OCSP, certificates of authorities. HTTP/1.1
 //! only; clients ask one thing and go, or keep the connection.
 //!
-//! Deliberately without TLS: who checks a certificate over TLS would have to check the certificate of that first
+//! Deliberately without TLS: a client that checks a certificate over TLS would first have to check the certificate of that
 //! (RFC 5280, section 8).
 
 use std::convert::Infallible;
@@ -33,22 +33,22 @@ use crate::peer::Peer;
 use crate::server::{Activity, Clock, discard};
 use crate::slots::{Number, Of, Slots};
 
-/// What metrics call the listener.
+/// Name of the listener in metrics.
 const LISTENER: &str = "revocation";
 
 /// A listener that is ready to run.
 pub struct PlainServer {
     service: Arc<Service>,
     clock: Clock,
-    /// Answers that are signed at a time.
+    /// Answers that are signed concurrently.
     signing: Semaphore,
     /// Questions that wait for that.
     waiting: AtomicUsize,
     /// Requests that may wait for a store over the network.
     reads: Semaphore,
-    /// Connections at a time.
+    /// Connections, altogether and for one peer.
     connections: Number,
-    /// Where it is counted what limits have ended.
+    /// Counters of what limits have ended.
     tally: Tally,
 }
 
@@ -63,14 +63,14 @@ impl PlainServer {
         Self { service, clock, signing, waiting, reads, connections, tally }
     }
 
-    /// Lets one peer (an IPv4 address, or the first 64 bits of an IPv6 address) have so many of the connections.
+    /// Sets how many connections one peer (an IPv4 address, or the first 64 bits of an IPv6 address) may have.
     #[must_use]
     pub fn with_connections_by_peer(mut self, by_peer: usize) -> Self {
         self.connections = Number::of(limits::MAX_PLAIN_CONNECTIONS, Some(by_peer));
         self
     }
 
-    /// Counts there what limits have ended.
+    /// Sets the counters of what limits have ended.
     #[must_use]
     pub fn counting(mut self, metrics: Option<Arc<Metrics>>) -> Self {
         self.tally = Tally::new(metrics, LISTENER);
@@ -100,16 +100,16 @@ impl PlainServer {
             };
             let activity = Arc::new(Activity::new());
             let of = Some(Peer::of(peer.ip()));
-            // All are busy: this one is not served.
+            // All connections are busy: this one is refused.
             let Ok(mut slot) = slots.enter(of, &activity) else { continue };
             let (server, watcher) = (self.clone(), graceful.watcher());
             let mut stopped = stopped.clone();
             tokio::spawn(async move {
                 tokio::select! {
                     () = server.connection(stream, peer, watcher, activity) => {}
-                    // Idle for longest when there were too many.
+                    // It was idle for longest when there were too many.
                     () = slot.evicted() => {}
-                    // After the grace period what is left is cut off.
+                    // Cuts off what is left after the grace period.
                     _ = stopped.wait_for(|stopped| *stopped) => {}
                 }
             });
@@ -183,7 +183,7 @@ impl PlainServer {
         if reads && let Some(response) = self.service.plain_again(&request) {
             return response;
         }
-        // Not before all of it is there: a slow sender must not lock out others.
+        // Only when the whole request is there: a slow sender must not lock out others.
         let _busy = activity.begin();
         request.body = &body;
         match self.off_thread(|| self.service.plain(&request)).await {
@@ -192,8 +192,8 @@ impl PlainServer {
         }
     }
 
-    /// Has an answer signed when it is this question's turn. Too many questions are told to come later: whoever
-    /// asks what nobody has asked before must not keep the disk from who calls operations.
+    /// Signs an answer when it is this question's turn. Beyond [`limits::MAX_QUESTIONS`] questions are refused: strangers with
+    /// ever new questions must not keep the disk from callers of operations.
     async fn ask(&self, question: &Question, now_ms: i64) -> Response<Bytes> {
         if let Some(response) = self.off_thread(|| self.service.recheck(question, now_ms)).await {
             return response;
@@ -203,7 +203,7 @@ impl PlainServer {
             return busy();
         };
         let now_ms = (self.clock)();
-        // Others may have had it signed meanwhile.
+        // Another question may have had it signed meanwhile.
         if let Some(response) = self.off_thread(|| self.service.recheck(question, now_ms)).await {
             return response;
         }
@@ -212,8 +212,8 @@ impl PlainServer {
         drive(self.service.store().as_ref(), sign, finish).await.unwrap_or_else(busy)
     }
 
-    /// Does what reads a store over the network, so that the other requests of this thread can move elsewhere
-    /// meanwhile. Only so many of them hold a thread.
+    /// Runs work that reads a store over the network off this thread's requests, which move to another thread meanwhile. Only
+    /// [`limits::MAX_PLAIN_READS`] of them hold a thread.
     async fn off_thread<T>(&self, work: impl FnOnce() -> T) -> T {
         if self.service.store().is_remote() {
             let _turn = self.reads.acquire().await;
@@ -224,8 +224,8 @@ impl PlainServer {
     }
 }
 
-/// An answer on its way. It goes out in pieces, and each piece that is asked for is a sign of life: who reads slowly gets
-/// all of it; a peer that does not read is closed.
+/// An answer on its way. It goes out in pieces, and each piece that is asked for is a sign of life: a slow reader gets
+/// all of it, a connection whose peer does not read is closed.
 struct Sent {
     bytes: Bytes,
     activity: Arc<Activity>,

@@ -34,9 +34,9 @@ pub const HTTP3: &str = "h3";
 /// Limits of a QUIC listener; the default is for HTTP/3.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// Handshakes at a time above which clients are sent a Retry first.
+    /// Concurrent handshakes above which clients get a Retry first.
     pub retry_above: usize,
-    /// Handshakes at a time; further clients are not answered.
+    /// Concurrent handshakes; further clients get no answer.
     pub max_handshakes: usize,
     /// Connections that have completed theirs, at most; for a further one, one on which nothing goes on is closed.
     pub max_connections: usize,

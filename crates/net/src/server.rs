@@ -44,31 +44,31 @@ pub const PROTOCOLS: &[&str] = &["h2", "http/1.1"];
 
 /// A server that is ready to run.
 pub struct Server {
-    /// What it serves.
+    /// The APIs behind it.
     pub service: Arc<Service>,
-    /// How connections come in.
+    /// The TLS side of its listener.
     pub door: Arc<Door>,
-    /// What time it is.
+    /// Milliseconds since 1970.
     pub clock: Clock,
-    /// What was found of its readiness.
+    /// Result of the last readiness check.
     pub(crate) readiness: Arc<Readiness>,
     /// Requests that may wait for a store over the network.
     reads: Semaphore,
-    /// Whose turn it is of what takes long.
+    /// Turns of principals at long-running calls.
     turns: Turns,
-    /// Memory for bodies.
+    /// Budget of memory for request bodies.
     bodies: Bodies,
-    /// Connections at a time.
+    /// Connections over TCP, altogether and for one peer.
     connections: Number,
-    /// Where HTTP/3 is, in the words of `Alt-Svc`.
+    /// Value of `Alt-Svc`: where HTTP/3 is served.
     http3: Option<HeaderValue>,
-    /// It is not there any more.
+    /// HTTP/3 is no longer served.
     has_lost_http3: AtomicBool,
-    /// Where requests are counted.
+    /// Counters of requests.
     metrics: Option<Arc<Metrics>>,
 }
 
-/// What a request asked for, by the names of the tables.
+/// Service and operation of a request, by the names of the tables.
 #[derive(Default, Clone, Copy)]
 struct Asked {
     service: Option<&'static str>,
@@ -81,14 +81,14 @@ pub(crate) struct Connection {
     activity: Arc<Activity>,
     pub(crate) tls: TlsDetails,
     pub(crate) peer: String,
-    /// Whose limits it counts for.
+    /// Peer whose limits it counts against.
     pub(crate) of: Peer,
     /// Reports the end of the connection when dropped.
     pub(crate) watch: Watch,
 }
 
 impl Server {
-    /// A server.
+    /// The HTTPS server of one listener.
     pub fn new(service: Arc<Service>, door: Arc<Door>, clock: Clock) -> Self {
         let connections = Number::of(limits::MAX_CONNECTIONS, None);
         let bodies = Bodies::new(connections, Tally::default());
@@ -111,14 +111,14 @@ impl Server {
         }
     }
 
-    /// Lets one peer (an IPv4 address, or the first 64 bits of an IPv6 address) have so many of the connections over TCP,
-    /// and the same part of the memory for bodies.
+    /// Sets how many connections over TCP one peer (an IPv4 address, or the first 64 bits of an IPv6 address) may have; it gets
+    /// the same fraction of the memory for bodies.
     #[must_use]
     pub fn with_connections_by_peer(self, by_peer: usize) -> Self {
         self.with_connections(limits::MAX_CONNECTIONS, by_peer)
     }
 
-    /// The same, with another number of connections in all.
+    /// The same, with another total.
     #[must_use]
     pub fn with_connections(mut self, all: usize, by_peer: usize) -> Self {
         self.connections = Number::of(all, Some(by_peer));
@@ -126,7 +126,7 @@ impl Server {
         self
     }
 
-    /// Counts requests there.
+    /// Sets the counters of requests.
     #[must_use]
     pub fn counting(mut self, metrics: Option<Arc<Metrics>>) -> Self {
         self.metrics = metrics;
@@ -138,7 +138,7 @@ impl Server {
         Tally::new(self.metrics.clone(), self.door.listener())
     }
 
-    /// Says in each answer over TCP that HTTP/3 is at this port of the same host (RFC 7838).
+    /// Announces in each answer over TCP that HTTP/3 is served at this port of the same host (RFC 7838).
     #[must_use]
     pub fn announcing_http3(mut self, port: u16) -> Self {
         let value = format!("h3=\":{port}\"; ma={}", limits::ALT_SVC.as_secs());
@@ -146,7 +146,7 @@ impl Server {
         self
     }
 
-    /// Says from now on that HTTP/3 is nowhere, so that clients forget where it was (RFC 7838, section 3).
+    /// Announces from now on that HTTP/3 is no longer served, so that clients forget it (RFC 7838, section 3).
     pub(crate) fn forget_http3(&self) {
         self.has_lost_http3.store(true, Ordering::Relaxed);
     }
@@ -156,7 +156,7 @@ impl Server {
         self.http3.clone().map(|http3| if lost { HeaderValue::from_static("clear") } else { http3 })
     }
 
-    /// Memory for bodies: one for all of them.
+    /// The budget of memory for bodies, which all listeners of the server share.
     pub(crate) fn bodies(&self) -> &Bodies {
         &self.bodies
     }
@@ -190,7 +190,7 @@ impl Server {
             let mut stopped = stopped.clone();
             let of = Some(Peer::of(peer.ip()));
             let activity = Arc::new(Activity::new());
-            // None makes use of the service yet, so that there is always one to make room.
+            // A handshake is not busy, so there is always one that can make room.
             let Ok(mut handshake) = handshakes.enter(of, &activity) else { continue };
             let slots = slots.clone();
             tokio::spawn(async move {
@@ -210,7 +210,7 @@ impl Server {
                 };
                 tokio::select! {
                     () = serve => {}
-                    // After the grace period what is left is cut off.
+                    // Cuts off what is left after the grace period.
                     _ = stopped.wait_for(|stopped| *stopped) => {}
                 }
             });
@@ -251,7 +251,7 @@ impl Server {
             let (connection, request_is_open) = (connection.clone(), requests.begin());
             async move {
                 let mut answer = connection.answer(request).await;
-                // A body that is taken back with its stream ends so, too.
+                // A body that ends because its stream was reset comes here, too.
                 if answer.status() != StatusCode::REQUEST_TIMEOUT {
                     request_is_open.answered();
                 }
@@ -262,7 +262,7 @@ impl Server {
             }
         });
         let builder = auto::Builder::new(TokioExecutor::new());
-        // By ALPN, not by the first bytes: a client that sends none would be waited for without a limit.
+        // Chooses by ALPN, not by the first bytes: waiting for a client that sends none would have no limit.
         let mut builder = if is_h2 { builder.http2_only() } else { builder.http1_only() };
         builder
             .http1()
@@ -324,7 +324,7 @@ impl Connection {
         Self { server, activity, tls, peer: peer.ip().to_string(), of, watch }
     }
 
-    /// What goes on on it.
+    /// Its activity.
     pub(crate) fn activity(&self) -> &Arc<Activity> {
         &self.activity
     }
@@ -406,7 +406,7 @@ impl Connection {
             now_ms: (self.server.clock)(),
             request_id,
         };
-        // Anybody can send a body; who would fill the memory with large ones must have an access key.
+        // Anybody can send a body; only callers with an access key may fill memory with large ones.
         let expected = announced.unwrap_or(max);
         if expected > limits::UNKNOWN_CALLER_BODY
             && let Err(response) = self.off_thread(false, || service.admit(route, &request)).await
@@ -419,7 +419,7 @@ impl Connection {
             Err(Unread::TooLong) => return route.too_large(),
             Err(Unread::Incomplete) => return route.incomplete(),
         };
-        // Not before all of it is there: a slow sender must not lock out others.
+        // Only when the whole body is there: a slow sender must not lock out others.
         let _use = self.activity.begin();
         let body = &body.bytes;
         request.body = body;
@@ -428,7 +428,7 @@ impl Connection {
             Err(response) => return response,
         };
         asked.operation = Some(route.names().1);
-        // Whose it is, once it is known to take long.
+        // The principal, once the call is known to take long.
         let principal: OnceLock<String> = OnceLock::new();
         let prepare = || async {
             let prepare = || service.prepare(route, &request);
@@ -451,8 +451,8 @@ impl Connection {
             .unwrap_or_else(|| service.contended(route))
     }
 
-    /// Does what may take long, or reads a store over the network, so that the other requests of this thread
-    /// can move elsewhere meanwhile. Of those that read over the network only so many hold a thread.
+    /// Runs work that takes long, or reads a store over the network, off this thread's requests: they move to another thread
+    /// meanwhile. Of those that read over the network only [`limits::MAX_READS`] hold a thread.
     pub(crate) async fn off_thread<T>(&self, slow: bool, work: impl FnOnce() -> T) -> T {
         if self.server.service.store().is_remote() {
             let _turn = self.server.reads.acquire().await;
@@ -464,7 +464,7 @@ impl Connection {
         }
     }
 
-    /// Does what takes long when it is this principal's turn; `None` if too many of theirs wait already.
+    /// Runs long work when it is this principal's turn; `None` if too many calls of that principal wait already.
     pub(crate) async fn in_turn<T>(&self, principal: &str, work: impl FnOnce() -> T) -> Option<T> {
         match self.server.turns.take(principal).await {
             Ok(_turn) => Some(self.off_thread(true, work).await),
@@ -475,7 +475,7 @@ impl Connection {
         }
     }
 
-    /// A GET of the audit log, whose body counts for nothing.
+    /// A GET of the audit log; its body is ignored.
     async fn log_resource(&self, head: &http::request::Parts, request_id: &str) -> Response {
         let authority = head.uri.authority().map(http::uri::Authority::as_str);
         let host = head.headers.get(HOST).and_then(|value| value.to_str().ok()).or(authority);
@@ -494,7 +494,7 @@ impl Connection {
         self.off_thread(true, || self.server.service.log_resource(&request)).await
     }
 
-    /// Alive, or ready, with a line for each reason why not. Neither asks the store.
+    /// `/healthz`, and `/readyz` with a line for each reason why the server is not ready. Neither reads the store.
     async fn health(&self, is_about_readiness: bool) -> Response {
         let problems = match is_about_readiness {
             true => self.server.readiness.why_not(&self.server.service).await,

@@ -1,8 +1,8 @@
-//! The places of a listener: how many connections it has at a time, how many of them one peer may have, and which
-//! one makes room for the next. The memory of their requests is in [`crate::bodies`].
+//! The slots of a listener: how many connections it has, how many of them one peer may have, and which one is closed for the
+//! next. The memory of their requests is in [`crate::bodies`].
 //!
-//! A connection on which a request is served is never closed for another one. Of the others the one goes that has been
-//! of no use for longest, so that whoever only holds connections keeps nobody out.
+//! A connection on which a request is served is never closed for another one. Of the others the one is closed that has been
+//! idle for longest, so that a peer that only holds connections keeps nobody out.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,35 +16,35 @@ use crate::limits;
 use crate::metrics::{Action, Limit, Tally};
 use crate::peer::Peer;
 
-/// How many places there are.
+/// Numbers of slots.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Number {
     /// Altogether.
     pub(crate) all: usize,
-    /// For one peer.
+    /// Of one peer.
     pub(crate) by_peer: usize,
 }
 
 impl Number {
-    /// As many places; a peer has the usual share of them, unless something else is said.
+    /// So many slots; a peer has one in [`limits::PEER_SHARE`] of them, unless `by_peer` says otherwise.
     pub(crate) fn of(all: usize, by_peer: Option<usize>) -> Self {
         let by_peer = by_peer.unwrap_or(all / limits::PEER_SHARE);
         Self { all, by_peer: by_peer.clamp(1, all.max(1)) }
     }
 
-    /// For the handshakes of a listener with as many connections: they are over soon, and many may begin at once.
+    /// Slots for the handshakes of a listener with so many connections: handshakes end soon, and many may begin at once.
     pub(crate) fn of_handshakes(all: usize, connections: Self) -> Self {
         let by_peer = connections.by_peer.saturating_mul(limits::HANDSHAKES_PER_CONNECTION);
         Self::of(all, Some(by_peer))
     }
 }
 
-/// What is in the places.
+/// What the slots are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Of {
-    /// Connections. When all places are taken, the one that has been of no use for longest makes room.
+    /// Connections. When all slots are taken, the one that has been idle for longest makes room.
     Connections,
-    /// Handshakes. When all places are taken, the oldest of the peer that has most of them makes room.
+    /// Handshakes. When all slots are taken, the oldest of the peer that has most of them makes room.
     Handshakes,
     /// Requests. None makes room for another.
     Requests,
@@ -63,7 +63,7 @@ impl Of {
     }
 }
 
-/// The places of a listener.
+/// The slots of a listener.
 pub(crate) struct Slots {
     of: Of,
     all: AtomicUsize,
@@ -110,12 +110,12 @@ impl Taken {
         self.entries.get(&id)?.activity.unused_since()
     }
 
-    /// The one that has been of no use for longest.
+    /// The connection that has been idle for longest.
     fn longest_unused(&self, ids: impl Iterator<Item = u64>) -> Option<(Instant, u64)> {
         ids.filter_map(|id| Some((self.unused_since(id)?, id))).min()
     }
 
-    /// The one to make room: of this peer, or of all.
+    /// The connection to close for another one: of this peer, or of all.
     fn candidate(&mut self, of: Of, peer: Option<Peer>, spared: Duration) -> Option<u64> {
         let list = match (peer, of) {
             (_, Of::Requests) => return None,
@@ -127,7 +127,7 @@ impl Taken {
         if let Some(list) = list {
             return self.longest_unused(list.iter().copied()).filter(old).map(|(_, id)| id);
         }
-        if self.in_vain.is_some_and(|when| when.elapsed() < limits::PLACES_IN_VAIN) {
+        if self.in_vain.is_some_and(|when| when.elapsed() < limits::SLOTS_IN_VAIN) {
             return None;
         }
         let found = self.longest_unused(self.entries.keys().copied()).filter(old);
@@ -137,7 +137,7 @@ impl Taken {
 }
 
 impl Slots {
-    /// All of them free.
+    /// All slots, free.
     pub(crate) fn new(of: Of, number: Number, tally: Tally) -> Arc<Self> {
         Arc::new(Self {
             of,
@@ -149,15 +149,15 @@ impl Slots {
         })
     }
 
-    /// Has another number of places from now on. Nobody loses one.
+    /// Sets another number of slots. Nobody loses one.
     pub(crate) fn resize(&self, number: Number) {
         self.all.store(number.all, Ordering::Relaxed);
         self.by_peer.store(number.by_peer, Ordering::Relaxed);
         self.freed.notify_waiters();
     }
 
-    /// A place for a connection of this peer; a connection whose peer is not known yet counts for none. The error is the
-    /// limit because of which there is none: all others are served.
+    /// Takes a slot for a connection of this peer; a connection whose peer is not known yet counts against none. The error is
+    /// the limit that was reached while all other connections are busy.
     pub(crate) fn enter(
         self: &Arc<Self>,
         peer: Option<Peer>,
@@ -170,7 +170,7 @@ impl Slots {
         entered
     }
 
-    /// The same, when there is one: it waits until a place is free, or another connection has been of no use for `spared`.
+    /// The same, but waits until a slot is free, or another connection has been idle for `spared`.
     pub(crate) async fn enter_in_turn(
         self: &Arc<Self>,
         peer: Option<Peer>,
@@ -188,9 +188,9 @@ impl Slots {
                 }
                 Err(limit) => waiting.limit = Some(limit),
             }
-            let again = tokio::time::sleep(limits::PLACES_AGAIN);
+            let again = tokio::time::sleep(limits::SLOTS_AGAIN);
             if waiting.limit == Some(self.of.limit(true)) {
-                // Any other place is for others.
+                // Other slots are for other peers.
                 again.await;
             } else {
                 tokio::select! {
@@ -201,13 +201,13 @@ impl Slots {
         }
     }
 
-    /// Whether there would be a place for this peer.
+    /// Whether this peer could have a slot now.
     pub(crate) fn has_room(&self, peer: Peer) -> Result<(), Limit> {
         let checked = self.check(&mut self.taken(), Some(peer), Duration::ZERO).map(|_| ());
         checked.inspect_err(|limit| self.tally.count(*limit, Action::Refused))
     }
 
-    /// Closes the one that has been of no use for longest, if there is one: the system has no more files.
+    /// Closes the connection that has been idle for longest, if there is one: the system has no more file descriptors.
     pub(crate) fn make_room(&self) {
         let mut taken = self.taken();
         if let Some(id) = taken.candidate(self.of, None, Duration::ZERO) {
@@ -235,7 +235,7 @@ impl Slots {
         Ok(Slot { slots: self.clone(), id, closed, activity: activity.clone() })
     }
 
-    /// Which one must make room for one more of this peer, and because of which limit.
+    /// The connection to close for one more of this peer, and the limit that was reached.
     fn check(
         &self,
         taken: &mut Taken,
@@ -263,14 +263,14 @@ impl Slots {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Places that are taken.
+    /// Slots that are taken.
     #[cfg(test)]
     fn len(&self) -> usize {
         self.taken().entries.len()
     }
 }
 
-/// A place that is taken, until this is dropped.
+/// A slot that is taken until this is dropped.
 pub struct Slot {
     slots: Arc<Slots>,
     id: u64,
@@ -279,20 +279,20 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Ends when the connection must make room for another one. Its place is given away then.
+    /// Completes when the connection must make room for another one, to which its slot then belongs.
     pub(crate) async fn evicted(&mut self) {
         if (&mut self.closed).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
-    /// What goes on on the connection.
+    /// The connection's activity.
     pub(crate) fn activity(&self) -> &Arc<Activity> {
         &self.activity
     }
 
-    /// The peer is known now. If it has too many, its connection that has been of no use for longest makes room: this
-    /// one, if all others are served.
+    /// Sets the peer, once it is known. If it has too many connections, the one that has been idle for longest is closed: this
+    /// one, if all others are busy.
     pub(crate) fn belongs_to(&self, peer: Peer) {
         let slots = &self.slots;
         let mut taken = slots.taken();
@@ -318,7 +318,7 @@ impl Drop for Slot {
     }
 }
 
-/// Somebody waits for a place. It is counted if that was in vain.
+/// A wait for a slot, which is counted if it was in vain.
 struct Waiting<'a> {
     slots: &'a Slots,
     limit: Option<Limit>,
@@ -393,7 +393,7 @@ mod tests {
         assert!(matches!(enter(&slots, 3), Err(Limit::Connections)));
         drop(busy);
         // They are not all examined again at once.
-        std::thread::sleep(limits::PLACES_IN_VAIN);
+        std::thread::sleep(limits::SLOTS_IN_VAIN);
         assert!(enter(&slots, 3).is_ok());
     }
 

@@ -33,7 +33,7 @@ const STORED_LEN: usize = ID_LEN + 8 + aead::KEY_LEN;
 /// Bytes of a ticket that are read: rustls' sessions without client certificates are some 200 bytes long.
 const MAX_TICKET: usize = 4096;
 
-/// The keys that there are at a time.
+/// The keys that exist at one moment.
 #[derive(Default)]
 pub struct Keys(Vec<Key>);
 

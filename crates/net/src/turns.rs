@@ -1,6 +1,6 @@
 //! Turns of what takes long: making RSA keys, signing with SLH-DSA, looking through everything that an account has.
 //!
-//! Each keeps a core busy for up to seconds. So only so many are at it at a time, which leaves a core to all other requests, and
+//! Each keeps a core busy for up to seconds. So only so many run concurrently, which leaves a core to all other requests, and
 //! those who wait take turns by principal, however many requests one of them has sent and over however many connections.
 
 use std::collections::HashMap;
@@ -55,7 +55,7 @@ impl Turns {
         Self::of(cores.saturating_sub(1).max(1))
     }
 
-    /// With so many at a time.
+    /// So many concurrent turns.
     fn of(at_a_time: usize) -> Self {
         Self { all: Semaphore::new(at_a_time), at_a_time, principals: Mutex::default() }
     }

@@ -2,7 +2,7 @@
 //!
 //! Trust anchors are certificates, and are not believed blindly: their validity, their right to issue, path
 //! length, name constraints and extended key usage count (RFC 5937); their own signature and policies do not.
-//! Why this is not a library is told in `docs/decisions/0009-path-validation.md`.
+//! `docs/decisions/0009-path-validation.md` says why this is not a library.
 //!
 //! Not done, and refused or left undetermined, never passed: delta and indirect CRLs, name constraints on forms of
 //! names other than directory, DNS, e-mail, URI and IP address when a certificate has such a name, and Unicode

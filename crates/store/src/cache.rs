@@ -2,8 +2,8 @@
 //!
 //! A record here may be stale: another process, or another thread just now, may have changed it. That is no
 //! harm to a transaction that lists what it read as expectations: the store behind compares the versions, the commit
-//! conflicts, and the stale records are forgotten, so that the next attempt reads them anew. Whoever decides
-//! something without committing must ask [`Store::read_fresh`]. That a record is absent is never remembered.
+//! conflicts, and the stale records are forgotten, so that the next attempt reads them anew. A caller that decides
+//! something without committing must use [`Store::read_fresh`]. The absence of a record is never remembered.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use lru::LruCache;
 
 use crate::{Completion, Event, Item, Record, Store, StoreError, Transaction};
 
-/// Records that are kept.
+/// Records that are kept, at most.
 const ENTRIES: usize = 8192;
 /// Longest record that is kept, in bytes: an authority with its chain of ML-DSA certificates has some 30,000.
 const MAX_VALUE: usize = 64 * 1024;

@@ -1,6 +1,6 @@
-//! How work becomes durable: it is prepared, committed, and prepared again if somebody was quicker.
+//! How work becomes durable: it is prepared, committed, and prepared again if another commit was quicker.
 //!
-//! There is one loop, [`drive`]. Servers run it on their runtime; commands, tests and what a server does by itself wait for it
+//! There is one loop, [`drive`]. Servers run it on their runtime; commands, tests and housekeeping wait for it
 //! ([`drive_and_wait`]).
 
 use std::future::ready;
@@ -11,18 +11,18 @@ use tokio::sync::oneshot;
 
 use crate::{Store, StoreError, Transaction};
 
-/// How often work is prepared at most. One of the competitors for a record wins each round, so this many can change the
+/// Attempts at preparing work, at most. One of the competitors for a record wins each round, so this many can change the
 /// same record at once.
 pub const MAX_ATTEMPTS: u32 = 64;
 
-/// What preparing has come to.
+/// Outcome of preparing work.
 #[derive(Debug)]
 pub enum Attempt<P, T> {
     /// The result: there is nothing to commit.
     Done(T),
-    /// Something that was read is out of date: prepare again.
+    /// A record that was read is out of date: prepare again.
     Again,
-    /// The result is made of the second when the first is on disk.
+    /// The transaction to commit, and what the result is made of once it is on disk.
     Commit(Transaction, P),
 }
 
@@ -46,7 +46,7 @@ pub fn drive_and_wait<P, T>(
     let rounds = pin!(rounds(commit, || ready(prepare()), finish));
     match rounds.poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,
-        // What is ready is never waited for.
+        // A future that is ready is not waited for.
         Poll::Pending => None,
     }
 }
@@ -73,7 +73,7 @@ where
     None
 }
 
-/// The outcome of a commit. If nobody waits for it any more, it is carried out all the same.
+/// The outcome of a commit, which is carried out even if nobody waits for it any more.
 async fn committed(store: &dyn Store, transaction: Transaction) -> Result<(), StoreError> {
     let (sender, receiver) = oneshot::channel();
     let tell = move |outcome| {

@@ -75,7 +75,7 @@ impl From<Vec<u8>> for NewEvent {
     }
 }
 
-/// What a snapshot consists of.
+/// An item of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
     /// A record and its key.
@@ -110,11 +110,11 @@ pub struct Transaction {
     pub events: Vec<NewEvent>,
     /// Events up to this sequence are deleted; the last event always stays.
     pub prune_events: Option<u64>,
-    /// Numbers of records that the writes change.
+    /// Counts of records that the writes change.
     pub tallies: Vec<Tally>,
 }
 
-/// What the store can answer instead of doing as asked.
+/// Errors of a store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// Somebody else changed a record that the transaction relied on. Nothing was written; start over.
@@ -126,8 +126,8 @@ pub enum StoreError {
     /// Reading or writing failed; nothing was written.
     #[error("the store cannot be read or written: {0}")]
     Unavailable(String),
-    /// A commit was sent and not answered: whether it was carried out is not certain. Whoever asked for it has to look
-    /// before trying again.
+    /// A commit was sent and not answered: whether it was carried out is not certain. The caller must check before trying
+    /// again.
     #[error("whether a commit was carried out is not certain: {0}")]
     Uncertain(String),
     /// The database was written by a newer version of Outlast.
@@ -143,7 +143,7 @@ pub enum StoreError {
     /// The file is not a store of Outlast.
     #[error("{0} is not an outlast store")]
     Foreign(String),
-    /// The store holds something, and would have to be empty. Nothing was written.
+    /// The store must be empty and is not. Nothing was written.
     #[error("the store is not empty")]
     NotEmpty,
     /// Another process has the store open.
@@ -154,21 +154,20 @@ pub enum StoreError {
 /// Called once when a transaction is durable, or has failed.
 pub type Completion = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
-/// A place where records are kept.
+/// Durable records and events.
 pub trait Store: Send + Sync {
     /// The record under `key`, as of the last completed commit. From a [`cache::CachedStore`] it may be older:
-    /// whoever relies on it says so in the transaction's expectations.
+    /// callers that rely on it list it in the transaction's expectations.
     fn read(&self, key: &str) -> Result<Option<Record>, StoreError>;
 
-    /// The record under `key`, as of the last completed commit and no older: to decide something without a
-    /// commit.
+    /// The record under `key`, as of the last completed commit and no older: for decisions without a commit.
     fn read_fresh(&self, key: &str) -> Result<Option<Record>, StoreError> {
         self.read(key)
     }
 
     /// The record under `key` as [`Store::read`] gives it, once `check` has passed it. A store that keeps records in
-    /// memory need not have one checked again that has passed; the others are, each time. What does not pass is
-    /// given all the same: `check` remembers what it said.
+    /// memory need not have one checked again that has passed; the others are, each time. A record that does not pass is
+    /// returned all the same: `check` remembers its verdict.
     fn read_checked(
         &self,
         key: &str,
@@ -189,8 +188,8 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Result<Vec<(String, Record)>, StoreError>;
 
-    /// How many records there are whose key starts with `prefix`, as of the last completed commit and no older. Quick
-    /// where a transaction has named the prefix before ([`Tally`]); else they are counted.
+    /// The number of records whose key starts with `prefix`, as of the last completed commit and no older. Quick where a
+    /// transaction has named the prefix before ([`Tally`]); otherwise it counts them.
     fn count(&self, prefix: &str) -> Result<u64, StoreError>;
 
     /// Commits, and calls `done` when the outcome is certain: on this thread or another, now or later. It may
@@ -206,13 +205,12 @@ pub trait Store: Send + Sync {
     /// The sequence of the last event; 0 when there is none.
     fn last_event(&self) -> Result<u64, StoreError>;
 
-    /// What time it is on the machine of the database, in milliseconds since 1970; `None` if the store is kept by this
-    /// process, which has no clock of its own to hold another one against.
+    /// The time on the database's machine, milliseconds since 1970; `None` if this process keeps the store itself.
     fn clock_ms(&self) -> Result<Option<i64>, StoreError> {
         Ok(None)
     }
 
-    /// Whether a read may take a network round trip: callers on an async runtime step aside then.
+    /// Whether a read may take a network round trip: callers on an async runtime then leave its threads to others.
     fn is_remote(&self) -> bool {
         false
     }
@@ -240,7 +238,7 @@ pub trait Store: Send + Sync {
         self.commit(
             transaction,
             Box::new(move |outcome| {
-                // The receiver lives until this call; nobody is left to tell otherwise.
+                // The receiver lives until this call returns.
                 let _ = sender.send(outcome);
             }),
         );

@@ -514,7 +514,7 @@ const ALLOWANCE_NS: u64 = 100_000_000;
 const SHARE: u64 = 9;
 /// How long it sleeps if it has run too long.
 const REST_NS: u64 = 100_000;
-/// Packets at a time of one direction.
+/// Packets of one batch in one direction.
 const BATCH: usize = 64;
 /// Packets on their way in one direction, at most.
 const WAITING: usize = 1 << 16;

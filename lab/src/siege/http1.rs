@@ -42,7 +42,7 @@ pub(super) async fn plain_slow_head(attack: Arc<Attack>) -> io::Result<()> {
     drip(stream, b"GET /ocsp HTTP/1.1\r\nHost: localhost\r\n", b"x-slow: yes\r\n").await
 }
 
-/// Many requests at a time whose answers are left in the server.
+/// Many concurrent requests whose answers are left in the server.
 pub(super) async fn pipeline(attack: Arc<Attack>) -> io::Result<()> {
     let stream = attack.tls().await?;
     let together = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(PIPELINED);

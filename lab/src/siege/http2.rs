@@ -31,7 +31,7 @@ const STREAMS: u32 = 32;
 const ANNOUNCED: &str = "65536";
 /// From one group of announcements to the next on the same connection.
 const NEXT_GROUP: Duration = Duration::from_secs(5);
-/// Streams that are opened and reset at a time.
+/// Streams that are opened and reset in one batch.
 const RESETS: u32 = 50;
 /// Pause between such groups.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -20,7 +20,7 @@ pub struct Pattern {
     pub door: Door,
     /// Whether it needs what only a server of the siege's own has.
     pub needs_own: bool,
-    /// Connections at a time.
+    /// Concurrent connections.
     pub connections: usize,
     /// Open files of each.
     pub(super) files: usize,

@@ -162,7 +162,7 @@ fn say(line: &str) -> Result<(), LabError> {
     writeln!(out, "{line}").and_then(|()| out.flush()).map_err(LabError::failed)
 }
 
-/// Connections at a time: the pattern's, or what the system's limit on open files leaves.
+/// Concurrent connections: the pattern's, or what the system's limit on open files leaves.
 fn lives(pattern: &Pattern, short: bool) -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

@@ -22,9 +22,9 @@ fn locked(lane: &Mutex<Lane>) -> MutexGuard<'_, Lane> {
 pub struct Lane {
     /// Looks that may be begun now.
     pub room: usize,
-    /// Looks at a time for one endpoint.
+    /// Concurrent validations for one endpoint.
     pub of_endpoint: usize,
-    /// Looks at a time for one account of an endpoint.
+    /// Concurrent validations for one account of an endpoint.
     pub of_account: usize,
     /// Looks that are under way, by [`acme::owners`].
     busy: HashMap<String, usize>,

@@ -1,4 +1,4 @@
-//! What the service does by itself, a transaction at a time, with the events that record it.
+//! Transactions of the service's own, with the events that record them.
 
 use outlast_domain::change::Contended;
 use outlast_domain::work::{Swept, Work};

@@ -1,11 +1,11 @@
 //! Whether the clock may be believed, before anything is erased, rotated, renewed or forgotten because its time is over.
 //!
-//! A clock that is wrong by days would erase what is to be kept for days. So a reading is held against another clock: that
+//! A clock that is days ahead would erase what must be kept for days. So a reading is compared with another clock: that
 //! of the database, which all servers on it share; or, where the store is this process's own, the time of the last audit
-//! event at the start, and a clock from then on that nobody sets ([`Reading::monotonic_ms`]). Beyond
+//! event at the start, and from then on a clock that nobody can set ([`Reading::monotonic_ms`]). Beyond
 //! [`limits::CLOCK_TOLERANCE_MS`] nothing is swept until the clocks agree again.
 //!
-//! Requests are served all the same: they are refused what has expired, and erase nothing for it.
+//! Requests are served meanwhile: they refuse what has expired, and erase nothing because of the time.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,13 +15,12 @@ use serde_json::Value;
 
 use super::Service;
 
-/// What the clocks of this machine say at one moment.
+/// Readings of this machine's clocks at one moment.
 #[derive(Debug, Clone, Copy)]
 pub struct Reading {
     /// The time, in milliseconds since 1970 (UTC).
     pub wall_ms: i64,
-    /// Milliseconds since some moment that stays the same: of a clock that nobody can set, and that goes on while the
-    /// machine sleeps.
+    /// Milliseconds since a fixed moment, from a clock that nobody can set and that goes on while the machine sleeps.
     pub monotonic_ms: i64,
 }
 
@@ -33,30 +32,30 @@ pub(super) struct State(Mutex<Known>);
 struct Known {
     /// The last reading that agreed with the reference.
     agreed: Option<Reading>,
-    /// The last reading that was held against it.
+    /// The last reading that was compared with it.
     held: Option<Reading>,
-    /// What is wrong with that one.
+    /// The fault of that reading, if it has one.
     wrong: Option<String>,
-    /// When that was logged, by the monotonic clock.
+    /// Time of the last line in the log about it, by the monotonic clock.
     logged_ms: Option<i64>,
-    /// Before this time of the monotonic clock nothing is swept.
+    /// Time of the monotonic clock before which nothing is swept.
     sweeps_from_ms: i64,
     /// The operator says that the clock is right, whatever the last event says.
     trusted: bool,
 }
 
 impl Service {
-    /// Has the clock believed at the start though it is far from the last audit event: for an operator who has set a clock
-    /// right that was wrong before. A database's clock is held against it all the same.
+    /// Trusts the clock at the start even if it is far from the last audit event: for an operator who has corrected a wrong
+    /// clock. A database's clock is compared with it all the same.
     pub fn trust_clock(&self) {
         self.clock.known().trusted = true;
     }
 
-    /// Holds a reading against the database's clock, or what else there is.
+    /// Compares a reading with the database's clock or, without one, with the last audit event and the monotonic clock.
     ///
     /// # Errors
     /// [`Fault::Clock`] if the clock is wrong: it is in the log, and nothing is swept. [`Fault::Store`] if the clock
-    /// that it is held against could not be read.
+    /// that it is compared with could not be read.
     pub fn hold_clock(&self, reading: Reading) -> Result<(), Fault> {
         let outcome = match self.fresh.clock_ms() {
             Ok(Some(there_ms)) => Ok(compared("the database's", reading.wall_ms - there_ms)),
@@ -93,12 +92,12 @@ impl Service {
         outcome?.map_or(Ok(()), |wrong| Err(Fault::Clock(wrong)))
     }
 
-    /// What was wrong with the clock when it was last held against another, if anything was.
+    /// The fault of the clock in the last comparison, if there was one.
     pub fn clock_problem(&self) -> Option<String> {
         self.clock.known().wrong.clone()
     }
 
-    /// Does what is due by this reading, once it is held against the reference: [`Service::run_housekeeping`].
+    /// Compares a reading with the reference, and then does what is due by it: [`Service::run_housekeeping`].
     ///
     /// # Errors
     /// As of [`Service::hold_clock`] and [`Service::run_housekeeping`].
@@ -107,11 +106,11 @@ impl Service {
         self.run_housekeeping(reading.wall_ms)
     }
 
-    /// Whether something may be swept at this time; false while it is not judged yet whether the clock may be believed.
-    /// Without any reading so far whoever gives the time answers for it.
+    /// Whether something may be swept at this time; false while the clock has not been judged yet. Before the first reading
+    /// the caller answers for the time.
     ///
     /// # Errors
-    /// [`Fault::Clock`] if the clock is wrong, or this is not the time that was held against the reference.
+    /// [`Fault::Clock`] if the clock is wrong, or this is not the time that was compared with the reference.
     pub fn may_sweep(&self, now_ms: i64) -> Result<bool, Fault> {
         let known = self.clock.known();
         if let Some(wrong) = &known.wrong {
@@ -124,7 +123,7 @@ impl Service {
         Ok(held.monotonic_ms >= known.sweeps_from_ms)
     }
 
-    /// What is wrong with a reading, as far as a process alone can tell.
+    /// The fault of a reading, as far as a process alone can tell.
     fn compare_with_events(&self, reading: Reading) -> Result<Option<String>, Fault> {
         if let Some(agreed) = self.clock.known().agreed {
             let went_on = reading.monotonic_ms - agreed.monotonic_ms;
@@ -139,8 +138,8 @@ impl Service {
             return Ok(compared("the last audit event's", since));
         }
         if since > limits::CLOCK_TOLERANCE_MS {
-            // Either the server was not used for so long, or the clock is ahead: nobody here can tell, so whoever looks
-            // after it gets time to.
+            // Either nobody used the server for so long, or the clock is ahead. The process cannot tell, so it gives the
+            // operator time to.
             let wait = (since / limits::CLOCK_WAIT_SHARE).min(limits::MAX_CLOCK_WAIT_MS);
             known.sweeps_from_ms = reading.monotonic_ms + wait;
             tracing::warn!(
@@ -154,7 +153,7 @@ impl Service {
         Ok(None)
     }
 
-    /// When the last audit event was, if it says so.
+    /// Time of the last audit event, if it has one.
     fn last_event_ms(&self) -> Result<Option<i64>, Fault> {
         let last = self.fresh.last_event()?;
         let events = self.fresh.events(last.saturating_sub(1), 1)?;
@@ -173,7 +172,7 @@ impl State {
     }
 }
 
-/// What is wrong with a clock that is so many milliseconds ahead of a reference; nothing within the tolerance.
+/// The fault of a clock that is so many milliseconds ahead of a reference; none within the tolerance.
 fn compared(reference: &str, ahead_ms: i64) -> Option<String> {
     let by = ahead_ms.saturating_abs();
     let side = if ahead_ms > 0 { "ahead of" } else { "behind" };

@@ -1,4 +1,4 @@
-//! What the service does by itself: it erases, rotates and forgets what is due.
+//! Housekeeping: the service erases, rotates and forgets what is due.
 
 use outlast_domain::work::{Done, Sweep, Swept, Work};
 use outlast_domain::{Fault, acm, acme, ca, identity, kms, limits};
@@ -8,7 +8,7 @@ use super::alone::Did;
 use crate::ops::{ACM, ACM_PCA, KMS, STS};
 use crate::table::ServiceRow;
 
-/// What is swept, and for which service.
+/// The sweeps, and their services.
 static SWEEPS: &[(&ServiceRow, Sweep)] = &[
     (&KMS, kms::ERASE_EXPIRED),
     (&KMS, kms::ROTATE_DUE),
@@ -27,14 +27,14 @@ static SWEEPS: &[(&ServiceRow, Sweep)] = &[
     (&ACM, acm::FORGET_TOKENS),
 ];
 
-/// Records that a step of a sweep looks at.
+/// Records that one step of a sweep reads.
 const PAGE: usize = 500;
 
 /// One round of housekeeping.
 pub(super) struct Round<'a> {
     service: &'a Service,
     now_ms: i64,
-    /// The first thing that went wrong.
+    /// The first failure.
     failed: Option<Fault>,
 }
 
@@ -44,8 +44,8 @@ impl Service {
     /// same durable step.
     ///
     /// # Errors
-    /// The first failure. Everything that can be done is done all the same, and the rest comes again at the
-    /// next round. [`Fault::Clock`] if the clock is known to be wrong: then nothing is swept.
+    /// The first failure; everything else is done all the same, and what failed is tried again in the next round.
+    /// [`Fault::Clock`] if the clock is known to be wrong: then nothing is swept.
     pub fn run_housekeeping(&self, now_ms: i64) -> Result<(), Fault> {
         let mut round = Round::new(self, now_ms);
         if let Err(fault) = self.follow_events(now_ms) {
@@ -57,7 +57,7 @@ impl Service {
                 for (row, sweep) in SWEEPS {
                     round.sweep(row, sweep);
                 }
-                // What takes long comes last and holds up nothing else.
+                // Long work comes last, so that it delays nothing else.
                 round.sweep_in_steps(&ACM, &acm::renew::RENEW_DUE, limits::RENEWALS_AT_ONCE);
             }
             Ok(false) => {}
@@ -82,7 +82,7 @@ impl<'a> Round<'a> {
         self.sweep_in_steps(row, sweep, PAGE);
     }
 
-    /// Commits up to `step` things together.
+    /// Commits up to `step` items together.
     fn sweep_in_steps(&mut self, row: &ServiceRow, sweep: &Sweep, step: usize) {
         let mut after = Some(String::new());
         while let Some(from) = after {
@@ -100,8 +100,8 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// All at once costs one sync of the disk. If that fails, whatever the reason, it is each by itself: no
-    /// key of one account holds up the others.
+    /// One commit for all costs one sync of the disk. If it fails for any reason, each is committed by itself, so that a key of
+    /// one account does not delay the others.
     fn handle_all(&mut self, row: &ServiceRow, sweep: &Sweep, record_keys: &[String]) {
         if record_keys.is_empty() {
             return;
@@ -130,7 +130,7 @@ impl<'a> Round<'a> {
     }
 }
 
-/// Says in the log what a sweep has done: each thing that has its audit event, and how many records went without one.
+/// Logs what a sweep has done: each item that has an audit event, and the number of records without one.
 fn tell(row: &ServiceRow, record_keys: &[String], did: &Did<()>) {
     let (service, deleted) = (row.model.signing_name, did.deleted);
     for done in &did.swept.done {

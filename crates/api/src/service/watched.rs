@@ -18,7 +18,7 @@ pub(super) struct Watched {
     watches: Watches,
 }
 
-/// What is told of commits.
+/// Observer of commits.
 #[derive(Clone)]
 pub(super) struct Watches {
     pub changes: Arc<AtomicU64>,
@@ -76,7 +76,7 @@ impl Store for Watched {
             transaction,
             Box::new(move |outcome| {
                 guard.end(&leaves, outcome.is_ok());
-                // Before anybody is told, and whatever the outcome: it may be open.
+                // Before anybody learns the outcome, and whatever it is: it may be open.
                 if counts {
                     changes.fetch_add(1, Ordering::SeqCst);
                 }

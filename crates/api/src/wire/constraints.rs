@@ -1,6 +1,6 @@
 //! The limits of a service's model, and what AWS says when a request does not keep them.
 //!
-//! All of them are checked before anything else, and all that do not hold are told in one `ValidationException`: `2 validation errors
+//! All of them are checked before anything else, and one `ValidationException` names all that do not hold: `2 validation errors
 //! detected: Value '...' at 'keyId' failed to satisfy constraint: Member must have ...; Value null at ...`. The value of a sensitive
 //! member is never repeated: `Value at 'plaintext' failed to satisfy constraint: ...`.
 
@@ -81,7 +81,7 @@ fn inside(value: &Value, shape: &'static Shape, path: &Path<'_>, found: &mut Vec
         }
         (Kind::List(of), Value::Array(items)) => {
             for (index, item) in items.iter().enumerate() {
-                // The items of a list of plain values are told of with the list.
+                // The items of a list of plain values are named with the list.
                 if !is_plain(of) {
                     let path = Path::Item(path, index + 1);
                     own(item, of, &path, found);

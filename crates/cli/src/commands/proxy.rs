@@ -180,7 +180,7 @@ pub(crate) async fn finish(proxy: Proxy, signals: &mut Signals, grace: Duration)
     }
 }
 
-/// What the process is told from outside.
+/// Signals to the process.
 pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,

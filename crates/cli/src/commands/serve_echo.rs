@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     /// Threads that serve; one QUIC listener has all its packets on one [default: one for each processor].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Connections over QUIC at a time, and handshakes at a time before clients are sent a Retry.
+    /// Concurrent connections over QUIC, and concurrent handshakes above which clients get a Retry.
     #[arg(long, default_value_t = 65_536)]
     max_connections: usize,
 }

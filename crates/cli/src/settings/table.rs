@@ -66,25 +66,25 @@ settings! {
 }
 
 settings! {
-    /// What else is served, to how many, and what certificates say of it.
+    /// HTTP/3, plain HTTP for revocation, limits, and the URLs in certificates.
     Network in "" {
         /// HTTP/3 at the same port over UDP: on or off [default: on if the port is free].
         #[arg(value_name = "on|off")]
         http3: String, "http3", "OUTLAST_HTTP3";
-        /// Connections at a time that one peer may have, an IPv4 address or an IPv6 network of 64 bits, of the 4096 at each
-        /// listener. Say more if all clients come from one, such as a NAT or a load balancer [default: 512].
+        /// Connections that one peer (an IPv4 address or an IPv6 network of 64 bits) may have of the 4096 at each
+        /// listener. Raise it if all clients come from one, such as a NAT or a load balancer [default: 512].
         #[arg(value_name = "NUMBER")]
         connections_per_peer: usize, "connections-per-peer", "OUTLAST_CONNECTIONS_PER_PEER";
         /// Address and port of plain HTTP for CRLs and OCSP, or off [default: the next port at the same address].
         #[arg(value_name = "ADDRESS|off")]
         revocation_listen: String, "revocation-listen", "OUTLAST_REVOCATION_LISTEN";
-        /// What certificates say of where that is, such as http://pki.example.com [default: the address,
+        /// URL of that in certificates, such as http://pki.example.com [default: the address,
         /// or localhost].
         revocation_url: String, "revocation-url", "OUTLAST_REVOCATION_URL";
-        /// For how many seconds an OCSP answer is valid [default: {}].
+        /// Validity of an OCSP answer, in seconds [default: {}].
         #[arg(value_name = "SECONDS")]
         ocsp_validity: i64 = limits::OCSP_VALIDITY_SECONDS, "ocsp-validity", "OUTLAST_OCSP_VALIDITY";
-        /// What others reach this server by, such as https://outlast.example.com [default: the address].
+        /// URL by which clients reach this server, such as https://outlast.example.com [default: the address].
         service_url: String, "service-url", "OUTLAST_SERVICE_URL";
     }
 }
@@ -92,7 +92,7 @@ settings! {
 settings! {
     /// How ACME's targets are validated.
     Acme in "acme" {
-        /// DNS server that ACME's challenges and domain validations are asked of [default: the system's].
+        /// DNS server for ACME's challenges and domain validations [default: the system's].
         #[arg(value_name = "ADDRESS")]
         dns: SocketAddr, "acme-dns", "OUTLAST_ACME_DNS";
         /// Port of http-01 at the hosts to validate [default: {}].

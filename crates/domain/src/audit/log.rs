@@ -31,7 +31,7 @@ type Leaves = HashSet<Hash, foldhash::fast::RandomState>;
 /// What a step has done. It counts once its work is committed.
 #[derive(Debug, Default)]
 pub struct Step {
-    /// What the guard is to be told then.
+    /// What the guard learns once it is on disk.
     pub advance: Option<Advance>,
     /// Whether there is more to do at once.
     pub more: bool,

@@ -48,7 +48,7 @@ impl Part {
         Self::Partition(serial.first().copied().unwrap_or_default() % PARTITIONS)
     }
 
-    /// Whether certificates are told of it now.
+    /// Whether certificates that are issued now name it.
     fn is_current(self, crl: &Crl) -> bool {
         matches!(self, Self::Partition(_)) == crl.partitioned
     }
@@ -224,7 +224,7 @@ fn mark_due(work: &mut Work<'_>, record_key: &str, _: &mut Swept) -> Result<(), 
         return Ok(());
     };
     for part in Part::all() {
-        // Where certificates once were told of it, a CRL of the other type goes on.
+        // If certificates were issued that name it, the CRL of the other type goes on.
         if part.is_current(crl) || work.exists(&made_record_key(&part.name(id)))? {
             mark(work, authority, part)?;
         }
@@ -380,7 +380,7 @@ fn entries(
     Ok(entries)
 }
 
-/// Records that are read at a time.
+/// Records of one read.
 const PAGE: usize = 5000;
 
 /// Deletes all CRLs of an authority.

@@ -6,7 +6,7 @@ use super::Look;
 
 /// Attempts at reading a number that others change meanwhile.
 const TRIES: usize = 5;
-/// Records that are read at a time.
+/// Records of one read.
 const PAGE: usize = 1000;
 
 impl Look<'_> {

@@ -132,7 +132,7 @@ pub fn encrypt(
     Ok([header.as_slice(), &body].concat())
 }
 
-/// The key that a symmetric ciphertext says it is under. That there is none is told as AWS tells it, whether
+/// The key that a symmetric ciphertext says it is under. Its absence gets AWS's error, whether
 /// the key never was, is gone, or is another region's.
 pub fn decryption_key(work: &mut Work<'_>, scope: &Scope, blob: &[u8]) -> Result<Key, KmsError> {
     let header = Header::parse(blob).ok_or(KmsError::InvalidCiphertext)?;

@@ -72,7 +72,7 @@ pub(crate) fn changes(body: &[u8]) -> Vec<Change> {
     list.into_iter().flatten().filter_map(change).collect()
 }
 
-/// Events that are read at a time.
+/// Events of one read.
 pub(super) const PAGE: usize = 1000;
 
 /// The changes that an event tells of.

@@ -77,7 +77,7 @@ mod tests {
                 assert_eq!(refusals.count(cause, later), None, "{cause}");
             }
         }
-        // What was kept back is told once.
+        // Says once how many were not logged.
         assert_eq!(refusals.count(Refusal::Group, begun + MINUTE), Some(60));
         assert_eq!(refusals.count(Refusal::Group, begun + MINUTE), Some(0));
     }

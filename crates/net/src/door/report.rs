@@ -1,4 +1,4 @@
-//! A handshake that goes on: whatever becomes of it, the observer is told once.
+//! A handshake in progress. The observer gets one report of its outcome, whatever that is.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

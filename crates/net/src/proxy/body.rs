@@ -55,7 +55,7 @@ pub(crate) struct TimedBody {
 /// What is held until a body has ended, and then let go.
 pub(super) type Held = Box<dyn std::any::Any + Send + Sync>;
 
-/// What the client of a request is told if it is to blame that the request has no answer.
+/// Answer to a client whose own fault it is that its request has none from the backend.
 pub(super) type Fault = Arc<OnceLock<Failed>>;
 
 /// How often a body on a client's connection has gone on.
@@ -124,7 +124,7 @@ impl Body for TimedBody {
     }
 }
 
-/// Why there is no answer of a server, and what the client is told.
+/// Why there is no answer of a backend, and what the client gets instead.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Failed(pub StatusCode, pub &'static str);
 

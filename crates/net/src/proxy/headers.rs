@@ -58,7 +58,7 @@ pub(crate) struct Origin<'a> {
     pub(crate) transparent: bool,
     /// What was negotiated; none if the connection is not TLS.
     pub(crate) tls: Option<&'a Negotiated>,
-    /// Whether the server behind is told of that.
+    /// Whether the backend learns of that.
     pub(crate) tls_headers: bool,
 }
 

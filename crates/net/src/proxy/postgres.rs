@@ -19,7 +19,7 @@ const TLS_HANDSHAKE: u8 = 22;
 /// How a client begins TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// It asked, and was told that TLS is spoken.
+    /// It asked for TLS, and the answer was yes.
     Asked,
     /// At once; then it must say so by ALPN, or something else may have been led here.
     Direct,
@@ -59,7 +59,7 @@ where
     Err(invalid("a PostgreSQL client asks for encryption again and again"))
 }
 
-/// The same where no encryption is spoken: a client that asks is told so and goes on without, or goes.
+/// The same without encryption: a client that asks for it gets a no, and goes on without or leaves.
 pub(crate) async fn begin_plain<S>(stream: &mut Wide<S>) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,

@@ -165,7 +165,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
     })
 }
 
-/// What the server behind is told of a connection.
+/// What the backend learns of a connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Announcement {
     /// Source and destination of the connection in front; none if they are not known.
@@ -178,7 +178,7 @@ pub struct Announcement {
     pub tls: Option<TlsAnnouncement>,
 }
 
-/// What the server behind is told of TLS in front.
+/// What the backend learns of TLS in front.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsAnnouncement {
     /// `TLSv1.3`

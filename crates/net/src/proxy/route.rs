@@ -77,7 +77,7 @@ pub struct Settings {
     pub idle: Duration,
     /// How long an answer over HTTP may take to begin, or to go on.
     pub answer: Duration,
-    /// Connections at a time. For a further one over HTTP, one on which no request is open is closed; else it waits for its
+    /// Concurrent connections. For a further one over HTTP, one without an open request is closed; otherwise it waits for its
     /// turn, for as long as a handshake may take. Over HTTP, also requests that servers behind are busy with.
     pub max_connections: usize,
     /// How many of them one peer may have, which is an IPv4 address or the first 64 bits of an IPv6 address: an eighth, or
@@ -223,7 +223,7 @@ pub(crate) struct Front {
     pub(crate) activity: Arc<Activity>,
     /// What was negotiated; none without TLS.
     pub(crate) negotiated: Option<Negotiated>,
-    /// What the server behind is told, if it is.
+    /// What the backend learns, if anything.
     pub(crate) announcement: Announcement,
     pub(super) _watch: Option<Watch>,
     pub(super) _open: mpsc::Sender<()>,

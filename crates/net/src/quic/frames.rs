@@ -32,7 +32,7 @@ enum State {
     Content(u64),
     /// Not made of frames, and not collected by `h3`.
     Other,
-    /// Read no more: whoever asks again is told the same.
+    /// The error is permanent: later reads get it again.
     Refused(Wrong),
 }
 

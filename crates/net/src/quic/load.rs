@@ -1,4 +1,4 @@
-//! What strangers may cost: handshakes and connections at a time, and what they are told when they must go.
+//! Limits on strangers: concurrent handshakes and connections, and the error codes with which they are closed.
 
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, SocketAddr};
@@ -235,7 +235,7 @@ impl Subscriber for Counting {
     }
 }
 
-/// What a client is told when its connection is closed. s2n-quic would turn each alert into `handshake_failure`; which
+/// Error code with which a connection is closed. s2n-quic would turn each alert into `handshake_failure`; which
 /// alert it is helps clients, and tells them no more than over TCP.
 pub(super) struct Closing;
 

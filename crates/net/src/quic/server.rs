@@ -80,7 +80,7 @@ fn code(code: Code) -> s2n_quic::application::Error {
     s2n_quic::application::Error::new(code.value()).unwrap_or(s2n_quic::application::Error::UNKNOWN)
 }
 
-/// What connections are told of the server's end.
+/// How connections learn that the server stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum Stop {
     No,

@@ -8,7 +8,7 @@ use x509_cert::request::{CertReq, ExtensionReq};
 use crate::PkiError;
 use crate::csr::CertificateRequest;
 
-/// What a request asks for; nothing of it is verified but its signature, whose outcome is told.
+/// Content of a certificate request. Only its signature is verified; the result is part of it.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Subject (RFC 4514).

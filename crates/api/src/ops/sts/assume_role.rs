@@ -108,7 +108,7 @@ fn authorize<A: Action>(call: &Call<'_>, action: A, role: &Role) -> Result<Permi
         .map_err(|error| unexplained(error, &call.scope.account, role))
 }
 
-/// The role; one that is not there is told as one that may not be assumed.
+/// The role. One that does not exist gets the error of one that may not be assumed.
 fn role(call: &mut Call<'_>, text: &str) -> Result<Role, ApiError> {
     let arn = Arn::principal(text);
     let name = arn.as_ref().and_then(|arn| Some((arn, arn.of("iam", "role/")?)));

@@ -324,7 +324,7 @@ impl Evidence {
         Ok(())
     }
 
-    /// Asks the responders and distribution points that the certificates name. What cannot be had is told, and left to
+    /// Asks the responders and distribution points that the certificates name. Reports what cannot be fetched, and leaves the verdict to
     /// --revocation to judge.
     fn fetch_all(
         &mut self,
