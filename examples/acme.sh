@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # acme.sh: a private CA behind ACME. An endpoint, a role that its clients act as, an external account binding; and lego
 # proves by http-01 that DOMAIN is its own and gets a certificate. DOMAIN (default host.example) must resolve to this
-# machine. Needs outlast, the AWS CLI 1.46 or later, OpenSSL 3.5 or later, and lego.
+# machine. Needs outlast, the AWS CLI (1.46.3 was tried), OpenSSL 3.5 or later, and lego.
 #
 # OUTLAST_ACME_HTTP_PORT (default 80) is where the server looks; OUTLAST_ACME_NETWORKS lets it look into private networks.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # code-signing.sh: a signing key that never leaves the service, its certificate, a signature, and OpenSSL's verification.
-# Needs outlast, the AWS CLI 1.46 or later, and OpenSSL 3.5 or later.
+# Needs outlast, the AWS CLI (1.46.3 was tried), and OpenSSL 3.5 or later.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 serve

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # mutual-tls.sh: a server that nobody reaches without a client certificate, a client with one and a client without.
-# Needs outlast, the AWS CLI 1.46 or later, and OpenSSL 3.5 or later.
+# Needs outlast, the AWS CLI (1.46.3 was tried), and OpenSSL 3.5 or later.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 serve

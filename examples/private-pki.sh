@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # private-pki.sh: a root and a subordinate CA with ML-DSA, a server certificate, its verification and its revocation.
-# Needs outlast, the AWS CLI 1.46 or later, and OpenSSL 3.5 or later.
+# Needs outlast, the AWS CLI (1.46.3 was tried), and OpenSSL 3.5 or later.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 serve

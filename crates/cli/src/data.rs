@@ -207,7 +207,7 @@ pub(crate) struct Build {
 }
 
 impl Build {
-    /// Where it is for now.
+    /// Path while it is built.
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }

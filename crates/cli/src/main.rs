@@ -28,6 +28,7 @@ mod proxy_config;
 mod reload;
 mod root_key;
 mod running;
+mod runtime;
 mod settings;
 mod signing;
 mod tables;

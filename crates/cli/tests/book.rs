@@ -1,6 +1,5 @@
 //! The book builds, its words are spelled right, its commands run, and so do the examples.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -159,37 +158,31 @@ fn example_acme() {
 }
 
 /// Runs a program as a user of an SDK would, with the profile that `init` made.
-fn sdk(
-    language: &str,
-    command: &mut Command,
-    variables: fn(&Folder) -> BTreeMap<&'static str, PathBuf>,
-) {
+fn sdk(language: &str, mut command: Command) {
     let folder = Folder::new();
     let mut server = Server::start(&folder.data, &[]);
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("AWS_") {
-            command.env_remove(name);
-        }
-    }
-    command.env("AWS_PROFILE", "outlast");
-    command.env("AWS_CONFIG_FILE", folder.data.join("client/config"));
-    command.env("AWS_SHARED_CREDENTIALS_FILE", folder.data.join("client/credentials"));
-    let output =
-        run(command.envs(variables(&folder)).env("OUTLAST_CA", folder.data.join("client/ca.pem")));
+    let client = folder.data.join("client");
+    command.env("AWS_PROFILE", "outlast").env("AWS_CONFIG_FILE", client.join("config"));
+    command.env("AWS_SHARED_CREDENTIALS_FILE", client.join("credentials"));
+    // Node and the example for Rust do not take the CA from the profile.
+    command.env("NODE_EXTRA_CA_CERTS", client.join("ca.pem"));
+    let output = run(command.env("OUTLAST_CA", client.join("ca.pem")));
     let text = stdout(&output);
     assert!(text.contains(VALID), "{language}: {text}{}", stderr(&output));
     assert_eq!(server.terminate(), Some(0));
 }
 
-fn none(_: &Folder) -> BTreeMap<&'static str, PathBuf> {
-    BTreeMap::new()
+/// A program with nothing of AWS or Outlast in its environment.
+fn clean(program: &Path) -> Command {
+    outlast_testing::program::command(program.to_str().unwrap())
 }
 
 #[test]
 fn sdk_python() {
     let Some(peer) = peer("python") else { return };
-    let mut command = Command::new(peer.join("bin/python"));
-    sdk("Python", command.arg(checkout().join("examples/sdk/python/sign.py")), none);
+    let mut command = clean(&peer.join("bin/python"));
+    command.arg(checkout().join("examples/sdk/python/sign.py"));
+    sdk("Python", command);
 }
 
 #[test]
@@ -201,16 +194,15 @@ fn sdk_javascript() {
     std::fs::copy(checkout().join("examples/sdk/javascript/sign.mjs"), &program).unwrap();
     std::os::unix::fs::symlink(peer.join("node_modules"), folder.path().join("node_modules"))
         .unwrap();
-    let mut command = Command::new(peer.join("bin/node"));
-    sdk("JavaScript", command.arg(&program), |folder| {
-        [("NODE_EXTRA_CA_CERTS", folder.data.join("client/ca.pem"))].into()
-    });
+    let mut command = clean(&peer.join("bin/node"));
+    command.arg(&program);
+    sdk("JavaScript", command);
 }
 
 #[test]
 fn sdk_go() {
     let Some(peer) = peer("go") else { return };
-    sdk("Go", &mut Command::new(peer.join("bin/sign")), none);
+    sdk("Go", clean(&peer.join("bin/sign")));
 }
 
 #[test]
@@ -219,15 +211,15 @@ fn sdk_java() {
     let source = checkout().join("examples/sdk/java/Sign.java");
     let started = java(&peer, source.to_str().unwrap(), &[]);
     // The CRT client trusts the system's CA file only; the script shows it one of its own.
-    let mut command = Command::new("sh");
+    let mut command = clean(Path::new("sh"));
     let script = checkout().join("tests/interop/java/run-with-ca.sh");
     command.args(["-c", "exec \"$0\" \"$OUTLAST_CA\" \"$@\""]).arg(script);
     command.arg(started.get_program()).args(started.get_args());
-    sdk("Java", &mut command, none);
+    sdk("Java", command);
 }
 
 #[test]
 fn sdk_rust() {
     let Some(peer) = peer("rust") else { return };
-    sdk("Rust", &mut Command::new(peer.join("bin/sign")), none);
+    sdk("Rust", clean(&peer.join("bin/sign")));
 }

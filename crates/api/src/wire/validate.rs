@@ -35,19 +35,6 @@ pub fn length(name: &str, found: usize, min: usize, max: usize) -> Result<(), Ap
     Ok(())
 }
 
-/// A number within bounds.
-pub fn range(name: &str, value: i64, min: i64, max: i64) -> Result<(), ApiError> {
-    if value < min {
-        let constraint = format!("Member must have value greater than or equal to {min}");
-        return Err(violation(name, &value.to_string(), &constraint));
-    }
-    if value > max {
-        let constraint = format!("Member must have value less than or equal to {max}");
-        return Err(violation(name, &value.to_string(), &constraint));
-    }
-    Ok(())
-}
-
 /// The limit of a page: the member, if given, within AWS's bounds.
 pub fn page_limit(name: &str, given: Option<i64>) -> Result<usize, ApiError> {
     use outlast_domain::limits::{DEFAULT_PAGE, MAX_PAGE};

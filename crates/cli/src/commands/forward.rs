@@ -91,8 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             "whoever reaches {listen}, every user of this machine included, acts with the certificate of --client-cert"
         );
     }
-    let runtime = tokio::runtime::Runtime::new()
-        .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
+    let runtime = crate::runtime::runtime()?;
     runtime.block_on(async {
         let mut signals = Signals::new()?;
         if !arguments.lazy {

@@ -32,12 +32,12 @@ pub(crate) struct Arguments {
     /// Port that the AWS profile names.
     #[arg(long, default_value_t = PORT)]
     port: u16,
-    /// What shall wrap the store's root key: file:PATH, passphrase:SOURCE (env:NAME, file:PATH, or nothing to
+    /// What wraps the store's root key: file:PATH, passphrase:SOURCE (env:NAME, file:PATH, or nothing to
     /// be asked) or pkcs11:URI; a file or a token's key is made unless it exists [default: file:root.key in
     /// the data folder].
     #[arg(long, env = "OUTLAST_ROOT_KEY", hide_env_values = true)]
     root_key: Option<String>,
-    /// Where the records shall be: sqlite, or a URL such as postgres://USER@HOST/DATABASE, which several servers
+    /// Where to keep the records: sqlite, or a URL such as postgres://USER@HOST/DATABASE, which several servers
     /// may share [default: sqlite, in the data folder].
     #[arg(long, env = "OUTLAST_STORE", hide_env_values = true)]
     store: Option<String>,

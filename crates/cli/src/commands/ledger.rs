@@ -76,7 +76,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// A table with the headings that are shown, of `(heading, is a number, may be shortened, only if wide)`.
+    /// A table with the columns that are shown.
     fn table(&self, columns: &[Column]) -> Table {
         let shown: Vec<_> = self.shown(columns).collect();
         let headings: Vec<_> = shown.iter().map(|column| column.heading).collect();

@@ -96,8 +96,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     let ledger = ledger_options::choose(ledger, Path::new(""));
     let ledger_told = ledger.told();
     let ledger = ledger.open()?;
-    let runtime = tokio::runtime::Runtime::new()
-        .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
+    let runtime = crate::runtime::runtime()?;
     runtime.block_on(async {
         let mut signals = Signals::new()?;
         let metrics = metrics.keep()?;

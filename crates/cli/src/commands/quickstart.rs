@@ -96,8 +96,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         report.step("store", format!("made a store in {}", folder.display()));
     }
     let opened = Data::open(&StoreLocation::in_folder(&folder), &Provider::default_in(&folder))?;
-    let runtime = tokio::runtime::Runtime::new()
-        .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
+    let runtime = crate::runtime::runtime()?;
     let spinner = output::spinner("starting the server");
     let outcome = runtime.block_on(async {
         let running = Running::start_here(opened).await?;

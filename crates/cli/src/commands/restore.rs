@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     verify_only: bool,
     /// What wraps the store's root key: file:PATH, passphrase:SOURCE or pkcs11:URI. If the root key is in the
-    /// backup: what shall wrap it from now on [default: file:root.key in the new folder].
+    /// backup: what wraps it from now on [default: file:root.key in the new folder].
     #[arg(long, env = "OUTLAST_ROOT_KEY", hide_env_values = true)]
     root_key: Option<String>,
     /// Key of the backup, if it was made with one.
@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     /// Region that the AWS profile names; every other region works as well.
     #[arg(long, default_value = "us-east-1")]
     region: String,
-    /// Where the records shall be: sqlite, or the URL of an empty PostgreSQL database
+    /// Where to keep the records: sqlite, or the URL of an empty PostgreSQL database
     /// [default: sqlite, in the data folder].
     #[arg(long, env = "OUTLAST_STORE", hide_env_values = true)]
     store: Option<String>,
@@ -165,7 +165,7 @@ fn verify(
     let restored = input.restore(file, store, "reading the backup")?;
     let counts = restored.counts;
     let mine = restored.root_keys.is_empty();
-    // Root keys that came along are put beside the copy: what shall keep them one day has no part in this.
+    // Root keys from the backup are put beside the copy; the provider that will keep them is not asked here.
     let kept = root_key.filter(|_| mine);
     let provider = keep_root_keys(store, restored, kept, build.path(), build.path())?;
     let (root, _) = data::unlock(store, &provider)?;

@@ -45,7 +45,7 @@ enum Command {
 struct Rotate {
     #[command(flatten)]
     store: StoreArguments,
-    /// What shall wrap the root key from now on: file:PATH, passphrase:SOURCE or pkcs11:URI; a file or a
+    /// What wraps the root key from now on: file:PATH, passphrase:SOURCE or pkcs11:URI; a file or a
     /// token's key is made unless it exists. The server must be stopped for that.
     #[arg(long)]
     to: Option<String>,

@@ -65,10 +65,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     if let Some(threads) = threads {
         builder.worker_threads(threads);
     }
-    let runtime = builder
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
+    let runtime =
+        builder.enable_all().build().map_err(|error| crate::runtime::cannot_start(&error))?;
     runtime.block_on(async {
         let receive = |kind| {
             signal(kind)

@@ -87,8 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         data.service.trust_clock();
     }
     listeners::raise_open_files();
-    let runtime = tokio::runtime::Runtime::new()
-        .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
+    let runtime = crate::runtime::runtime()?;
     runtime.block_on(async {
         let receive = |kind| {
             signal(kind)

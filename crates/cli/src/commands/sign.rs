@@ -53,8 +53,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         Some(path) => Some(files::read(path, 1 << 20)?),
         None => None,
     };
-    let runtime = tokio::runtime::Runtime::new()
-        .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
+    let runtime = crate::runtime::runtime()?;
     let progress = output::byte_bar(0);
     let outcomes = runtime.block_on(async {
         let mut endpoint = Endpoint::new(arguments.connection.settings()?, &Policy::default())?;

@@ -202,8 +202,7 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let prefix = &arguments.prefix;
     let server = WitnessServer::new(Arc::new(store), root, signer, prefix, system_clock);
     listeners::raise_open_files();
-    let runtime = tokio::runtime::Runtime::new()
-        .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
+    let runtime = crate::runtime::runtime()?;
     runtime.block_on(async {
         let receive = |kind| {
             signal(kind)

@@ -35,8 +35,7 @@ fn subject(text: &str) -> Result<Name, String> {
 
 /// Asks the service and writes PEM.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Runtime::new()
-        .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
+    let runtime = crate::runtime::runtime()?;
     let der = runtime.block_on(async {
         let mut endpoint = Endpoint::new(arguments.connection.settings()?, &Policy::default())?;
         let subject = arguments.subject.clone();

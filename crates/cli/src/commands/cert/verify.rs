@@ -30,7 +30,7 @@ const TIME: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.8")
 /// URLs of one certificate that are fetched at most.
 const MAX_URLS: usize = 4;
 
-/// What a certificate shall be good for.
+/// Purpose that a certificate must allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Purpose {
     /// TLS server.
@@ -103,7 +103,7 @@ pub(crate) struct Arguments {
     /// File with an OCSP response; may be repeated.
     #[arg(long, value_name = "FILE")]
     ocsp: Vec<PathBuf>,
-    /// What it shall be good for.
+    /// Purpose that it must allow.
     #[arg(long, value_enum, default_value_t = Purpose::Any)]
     purpose: Purpose,
     /// Who it must be for: a DNS name, an IP address or an e-mail address.
@@ -336,7 +336,7 @@ impl Evidence {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| Failure::new(format!("the runtime cannot be started: {error}")))?;
+            .map_err(|error| crate::runtime::cannot_start(&error))?;
         let issuers: Vec<_> = intermediates.iter().chain(roots).collect();
         let below_root = |found: &&Certificate| found.issuer() != found.subject();
         let mut seen = BTreeSet::new();

@@ -1,6 +1,7 @@
 //! `outlast ledger dry-run`.
 
 use outlast_ledger::dry_run::{self, ClientChange, DryRun, Future};
+use outlast_negotiate::decide::CertificateFacts;
 
 use super::{Column, Columns, EMPTY, Source, number, text, whole, wide};
 use crate::failure::Failure;
@@ -22,7 +23,7 @@ pub(super) struct Arguments {
     /// Kinds of certificates to replay with, the preferred first, such as ml-dsa-87,ecdsa-p256 [default: those that
     /// were shown].
     #[arg(long, value_delimiter = ',', value_name = "KINDS", value_parser = kind)]
-    certificates: Vec<String>,
+    certificates: Vec<CertificateFacts>,
     /// Rows of the table at most; JSON has all of them.
     #[arg(long, default_value_t = 40)]
     rows: usize,
@@ -42,10 +43,8 @@ const CLIENTS: &[Column] = &[
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let rules = tls::rules(arguments.policy.as_deref(), arguments.mode.as_deref())?;
-    let kinds = arguments.certificates.iter();
-    let certificates: Vec<_> = kinds.filter_map(|name| dry_run::certificate(name)).collect();
     let (tally, _) = arguments.source.tally()?;
-    let outcome = dry_run::dry_run(&tally, &rules, &certificates);
+    let outcome = dry_run::dry_run(&tally, &rules, &arguments.certificates);
     let empty = tally.total.connections == 0;
     let text =
         if empty { EMPTY.to_owned() } else { render(&outcome, arguments.rows, &arguments.columns) };
@@ -71,11 +70,11 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     )))
 }
 
-fn kind(name: &str) -> Result<String, String> {
-    let known: Vec<_> = dry_run::certificate_kinds().collect();
-    dry_run::certificate(name)
-        .map(|_| name.to_owned())
-        .ok_or_else(|| format!("not a kind of TLS certificate: known are {}", known.join(", ")))
+fn kind(name: &str) -> Result<CertificateFacts, String> {
+    dry_run::certificate(name).ok_or_else(|| {
+        let known: Vec<_> = dry_run::certificate_kinds().collect();
+        format!("not a kind of TLS certificate: known are {}", known.join(", "))
+    })
 }
 
 fn render(outcome: &DryRun, rows: usize, columns: &Columns) -> String {
